@@ -1,0 +1,1 @@
+"""Orchestrator: planning, dispatch over Ray, and the command line."""

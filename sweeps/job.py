@@ -1,0 +1,217 @@
+"""Condition, Arm, Comparison and Job: what is asked of a worker, and the identities of the questions."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import Field, model_validator
+
+from sweeps.identity import Noun, canonical, digest
+
+Kind = Literal["latency"]
+Device = Literal["cpu", "cuda"]
+Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
+Attention = Literal["sdpa", "manual"]
+Runtime = Literal["eager", "compile", "cudagraph"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PROTOCOL_VERSION = 1
+"""Raised whenever the way of measuring changes, so that older answers count as stale."""
+
+
+class Condition(Noun):
+    """The point of the sweep that all arms of a job share; arms may override the fields named in `Overrides`."""
+
+    model: str
+    weights: str = "random"
+    """`random`, `pretrained`, or the path of a checkpoint file."""
+    image_size: int = Field(gt=0)
+    """Height and width of the input in pixels."""
+    batch_size: int = Field(default=1, gt=0)
+    device: Device = "cpu"
+    threads: int | None = Field(default=None, gt=0)
+    """Intra-op CPU threads; `None` means one per core that the process may use."""
+    dtype: Dtype = "float32"
+    attention: Attention = "sdpa"
+    runtime: Runtime = "eager"
+    seed: int = 0
+
+
+KIND_FIELDS: Mapping[Kind, tuple[str, ...]] = {"latency": tuple(Condition.model_fields)}
+"""The condition fields that an answer of each kind depends on."""
+
+
+class Overrides(Noun):
+    """Condition fields that one arm sets for itself; `None` keeps the condition's value."""
+
+    dtype: Dtype | None = None
+    attention: Attention | None = None
+    runtime: Runtime | None = None
+    image_size: int | None = Field(default=None, gt=0)
+
+    def without_repeats(self, condition: Condition) -> "Overrides":
+        """The same overrides less those that only repeat what `condition` says anyway."""
+        kept = {key: value for key, value in self if value is not None and value != getattr(condition, key)}
+        return Overrides(**kept)
+
+
+class Step(Noun):
+    """One method in an arm's stack, with every parameter spelled out (defaults included) as plain JSON values."""
+
+    method: str
+    params: dict[str, Any] = Field(default_factory=dict)
+    version: int = 1
+    """The method's VERSION: part of what makes an answer stale, not of what was asked."""
+
+    def __str__(self) -> str:
+        return f"{self.method}({', '.join(f'{key}={canonical(value)}' for key, value in sorted(self.params.items()) if value is not None)})"
+
+
+class Arm(Noun):
+    """One way of running the condition: an ordered stack of methods (empty: `dense`), overrides and a replicate number."""
+
+    stack: tuple[Step, ...] = ()
+    overrides: Overrides = Overrides()
+    replicate: int = Field(default=0, ge=0)
+    """Tells equal arms apart in A/A tests."""
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked, without versions: the part of the arm that identifies it."""
+        return {
+            "stack": [{"method": step.method, "params": step.params} for step in self.stack],
+            "overrides": self.overrides.model_dump(exclude_none=True),
+            "replicate": self.replicate or None,
+        }
+
+    @property
+    def arm_id(self) -> str:
+        return digest(self.asked())
+
+    @property
+    def method(self) -> str:
+        """Name for tables and legends: `dense`, `topk`, or `a+b` for a stack."""
+        return "+".join(step.method for step in self.stack) or "dense"
+
+    def condition(self, condition: Condition) -> Condition:
+        """`condition` with this arm's overrides applied."""
+        return condition.model_copy(update=self.overrides.model_dump(exclude_none=True))
+
+    def __str__(self) -> str:
+        name = " + ".join(map(str, self.stack)) or "dense"
+        extra = [f"{key}={value}" for key, value in self.overrides if value is not None]
+        if self.replicate:
+            extra.append(f"replicate={self.replicate}")
+        return f"{name} [{', '.join(extra)}]" if extra else name
+
+
+DENSE = Arm()
+
+
+class Comparison(Noun):
+    """One question: how does `arm` compare with `baseline` under `condition`?"""
+
+    kind: Kind = "latency"
+    condition: Condition
+    baseline: Arm
+    arm: Arm
+
+    @property
+    def question_id(self) -> str:
+        """Identity of what was asked: no versions, no precision."""
+        fields = self.condition.model_dump(mode="json", include=set(KIND_FIELDS[self.kind]))
+        return digest({"kind": self.kind, "condition": fields, "baseline": self.baseline.asked(), "arm": self.arm.asked()})
+
+    def comparison_id(self, contents: Mapping[str, str] | None = None) -> str:
+        """Identity of an answer: the question, and what makes an answer to it stale.
+
+        `contents` holds hashes of what the condition only names (`weights` for a checkpoint file).
+        """
+        versions = {step.method: step.version for arm in (self.baseline, self.arm) for step in arm.stack}
+        return digest(
+            {"question": self.question_id, "protocol": PROTOCOL_VERSION, "versions": versions, "contents": dict(contents or {})}
+        )
+
+
+class Protocol(Noun):
+    """How precisely to measure; part of no identity. Times in seconds."""
+
+    pairs_min: int = Field(default=30, ge=2)
+    pairs_max: int = Field(default=300, ge=2)
+    half_width: float = Field(default=0.01, gt=0, lt=1)
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    budget_s: float = Field(default=10.0, gt=0)
+    """Stop timing after this long, warm-up excluded, once `pairs_min` pairs are in."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """The job is killed after this long."""
+    rounds: int = Field(default=1, ge=1)
+    """Repetitions of the whole job, each in a fresh process when more than one."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Protocol":
+        if self.pairs_min > self.pairs_max:
+            raise ValueError(f"pairs: min is {self.pairs_min}, above max, which is {self.pairs_max}")
+        return self
+
+    def satisfies(self, asked: "Protocol") -> bool:
+        """Whether an answer that stopped under this protocol without reaching its width need not be tried again for `asked`."""
+        return (
+            self.pairs_min >= asked.pairs_min
+            and self.pairs_max >= asked.pairs_max
+            and self.half_width <= asked.half_width
+            and self.budget_s >= asked.budget_s
+        )
+
+
+class Pair(NamedTuple):
+    """Indices into `Job.arms`: measure the ratio of `baseline` over `arm`."""
+
+    baseline: int
+    arm: int
+
+
+class Job(Noun):
+    """A randomised block: arms that run interleaved in one process on one device, and the pairs to compare."""
+
+    kind: Kind = "latency"
+    condition: Condition
+    arms: tuple[Arm, ...] = Field(min_length=1)
+    pairs: tuple[Pair, ...] = ()
+    protocol: Protocol = Protocol()
+    contents: dict[str, str] = Field(default_factory=dict)
+    """Hashes of what the condition only names, see `Comparison.comparison_id`."""
+    round: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _pairs_exist(self) -> "Job":
+        for baseline, arm in self.pairs:
+            if baseline == arm or not (0 <= baseline < len(self.arms) and 0 <= arm < len(self.arms)):
+                raise ValueError(f"pair ({baseline}, {arm}) does not name two of the job's {len(self.arms)} arms")
+        return self
+
+    @property
+    def job_id(self) -> str:
+        asked = [(arm.asked(), [step.version for step in arm.stack]) for arm in self.arms]
+        pairs = [list(pair) for pair in self.pairs]
+        parts = {"kind": self.kind, "condition": self.condition, "arms": asked, "pairs": pairs, "round": self.round}
+        return digest({**parts, "protocol": PROTOCOL_VERSION, "contents": self.contents})
+
+    def comparison(self, pair: Pair) -> Comparison:
+        return Comparison(kind=self.kind, condition=self.condition, baseline=self.arms[pair.baseline], arm=self.arms[pair.arm])
+
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The questions of this job, in the order of `pairs`."""
+        return tuple(self.comparison(Pair(*pair)) for pair in self.pairs)
+
+    def comparison_ids(self) -> tuple[str, ...]:
+        return tuple(comparison.comparison_id(self.contents) for comparison in self.comparisons())
+
+    def only(self, pairs: Iterable[Pair]) -> "Job":
+        """The same job reduced to `pairs` and the arms they need: how a job is bisected."""
+        wanted = tuple(Pair(*pair) for pair in pairs)
+        used = sorted({index for pair in wanted for index in pair})
+        place = {old: new for new, old in enumerate(used)}
+        return self.model_copy(
+            update={
+                "arms": tuple(self.arms[index] for index in used),
+                "pairs": tuple(Pair(place[baseline], place[arm]) for baseline, arm in wanted),
+            }
+        )

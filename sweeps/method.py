@@ -1,0 +1,98 @@
+"""Method and Network: what planning must know of a method and of a model without importing torch."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sweeps.identity import Noun
+
+
+class Params(BaseModel):
+    """Parameters of a method; a method file subclasses this. Add a later parameter with default `None` (see `sweeps.identity`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BlockTokens(NamedTuple):
+    """Tokens (class and register tokens included) that enter one block's attention and its MLP."""
+
+    attention: int
+    mlp: int
+
+
+class Network(Noun):
+    """The geometry of a vision transformer: enough to count tokens and MACs without building it."""
+
+    name: str
+    patch: int = Field(gt=0)
+    image_size: int = Field(gt=0)
+    """The size the model was made for; any multiple of `patch` can be asked for."""
+    depth: int = Field(gt=0)
+    width: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    class_token: bool = True
+    prefix_tokens: int = Field(default=1, ge=0)
+    """Class, distillation and register tokens together: never dropped, never merged."""
+    channels: int = 3
+    attention_macs_per_token: int
+    """Weights of qkv, projection (and gate): one MAC each for every token."""
+    mlp_macs_per_token: int
+    pool_macs_per_token: int = 0
+    fixed_macs: int = 0
+    """Head and whatever else does not depend on the number of tokens, per image."""
+
+    def patch_tokens(self, image_size: int) -> int:
+        """Patch tokens of a square image. Raises `ValueError` unless `image_size` is a multiple of the patch size."""
+        if image_size % self.patch:
+            lower = image_size // self.patch * self.patch
+            near = [size for size in (lower, lower + self.patch) if size > 0]
+            raise ValueError(
+                f"image_size {image_size} is not a multiple of {self.name}'s patch size {self.patch}; "
+                f"near by: {' or '.join(map(str, near))}"
+            )
+        return (image_size // self.patch) ** 2
+
+    def dense_tokens(self, image_size: int) -> tuple[BlockTokens, ...]:
+        """The tokens of the unmodified model, block by block."""
+        tokens = self.patch_tokens(image_size) + self.prefix_tokens
+        return (BlockTokens(tokens, tokens),) * self.depth
+
+    def macs(self, image_size: int, trace: Sequence[BlockTokens], final: int | None = None) -> int:
+        """Multiply-accumulates of one image: the network on the tokens it really saw (papers call MACs/1e9 "GFLOPs").
+
+        Matrix products only: patch embedding, qkv, QK^T, AV, projection, MLP, pooling and head. `final` is the number
+        of tokens that leave the last block (default: those its MLP saw).
+        """
+        attn_dim = self.heads * self.head_dim
+        total = self.channels * self.patch**2 * self.width * self.patch_tokens(image_size) + self.fixed_macs
+        for tokens in trace:
+            total += tokens.attention * self.attention_macs_per_token + 2 * tokens.attention**2 * attn_dim
+            total += tokens.mlp * self.mlp_macs_per_token
+        last = final if final is not None else (trace[-1].mlp if trace else 0)
+        return total + last * self.pool_macs_per_token
+
+
+@runtime_checkable
+class Method(Protocol):
+    """What a file in `workers/methods/` provides; importing it imports no torch (tensors are touched inside functions)."""
+
+    __name__: str
+    __doc__: str | None
+    """First line: the one-line purpose."""
+    PAPER: str
+    VERSION: int
+    Params: type[Params]
+
+    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+        """The tokens that the method promises for each block."""
+
+    def macs(self, params: Any, network: Network, image_size: int) -> int:
+        """MACs per image that the method itself adds (matching, scores)."""
+
+    def refuses(self, params: Any, network: Network) -> str | None:
+        """Why the method cannot run on this network, or `None`."""
+
+    def apply(self, model: Any, params: Any) -> Any:
+        """A model that shares the given model's weights and runs with the method; the given model stays as it was."""

@@ -1,0 +1,1 @@
+"""Web app: Streamlit pages and Altair charts over the store's public views."""
