@@ -63,7 +63,8 @@ class Step(Noun):
     """The method's VERSION: part of what makes an answer stale, not of what was asked."""
 
     def __str__(self) -> str:
-        return f"{self.method}({', '.join(f'{key}={canonical(value)}' for key, value in sorted(self.params.items()) if value is not None)})"
+        params = [f"{key}={canonical(value)}" for key, value in sorted(self.params.items()) if value is not None]
+        return f"{self.method}({', '.join(params)})"
 
 
 class Arm(Noun):

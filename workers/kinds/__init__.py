@@ -1,0 +1,15 @@
+"""Job kinds: one file each, named like the kind, with one function `answer(job, **options) -> Findings`."""
+
+from typing import NamedTuple
+
+from sweeps.outcome import ArmOutcome, Failure, Samples
+
+
+class Findings(NamedTuple):
+    """What a kind finds out about a job; the fields are those of `Outcome`."""
+
+    arms: tuple[ArmOutcome, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    samples: Samples | None = None
+    readings: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
+    flags: tuple[str, ...] = ()

@@ -1,0 +1,210 @@
+"""The command line `breakeven`: thin commands; whatever is slow to import is imported by the command that needs it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    name="breakeven",
+    help="From where on does an optimisation that saves FLOPs also save time, on this machine?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 answered, 1 something was not answered, 2 wrong usage or invalid sweep, 130 interrupted.",
+)
+
+Database = Annotated[
+    str | None,
+    typer.Option("--db", envvar="BREAKEVEN_DB", help="Database: a file or an SQLAlchemy URL.", show_default="breakeven.db"),
+]
+SweepFile = Annotated[Path, typer.Argument(metavar="FILE", help="A sweep in YAML.")]
+SweepName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep in the store.")]
+DeviceOption = Annotated[str | None, typer.Option("--device", metavar="cpu|cuda", help="What `device: auto` stands for.")]
+
+
+@app.command()
+def run(
+    file: SweepFile,
+    db: Database = None,
+    ray_address: Annotated[str | None, typer.Option(help="A running Ray cluster, such as host:6379; default: Ray on this machine.")] = None,
+    device: DeviceOption = None,
+) -> None:
+    """Measure what the sweep asks and is not answered yet, then report."""
+    from orchestrator.running import run as run_sweep
+
+    raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=_device(device)))
+
+
+@app.command()
+def plan(
+    file: SweepFile,
+    db: Database = None,
+    jobs: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write each job left to do as JSON into DIR.")] = None,
+    form: Annotated[str, typer.Option("--format", metavar="table|json")] = "table",
+    device: DeviceOption = None,
+) -> None:
+    """Show points, jobs, what is answered already, and how long the rest takes; nothing is stored or started."""
+    from orchestrator.running import show_plan
+
+    show_plan(file, db=db, jobs=jobs, form=_one_of("--format", form, ("table", "json")), device=_device(device))
+
+
+@app.command()
+def report(
+    name: SweepName,
+    db: Database = None,
+    form: Annotated[str, typer.Option("--format", metavar="table|markdown|json|csv")] = "table",
+    flagged: Annotated[bool, typer.Option(help="Count flagged points in the break-even lines too.")] = False,
+) -> None:
+    """Print speed-ups with intervals, what the MACs promise beside them, and the break-even points."""
+    from orchestrator.report import read, write
+
+    del flagged
+    write(read(db, name), _one_of("--format", form, ("table", "markdown", "json", "csv")), _console())
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def plot(context: typer.Context, name: SweepName, db: Database = None) -> None:
+    """Draw speed-up against tokens and GMACs: breakeven plot NAME -o FILE.png|svg|html [--axis tokens|gmacs|both]."""
+    raise typer.Exit(_webapp(["plot", name, *context.args], db))
+
+
+@app.command("app", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def open_app(context: typer.Context, db: Database = None) -> None:
+    """Open the Streamlit app on this machine: breakeven app [--port N] [--no-browser]."""
+    raise typer.Exit(_webapp(["app", *context.args], db))
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: all.")] = None,
+    db: Database = None,
+) -> None:
+    """Show the sweeps in the store: jobs waiting, running, done, failed."""
+    from orchestrator.listing import show_status
+
+    show_status(db, name, _console())
+
+
+@app.command()
+def methods(form: Annotated[str, typer.Option("--format", metavar="table|json")] = "table") -> None:
+    """List all methods with their parameters and papers, from the code."""
+    from orchestrator.listing import show_methods
+
+    show_methods(_one_of("--format", form, ("table", "json")), _console())
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine is, what could disturb a measurement, and how noisy its clock ticks are."""
+    from orchestrator.doctor import examine
+
+    raise typer.Exit(examine(_console()))
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT statement.")],
+    db: Database = None,
+    form: Annotated[str, typer.Option("--format", metavar="table|csv|json|markdown")] = "table",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = 10.0,
+    rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
+) -> None:
+    """Ask the database in SQL, read-only: views speedup, break_even, failures, metric, sweep_comparison."""
+    from orchestrator.listing import show_query
+
+    show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), _console(), seconds=seconds, rows=rows)
+
+
+@app.command("import")
+def import_outcomes(
+    files: Annotated[list[Path], typer.Argument(metavar="OUTCOME...", help="Files that `python -m workers.run` wrote, or folders of them.")],
+    db: Database = None,
+    sweep: Annotated[str | None, typer.Option(metavar="FILE", help="Link the outcomes to this sweep file, so that report and plot show them.")] = None,
+    device: DeviceOption = None,
+) -> None:
+    """Put outcomes measured elsewhere into the store; importing twice changes nothing."""
+    from orchestrator.running import import_files
+
+    raise typer.Exit(import_files(files, db=db, sweep=sweep, device=_device(device)))
+
+
+@app.command()
+def reanalyse(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: everything.")] = None,
+    db: Database = None,
+) -> None:
+    """Rebuild statistics, verdicts and break-even points from the raw samples."""
+    from store.connection import connect
+    from store.recording import reanalyse as rebuild
+
+    typer.echo(f"{rebuild(connect(db), name)} comparisons analysed again")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
+    import json
+
+    from sweeps.schema import json_schema
+    from workers.methods import methods as known
+
+    typer.echo(json.dumps(json_schema(known()), indent=1))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:  # tables in files and pipes are not folded to 80 columns
+        console = Console(width=240)
+    return console
+
+
+def _one_of(option: str, value: str, words: tuple[str, ...]) -> Any:
+    if value not in words:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(words)}", param_hint=option)
+    return value
+
+
+def _device(value: str | None) -> Any:
+    return None if value is None else _one_of("--device", value, ("cpu", "cuda"))
+
+
+def _webapp(arguments: list[str], db: str | None) -> int:
+    """Run a command of the web app in its own process; Ctrl-C reaches it too, so it is left to end by itself."""
+    environment = {**os.environ, **({"BREAKEVEN_DB": db} if db else {})}
+    process = subprocess.Popen([sys.executable, "-m", "webapp", *arguments], env=environment)
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def main() -> NoReturn:
+    """Run the command line; one line on stderr and exit code 2 for whatever the user can mend."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("breakeven: interrupted", err=True)
+        sys.exit(130)
+    except Exception as error:
+        if not _mendable(error):
+            raise
+        typer.echo(f"breakeven: {error}", err=True)
+        sys.exit(2)
+    sys.exit(0)
+
+
+def _mendable(error: Exception) -> bool:
+    """Whether the error is one of ours that says what to do; asked of loaded modules only, since `--help` loads none of them."""
+    known = (("sweeps.reading", "SweepError"), ("store.connection", "StoreError"), ("orchestrator.cluster", "ClusterError"))
+    loaded = [getattr(sys.modules[module], name) for module, name in known if module in sys.modules]
+    return isinstance(error, tuple(loaded))

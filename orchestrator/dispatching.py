@@ -1,0 +1,278 @@
+"""Dispatching: hands a sweep's waiting jobs to idle nodes, records what comes back, and finds the guilty arm when a worker dies."""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, get_args
+
+from store.recording import record
+
+from orchestrator.cluster import Cluster, ClusterError, Finished, Node, Running
+from orchestrator.worker import Fault
+from store import queue
+from store.connection import Engine
+from sweeps.job import Arm, Condition, Device, Job
+from sweeps.outcome import ANSWERS, Failure, FailureReason, Outcome
+from sweeps.spec import Retry
+
+LOOK_S = 0.5
+"""How often the wait for results looks whether it was interrupted."""
+RENEW_S = 15.0
+"""How often the lease is renewed; a lease that is 60 s old counts as abandoned on another host."""
+REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
+"""Failures that may leave a process unsound, such as a broken CUDA context: the next job gets a new one."""
+
+Happening = Literal["started", "answered", "retried", "split", "suspected"]
+
+
+class Event(NamedTuple):
+    """Something that progress may want to show."""
+
+    what: Happening
+    node: Node
+    job: Job
+    outcome: Outcome | None = None
+    """With `answered`: what was recorded."""
+    message: str = ""
+    """What went wrong, with `retried`, `split` and `suspected` (the baseline runs alone to tell whether it is guilty)."""
+
+
+class Summary(NamedTuple):
+    """What came of the comparisons of the jobs that ran."""
+
+    measured: int = 0
+    failed: int = 0
+    """Comparisons whose answer is a failure, such as out of memory."""
+    unanswered: int = 0
+    interrupted: bool = False
+
+
+class Task(NamedTuple):
+    """A claimed job on its way."""
+
+    queued: queue.QueuedJob
+    executions: int = 1
+    """Executions of this job so far, the present one included."""
+    fault: Fault | None = None
+    """Set while the baseline runs alone: how the job ended that it is suspected of."""
+
+
+def dispatch(
+    engine: Engine, sweep_id: int, cluster: Cluster, *, retry: Retry, observer: Callable[[Event], None] | None = None
+) -> Summary:
+    """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
+
+    A node has one job at a time, whatever its device class. Ctrl-C and SIGTERM stop at once: jobs in flight go back to the
+    queue. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and later
+    when all nodes have died.
+    """
+    queue.recover(engine)
+    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer or (lambda _: None))
+    with _stop_requested() as stopped:
+        return dispatcher.run(stopped)
+
+
+class Dispatcher:
+    """The state of one `dispatch`: which node runs what, and which baselines have proved innocent."""
+
+    def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
+        self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
+        self._owner = queue.owner()
+        self._tasks: dict[Running, Task] = {}
+        self._executions: dict[int, int] = {}
+        self._innocent: set[tuple[Condition, Arm]] = set()
+        self._unsound: set[tuple[str, Device]] = set()
+        self._summary = Summary()
+
+    def run(self, stopped: Callable[[], bool]) -> Summary:
+        self._refuse_infeasible()
+        renewed = time.monotonic()
+        try:
+            self._fill()
+            while self._tasks and not stopped():
+                finished = self._cluster.wait(LOOK_S)
+                for one in finished:
+                    self._handle(one)
+                if finished and not stopped():
+                    self._fill()
+                if time.monotonic() - renewed > RENEW_S:
+                    queue.renew(self._engine, self._owner)
+                    renewed = time.monotonic()
+            return self._summary._replace(interrupted=stopped())
+        finally:
+            for running, task in self._tasks.items():
+                self._cluster.kill(running)
+                queue.release(self._engine, task.queued.row, self._owner)
+
+    def _refuse_infeasible(self) -> None:
+        offered = {device for node in self._cluster.nodes() for device in node.devices}
+        for device in set(get_args(Device)) - offered:
+            for queued in self._claim(device):
+                queue.release(self._engine, queued.row, self._owner)
+                self._cluster.require([device])
+
+    def _fill(self) -> None:
+        """Give every idle node a job, machines that can do little first, so that the GPU is left to those who need it."""
+        busy = {running.node.node_id for running in self._tasks}
+        nodes = self._cluster.nodes()
+        for node in sorted(nodes, key=lambda node: len(node.devices)):
+            if node.node_id not in busy:
+                claimed = next((queued for device in reversed(node.devices) for queued in self._claim(device)), None)
+                if claimed:
+                    executions = max(claimed.attempts, self._executions.get(claimed.row, 0)) + 1
+                    self._start(node, Task(claimed, executions))
+        if not nodes:
+            raise ClusterError("all nodes of the cluster have died; what is left waits in the queue for the next run")
+
+    def _claim(self, device: Device) -> list[queue.QueuedJob]:
+        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, limit=1)
+
+    def _start(self, node: Node, task: Task) -> None:
+        job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)
+        place = (node.node_id, job.condition.device)
+        fresh = job.protocol.rounds > 1 or job.round > 0 or place in self._unsound
+        try:
+            running = self._cluster.submit(job, node, fresh=fresh)
+        except BaseException:
+            queue.release(self._engine, task.queued.row, self._owner)
+            raise
+        self._unsound.discard(place)
+        self._tasks[running] = task
+        self._executions[task.queued.row] = task.executions
+        self._tell("suspected" if task.fault else "started", node, task, task.fault)
+
+    def _handle(self, finished: Finished) -> None:
+        task = self._tasks.pop(finished.running)
+        try:
+            self._settle(finished.running, finished.result, task)
+        except BaseException:
+            queue.release(self._engine, task.queued.row, self._owner)
+            raise
+
+    def _settle(self, running: Running, result: Outcome | Fault, task: Task) -> None:
+        if isinstance(result, Outcome):
+            self._acquit(result)
+            if any(failure.reason in REPLACED_AFTER for failure in result.failures):
+                self._unsound.add((running.node.node_id, result.job.condition.device))
+            self._record(running.node, task, result if task.fault is None else convict(task, running.node, result))
+        elif result.kind == "node_died":
+            self._after_node_death(running.node, task, result)
+        elif task.fault is not None:
+            self._record(running.node, task, convict(task, running.node, result))
+        else:
+            self._after_fault(running.node, task, result)
+
+    def _after_node_death(self, node: Node, task: Task, fault: Fault) -> None:
+        if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
+            queue.release(self._engine, task.queued.row, self._owner)
+            self._tell("retried", node, task, fault)
+        else:
+            self._record(node, task, failed(task, node, fault, None))
+
+    def _after_fault(self, node: Node, task: Task, fault: Fault) -> None:
+        job = task.queued.job
+        if len(job.pairs) > 1:
+            middle = len(job.pairs) // 2
+            queue.split(self._engine, task.queued.row, self._owner, [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])])
+            self._tell("split", node, task, fault)
+        elif fault.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
+            self._tell("retried", node, task, fault)
+            self._start(node, task._replace(executions=task.executions + 1))
+        elif not job.pairs:
+            self._record(node, task, failed(task, node, fault, None))
+        elif (job.condition, job.arms[job.pairs[0].baseline]) in self._innocent:
+            self._record(node, task, failed(task, node, fault, job.pairs[0].arm))
+        else:
+            self._start(node, task._replace(fault=fault))
+
+    def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
+        record(self._engine, task.queued.row, self._owner, outcome)
+        measured, answers, unanswered, _ = self._summary
+        for reasons in map(set, reasons_by_pair(outcome)):
+            measured += not reasons
+            answers += bool(reasons) and reasons <= ANSWERS
+            unanswered += bool(reasons - ANSWERS)
+        self._summary = Summary(measured, answers, unanswered)
+        self._observer(Event("answered", node, outcome.job, outcome))
+
+    def _acquit(self, outcome: Outcome) -> None:
+        baselines = {pair.baseline for pair in outcome.job.pairs} or {0}
+        ran = {arm.arm for arm in outcome.arms}
+        self._innocent |= {(outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran}
+
+    def _tell(self, what: Happening, node: Node, task: Task, fault: Fault | None) -> None:
+        self._observer(Event(what, node, task.queued.job, message=fault.message if fault else ""))
+
+
+def reasons_by_pair(outcome: Outcome) -> Iterator[list[FailureReason]]:
+    """For each pair of the outcome's job, why it has no measurement; empty if it has one."""
+    for pair in outcome.job.pairs:
+        yield [failure.reason for failure in outcome.failures if failure.arm in {None, *pair}]
+
+
+def baseline_alone(job: Job) -> Job:
+    """The job of running the baseline of a single pair by itself, to tell whose fault a fault is."""
+    return job.model_copy(update={"arms": (job.arms[job.pairs[0].baseline],), "pairs": ()})
+
+
+def failed(task: Task, node: Node, fault: Fault, arm: int | None) -> Outcome:
+    """The outcome of a job that came back without one: `arm` is the guilty one, `None` when no arm is to blame."""
+    job = task.queued.job
+    reason: FailureReason = "error" if fault.kind == "node_died" else fault.kind
+    times = f" ({task.executions} executions)" if task.executions > 1 else ""
+    now = time.time()
+    return Outcome(
+        job=job,
+        environment=node.environments[job.condition.device],
+        host=node.host,
+        started_at=fault.started_at or now,
+        ended_at=fault.ended_at or now,
+        failures=(Failure(arm=arm, reason=reason, message=f"{fault.message}{times}", detail=fault.detail),),
+    )
+
+
+def convict(task: Task, node: Node, alone: Outcome | Fault) -> Outcome:
+    """The outcome of a single-pair job that ended in a fault, after its baseline has run alone.
+
+    If the baseline failed there too it is the guilty one; if not, it is the arm, and what was learned of the baseline is kept.
+    """
+    assert task.fault is not None
+    baseline, arm = task.queued.job.pairs[0]
+    if isinstance(alone, Fault):
+        return failed(task, node, alone, baseline)
+    if alone.failures:
+        failures = tuple(failure.model_copy(update={"arm": baseline}) for failure in alone.failures)
+        return failed(task, node, task.fault, arm).model_copy(update={"failures": failures})
+    return failed(task, node, task.fault, arm).model_copy(
+        update={
+            "arms": tuple(measured.model_copy(update={"arm": baseline}) for measured in alone.arms),
+            "samples": alone.samples and alone.samples.model_copy(update={"arms": (baseline,)}),
+        }
+    )
+
+
+@contextlib.contextmanager
+def _stop_requested() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C or SIGTERM into a request to stop, so that no transaction is torn; the second acts as ever."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop.is_set
+        return
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+    def request(_number: int, _frame: object) -> None:
+        stop.set()
+        restore()
+
+    for number in former:
+        signal.signal(number, request)
+    try:
+        yield stop.is_set
+    finally:
+        restore()

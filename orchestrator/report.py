@@ -1,0 +1,173 @@
+"""Report: a sweep's answers from the public views, as text for people and as data for programs."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Format = Literal["table", "markdown", "json", "csv"]
+
+CONDITION = ("device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size", "baseline", "environment")
+"""What stays fixed within one block of the report; ratios are never mixed across these."""
+STYLES = {"faster": "green", "slower": "red", "same": "", "unclear": "dim", "crossing": "bold", "always": "green", "never": "red"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The rows of one sweep, newest answers only; frames have the columns of the views of the same name."""
+
+    name: str
+    question: str
+    speedups: pd.DataFrame
+    break_evens: pd.DataFrame
+    failures: pd.DataFrame
+
+    def blocks(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+        """Condition, points and break-evens of each block, in order of appearance."""
+        for key, points in self.speedups.groupby(list(CONDITION), sort=False, dropna=False):
+            condition = dict(zip(CONDITION, key, strict=True))
+            same = pd.Series(data=True, index=self.break_evens.index)
+            for field in set(CONDITION) & set(self.break_evens.columns):
+                same &= self.break_evens[field] == condition[field]
+            yield condition, points.sort_values(["method", "params", "tokens"]), self.break_evens[same]
+
+
+def theory(points: pd.DataFrame) -> pd.Series:
+    """Speed-up that the MACs alone promise: baseline GMACs over the arm's GMACs, the method's own included."""
+    return points["gmacs_baseline"] / (points["gmacs"] + points["gmacs_method"].fillna(0))
+
+
+def ratio(value: float | None, low: float | None, high: float | None) -> str:
+    """`1.23x [1.20, 1.26]`, or without the interval where there is none."""
+    if value is None or pd.isna(value):
+        return "-"
+    interval = "" if low is None or high is None or pd.isna(low) or pd.isna(high) else f" [{low:.3f}, {high:.3f}]"
+    return f"{value:.3f}x{interval}"
+
+
+def amount(value: float | None, axis: str) -> str:
+    """A position on an axis: whole tokens, or GMACs with three significant digits."""
+    if value is None or pd.isna(value):
+        return "?"
+    return f"{value:.0f}" if axis == "tokens" else f"{value:.3g}"
+
+
+def label(row: Any) -> str:
+    """Method with the parameters that were asked for: `topk keep_rate=0.5 layers=[3,6,9]`."""
+    params = json.loads(row.params) if row.params else {}
+    if isinstance(params, list):
+        return f"{row.method} {row.params}"
+    return " ".join([row.method, *(f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in params.items() if value is not None)])
+
+
+def sentence(row: Any) -> str:
+    """The break-even of one curve along one axis, in words."""
+    unit = "tokens" if row.axis == "tokens" else "GMACs of the baseline"
+    if row.verdict == "crossing":
+        what = "pays from" if row.direction == "gains" else "stops paying at"
+        limited = ", as fine as the grid allows" if row.grid_limited else ""
+        return f"{what} {amount(row.x, row.axis)} {unit} on (between {amount(row.x_low, row.axis)} and {amount(row.x_high, row.axis)}{limited})"
+    return {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict] + (f": {row.why}" if row.why else "")
+
+
+def render(report: Report) -> RenderableType:
+    """The report for a terminal."""
+    parts: list[RenderableType] = [Text(report.name, style="bold"), Text(report.question, style="italic")]
+    for condition, points, break_evens in report.blocks():
+        parts += [Text(), Text(_headline(condition)), _points_table(points)]
+        for (axis,), rows in break_evens.groupby(["axis"], sort=False):
+            parts.append(Text(f"Break-even in {'tokens' if axis == 'tokens' else 'GMACs'}", style="bold"))
+            parts += [Text(f"  {label(row)} (against {row.baseline}): {sentence(row)}", style=STYLES[row.verdict]) for row in rows.itertuples()]
+    if len(report.failures):
+        parts += [Text(), _failures_table(report.failures)]
+    if not len(report.speedups) and not len(report.failures):
+        parts.append(Text("nothing measured yet", style="dim"))
+    return Group(*parts)
+
+
+def _headline(condition: dict[str, Any]) -> str:
+    weights = "random weights" if condition["weights"] == "random" else f"weights {condition['weights']}"
+    return (
+        f"{condition['model']} ({weights}), batch {condition['batch_size']}, {condition['dtype']}, {condition['attention']} attention, "
+        f"{condition['runtime']}, on {condition['device_name']}, {condition['threads']} threads, against {condition['baseline']}"
+    )
+
+
+def _rows(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
+    for row, promised in zip(points.itertuples(), theory(points), strict=True):
+        yield (
+            label(row),
+            f"{row.tokens:.0f}",
+            f"{row.image_size:.0f}",
+            f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}",
+            f"{promised:.2f}x",
+            f"{row.baseline_ms:.3g} > {row.method_ms:.3g}",
+            ratio(row.speedup, row.speedup_low, row.speedup_high),
+            f"{row.pairs:.0f}",
+            row.verdict,
+            row.flags or "",
+        )
+
+
+HEADINGS = ("method", "tokens", "px", "GMACs", "MACs promise", "ms", "speed-up [95 %]", "pairs", "verdict", "flags")
+
+
+def _points_table(points: pd.DataFrame) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading in {"method", "verdict", "flags"} else "right", no_wrap=heading != "flags")
+    shown = ""
+    for cells in _rows(points):
+        table.add_row("" if cells[0] == shown else cells[0], *cells[1:], style=STYLES[cells[8]])
+        shown = cells[0]
+    return table
+
+
+def _failures_table(failures: pd.DataFrame) -> Table:
+    table = Table(title="No measurement", title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+    for heading in ("method", "model", "px", "batch", "reason", "message"):
+        table.add_column(heading)
+    for row in failures.itertuples():
+        table.add_row(label(row), row.model, f"{row.image_size:.0f}", f"{row.batch_size:.0f}", row.reason, row.message)
+    return table
+
+
+def markdown(report: Report) -> str:
+    """The report as GitHub-flavoured Markdown."""
+    lines = [f"# {report.name}", "", report.question, ""]
+    for condition, points, break_evens in report.blocks():
+        lines += [f"## {_headline(condition)}", "", _markdown_row(HEADINGS), _markdown_row(["---"] * len(HEADINGS))]
+        lines += [_markdown_row(cells) for cells in _rows(points)]
+        lines += ["", *(f"- **{label(row)}**, {row.axis}: {sentence(row)}" for row in break_evens.itertuples()), ""]
+    if len(report.failures):
+        lines += ["## No measurement", "", *(f"- {label(row)}, {row.model}, {row.image_size:.0f} px: {row.reason}: {row.message}" for row in report.failures.itertuples()), ""]
+    return "\n".join(lines)
+
+
+def _markdown_row(cells: Any) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def as_json(report: Report) -> str:
+    """The report as one JSON object: name, question, and the rows of the three views; missing values are null."""
+    records = {name: json.loads(getattr(report, name).to_json(orient="records")) for name in ("speedups", "break_evens", "failures")}
+    for row, promised in zip(records["speedups"], theory(report.speedups), strict=True):
+        row["speedup_macs"] = None if pd.isna(promised) else round(float(promised), 6)
+    return json.dumps({"name": report.name, "question": report.question, **records}, indent=2)
+
+
+def write(report: Report, form: Format, console: Console) -> None:
+    """Print the report in the asked form: `table` for people, the others for files and programs."""
+    if form == "table":
+        console.print(render(report))
+        return
+    if form == "csv":
+        text = report.speedups.assign(speedup_macs=theory(report.speedups)).to_csv(index=False)
+    else:
+        text = markdown(report) if form == "markdown" else as_json(report) + "\n"
+    console.file.write(text)

@@ -1,0 +1,270 @@
+"""Worker: a warm process that runs one job at a time with the host to itself, and the keeper that starts, watches and replaces it.
+
+The keeper learns from the kernel how a worker ended (signal, exit status, out of memory), which Ray does not tell.
+Neither knows Ray: `orchestrator.cluster` places keepers on the nodes.
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import fcntl
+import importlib
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from sweeps.job import Device, Job
+from sweeps.outcome import Environment
+
+START_UP_S = 300.0
+"""Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
+LOG_TAIL_BYTES = 8000
+PR_SET_PDEATHSIG = 1
+LOCK = Path("/tmp/breakeven.lock")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here
+
+FaultKind = Literal["crash", "timeout", "out_of_memory", "node_died", "error"]
+
+
+class Fault(NamedTuple):
+    """Why a job came back without an outcome: one line for people, and the traceback or the end of the worker's log."""
+
+    kind: FaultKind
+    message: str
+    detail: str = ""
+    started_at: float = 0.0
+    """Seconds since the epoch, UTC: from when and until when the job had the host; both 0 where it is not known."""
+    ended_at: float = 0.0
+
+
+class Setting(NamedTuple):
+    """What every worker of a cluster shares with the dispatcher that started it."""
+
+    entry: str = "workers.run:run"
+    """`module:function` that turns a `Job` into an `Outcome`."""
+    survey: str = "orchestrator.worker:survey"
+    """`module:function` that tells the environments a node offers."""
+    folder: str = ""
+    """Current folder, so that relative paths of checkpoints mean what they meant to the user."""
+    path: tuple[str, ...] = ()
+    """Import path beyond the installation's own."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables of ours (`BREAKEVEN_…`)."""
+    memory_bytes: int | None = None
+    """Memory that a CPU worker may allocate; `None` means nine tenths of the machine's."""
+
+
+class Survey(NamedTuple):
+    """What a node says of itself."""
+
+    host: str
+    environments: dict[Device, Environment]
+
+
+def survey() -> dict[Device, Environment]:
+    """The device classes of this machine and their fingerprints; imports no torch."""
+    from workers.measure import environment  # noqa: PLC0415 - tests survey made-up nodes without it
+
+    return {device: environment.fingerprint(device) for device in environment.devices()}
+
+
+def load(name: str) -> Callable[..., Any]:
+    """The function that `module:function` names. Raises `ValueError`, `ImportError` or `AttributeError`."""
+    module, colon, function = name.partition(":")
+    if not (module and colon and function):
+        raise ValueError(f"{name!r} does not name a function; write it as module:function, such as workers.run:run")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
+@contextlib.contextmanager
+def host_lock() -> Iterator[None]:
+    """Hold the host alone among all jobs of all stores and users; the kernel gives the lock back however the holder ends."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(LOCK, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
+    file = os.open(LOCK, os.O_RDONLY | os.O_NOFOLLOW)  # another user's file can be locked, though not written
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # a process forked by a method may still hold the open file
+        os.close(file)
+
+
+class Keeper:
+    """Keeps one warm worker for one device class: starts it, hands it jobs, and replaces it alone when it crashes or hangs."""
+
+    def __init__(self, device: Device, setting: Setting) -> None:
+        self._device, self._setting = device, setting
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def survey(self) -> Survey:
+        for place in reversed(self._setting.path):
+            if place not in sys.path:
+                sys.path.append(place)
+        return Survey(socket.gethostname(), load(self._setting.survey)())
+
+    def run(self, job: str, timeout_s: float, *, fresh: bool = False) -> str | Fault:
+        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker is up."""
+        with host_lock():
+            started_at = time.time()
+            if fresh:
+                self.stop()
+            if self._worker is None or self._worker.poll() is not None:
+                self._start()
+            self._log.seek(0)
+            self._log.truncate()  # the worker shares this file and its position, so the log is that of one job
+            result = self._converse(job, timeout_s)
+            if isinstance(result, str):
+                return result
+            result = result._replace(started_at=started_at, ended_at=time.time(), detail=self._tail() or result.detail)
+            self.stop()
+            return result
+
+    def _converse(self, job: str, timeout_s: float) -> str | Fault:
+        limit_s, doing = START_UP_S, "starting up"
+        try:
+            self._pipe.send_bytes(job.encode())
+            while True:
+                if not wait([self._pipe, self._ended], limit_s):
+                    return self._overdue(doing, limit_s)
+                message = self._pipe.recv_bytes() if self._pipe.poll() else b""
+                match message[:1]:
+                    case b"R":
+                        limit_s, doing = timeout_s, "running"
+                    case b"O":
+                        return message[1:].decode()
+                    case b"E":
+                        text = message[1:].decode()
+                        return Fault("error", f"the worker raised {text.strip().splitlines()[-1]}", text)
+                    case _:
+                        return self._died(doing)
+        except (EOFError, OSError):
+            return self._died(doing)
+
+    def stop(self) -> None:
+        """Kill the worker and whatever it started; the next job gets a new one."""
+        if self._worker is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._worker.pid, signal.SIGKILL)
+            self._worker.wait()
+            self._pipe.close()
+            if isinstance(self._ended, int):
+                os.close(self._ended)
+            self._log.close()
+            self._worker = None
+
+    def _start(self) -> None:
+        self.stop()
+        self._pipe, theirs = Pipe()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._killed_before = _oom_kills()
+        limit = self._setting.memory_bytes if self._device == "cpu" else None
+        arguments = (theirs.fileno(), os.getpid(), self._setting.entry, self._device, limit or 0)
+        command = [sys.executable, "-m", "orchestrator.worker", *map(str, arguments)]
+        with theirs:
+            self._worker = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=(theirs.fileno(),),
+                env=variables(self._device, self._setting, os.environ),
+                cwd=self._setting.folder if Path(self._setting.folder).is_dir() else None,
+                start_new_session=True,
+            )
+        # The pipe alone would not tell of a death while something that the worker forked holds its other end.
+        self._ended: int | Connection = os.pidfd_open(self._worker.pid) if hasattr(os, "pidfd_open") else self._pipe
+
+    def _overdue(self, doing: str, limit_s: float) -> Fault:
+        assert self._worker is not None
+        with contextlib.suppress(ProcessLookupError):
+            self._worker.send_signal(signal.SIGUSR1)  # writes every thread's stack to the log, even of one that hangs in C
+            time.sleep(0.3)
+        return Fault("timeout", f"killed after {limit_s:g} s of {doing} without a result")
+
+    def _died(self, doing: str) -> Fault:
+        assert self._worker is not None
+        code = self._worker.wait()
+        if code >= 0:
+            return Fault("crash", f"the worker left with exit status {code} while {doing}")
+        if -code == signal.SIGKILL and _oom_kills() > self._killed_before:
+            return Fault("out_of_memory", f"the machine's memory ran out while {doing}, and the kernel killed the worker")
+        return Fault("crash", f"the worker died of {signal.Signals(-code).name} while {doing}")
+
+    def _tail(self) -> str:
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - LOG_TAIL_BYTES))
+        return self._log.read().decode(errors="replace")
+
+
+def variables(device: Device, setting: Setting, inherited: Mapping[str, str]) -> dict[str, str]:
+    """A worker's environment: ours, without what Ray adds to its own processes, and without a GPU in sight of CPU jobs."""
+    kept = {key: value for key, value in inherited.items() if not key.startswith("RAY_") and key != "OMP_NUM_THREADS"}
+    kept |= dict(setting.variables)
+    if setting.path:
+        kept["PYTHONPATH"] = os.pathsep.join(setting.path)
+    if device == "cpu":
+        kept["CUDA_VISIBLE_DEVICES"] = ""
+    return kept
+
+
+def main(handle: str, keeper: str, entry: str, device: str, limit: str) -> None:
+    """The worker's own loop: jobs come in as JSON, outcomes go out as JSON, until the keeper closes the pipe."""
+    _die_with(int(keeper))
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    if device == "cpu":
+        _limit_memory(int(limit))
+    pipe, run = Connection(int(handle)), None
+    with contextlib.suppress(EOFError):
+        while True:
+            job = pipe.recv_bytes()
+            try:
+                run = run or load(entry)
+                pipe.send_bytes(b"R")
+                reply = "O" + run(Job.model_validate_json(job)).model_dump_json()
+            except BaseException:  # even SystemExit of a method must reach the keeper
+                reply = "E" + traceback.format_exc()
+            pipe.send_bytes(reply.encode())
+
+
+def _die_with(keeper: int) -> None:
+    """However the keeper ends, `kill -9` included, nothing of ours goes on running on the host."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:
+            sys.exit("the keeper ended before its worker began")
+
+
+def _limit_memory(limit: int) -> None:
+    """Let an allocation beyond the machine's memory fail inside the job, where it is an answer, instead of stopping the machine."""
+    if sys.platform == "linux":
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = limit or total * 9 // 10
+        resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _oom_kills() -> int:
+    """Processes that the kernel has killed for want of memory since boot; 0 where it does not say."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            name, _, value = line.partition(" ")
+            if name == "oom_kill":
+                return int(value)
+    return 0
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

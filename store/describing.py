@@ -1,0 +1,112 @@
+"""Rows from nouns: how a comparison, an environment and a job look as columns."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from sweeps.identity import canonical, digest
+from sweeps.job import Arm, Comparison, Job, Overrides
+from sweeps.outcome import Environment
+
+ARM_FIELDS = tuple(Overrides.model_fields)
+"""Condition fields that arms may override; the columns of these names are the arm's."""
+
+INSERT_COMPARISON = text(
+    """INSERT INTO comparison (comparison_id, question_id, curve_id, arm_id, kind, device, model, weights, image_size, batch_size,
+         threads, dtype, attention, runtime, seed, method, params, baseline, document, contents)
+       VALUES (:comparison_id, :question_id, :curve_id, :arm_id, :kind, :device, :model, :weights, :image_size, :batch_size,
+         :threads, :dtype, :attention, :runtime, :seed, :method, :params, :baseline, :document, :contents)
+       ON CONFLICT DO NOTHING"""
+)
+INSERT_ENVIRONMENT = text(
+    """INSERT INTO environment (environment_id, device, device_name, facts)
+       VALUES (:environment_id, :device, :device_name, :facts) ON CONFLICT DO NOTHING"""
+)
+INSERT_JOB = text(
+    """INSERT INTO job (job_id, kind, device, state, attempts, owner, renewed_at, parent, queued_at, document)
+       VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, NULL, :parent, :queued_at, :document) RETURNING id"""
+)
+LINK_JOB = text("INSERT INTO sweep_job (sweep, job) VALUES (:sweep, :job) ON CONFLICT DO NOTHING")
+
+
+def comparison_row(comparison: Comparison, contents: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of a comparison.
+
+    The condition columns (dtype, attention, runtime, image_size) are those that the arm really runs with; `baseline` names in
+    brackets where the baseline's differ.
+    """
+    condition = comparison.condition
+    ran = comparison.arm.condition(condition)
+    return {
+        "comparison_id": comparison.comparison_id(contents),
+        "question_id": comparison.question_id,
+        "curve_id": curve_id(comparison),
+        "arm_id": comparison.arm.arm_id,
+        "kind": comparison.kind,
+        **{field: getattr(ran, field) for field in ran.__class__.model_fields},
+        "method": comparison.arm.method,
+        "params": canonical(asked_params(comparison.arm)),
+        "baseline": baseline_text(comparison),
+        "document": canonical(comparison),
+        "contents": canonical(contents),
+    }
+
+
+def curve_id(comparison: Comparison) -> str:
+    """Identity of the curve that a comparison is a point of: everything that was asked but the image size."""
+    condition = comparison.condition.model_dump(mode="json", exclude={"image_size"})
+    return digest(
+        {"kind": comparison.kind, "condition": condition, "baseline": comparison.baseline.asked(), "arm": comparison.arm.asked()}
+    )
+
+
+def asked_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
+    """What was asked of an arm, as the sweep language says it: the method's parameters with overrides and replicate beside them.
+
+    A stack is a list of such mappings with the method's name in each, and overrides last.
+    """
+    beside = {key: value for key, value in arm.overrides if value is not None}
+    if arm.replicate:
+        beside["replicate"] = arm.replicate
+    if len(arm.stack) <= 1:
+        return {**beside, **(arm.stack[0].params if arm.stack else {})}
+    steps: list[dict[str, Any]] = [{"method": step.method, **step.params} for step in arm.stack]
+    return [*steps, beside] if beside else steps
+
+
+def baseline_text(comparison: Comparison) -> str:
+    """The baseline in words: its methods, and in brackets where it differs from the condition that the arm runs with."""
+    ran = comparison.arm.condition(comparison.condition)
+    other = comparison.baseline.condition(comparison.condition)
+    differing = {field: getattr(other, field) for field in ARM_FIELDS if getattr(other, field) != getattr(ran, field)}
+    return str(comparison.baseline.model_copy(update={"overrides": Overrides(**differing)}))
+
+
+def environment_row(environment: Environment) -> dict[str, Any]:
+    return {
+        "environment_id": environment.environment_id,
+        "device": environment.device,
+        "device_name": environment.device_name,
+        "facts": canonical(environment.facts),
+    }
+
+
+def insert_job(connection: Connection, job: Job, parent: int | None = None) -> int:
+    """Queue a job as waiting and return its row."""
+    row = {
+        "job_id": job.job_id,
+        "kind": job.kind,
+        "device": job.condition.device,
+        "parent": parent,
+        "queued_at": time.time(),
+        "document": job.model_dump_json(),
+    }
+    return int(connection.execute(INSERT_JOB, row).scalar_one())
+
+
+def timestamp(seconds: float) -> str:
+    """Seconds since the epoch as ISO 8601 text in UTC, to the millisecond."""
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{milliseconds:03d}Z"

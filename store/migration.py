@@ -1,0 +1,85 @@
+"""Schema versions: telling a store of ours from anything else, and bringing it up to date."""
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from store.connection import StoreError, set_write_ahead, shown, writing
+
+SCHEMA = "0001"
+"""The newest migration in `migrations/versions`."""
+SCRIPTS = Path(__file__).parent / "migrations"
+OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})
+"""Tables that every version of the store has."""
+
+
+def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schema: str = SCHEMA) -> None:
+    """Create an empty store's schema, or upgrade an older one after a backup of the SQLite file at `path`.
+
+    Raises `StoreError` for a database that is not ours or is newer than this program. `scripts` and `schema` name another
+    migration folder and its newest version.
+    """
+    with engine.connect() as connection:
+        found = version(connection)
+    if found == schema:
+        set_write_ahead(engine)
+        return
+    if found is not None:
+        _check_known(found, scripts, engine)
+        if path is not None:
+            back_up(path, found)
+    set_write_ahead(engine)
+    with writing(engine) as connection:
+        if version(connection) != schema:  # another process may have been faster
+            _upgrade(connection, scripts)
+
+
+def check_current(engine: Engine) -> None:
+    """Raise `StoreError` unless the database is a store of this program's version."""
+    with engine.connect() as connection:
+        found = version(connection)
+    if found is None:
+        raise StoreError(f"{shown(engine.url)} is empty; run a sweep first: breakeven run sweeps/quickstart.yaml")
+    if found != SCHEMA:
+        _check_known(found, SCRIPTS, engine)
+        raise StoreError(f"{shown(engine.url)} has the older schema {found}; a command that writes updates it, such as breakeven run")
+
+
+def version(connection: Connection) -> str | None:
+    """The schema version; `None` for an empty database. Raises `StoreError` for one that holds something else."""
+    tables = set(inspect(connection).get_table_names())
+    if not tables:
+        return None
+    if not tables >= OURS:
+        shown = ", ".join(sorted(tables)[:5])
+        raise StoreError(f"{shown(connection.engine.url)} is a database of another program (tables: {shown}); name another store with --db")
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+
+
+def back_up(path: Path, found: str) -> Path:
+    """Copy the SQLite file at `path` beside itself, whole even while others write. Returns the copy's path."""
+    copy = path.with_name(f"{path.name}.schema-{found}.{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.backup")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return copy
+
+
+def _check_known(found: str, scripts: Path, engine: Engine) -> None:
+    if not any((scripts / "versions").glob(f"{found}_*.py")):
+        raise StoreError(
+            f"{shown(engine.url)} was written by a newer Breakeven (schema {found}, this program knows {SCHEMA}); "
+            "update Breakeven, or name another store with --db"
+        )
+
+
+def _upgrade(connection: Connection, scripts: Path) -> None:
+    from alembic import command  # noqa: PLC0415 - takes a quarter of a second, and is needed once in a store's life
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,13 @@
+"""Alembic's entry: runs the migrations on the connection and inside the transaction that `store.migration` hands over."""
+
+from alembic import context
+
+from store import views
+from store.tables import METADATA
+
+connection = context.config.attributes["connection"]
+views.drop(connection)  # SQLite cannot change a table that a view reads
+context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True)
+with context.begin_transaction():
+    context.run_migrations()
+views.create(connection)

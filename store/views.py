@@ -1,0 +1,73 @@
+"""The public SQL views: what people query. Columns may be added at the end, never changed or removed.
+
+Written in SQL that SQLite and PostgreSQL both understand. They only select: every figure was computed by `sweeps.statistics`
+and `sweeps.breakeven` and stored by `analysis.py`.
+"""
+
+from sqlalchemy import Connection, text
+
+# Only the newest answer to a question counts: a raised method VERSION or protocol makes the older comparison_id's answer stale.
+NEWEST = """
+  NOT EXISTS (
+    SELECT 1 FROM speedup_row AS newer
+    WHERE newer.question_id = r.question_id AND newer.environment = r.environment AND newer.metric = r.metric
+      AND (newer.measured_at > r.measured_at
+           OR (newer.measured_at = r.measured_at AND newer.comparison_id > r.comparison_id)))"""
+
+NEWEST_REVISION = """
+  NOT EXISTS (SELECT 1 FROM sweep AS newer WHERE newer.name = s.name AND newer.revision > s.revision)"""
+
+VIEWS = {
+    "speedup": f"""
+SELECT
+  r.comparison_id, r.question_id, c.arm_id, c.kind, r.metric, r.source, r.measured_at, r.environment, e.device, e.device_name,
+  c.model, c.weights, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime, r.threads, c.batch_size, c.image_size,
+  r.tokens, r.tokens_final, r.gmacs_baseline, r.gmacs, r.gmacs_method, r.baseline_ms, r.method_ms, r.device_ms,
+  r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.rounds, r.verdict, r.floor, r.flags, c.seed, c.curve_id
+FROM speedup_row AS r
+JOIN comparison AS c ON c.comparison_id = r.comparison_id
+JOIN environment AS e ON e.environment_id = r.environment
+WHERE r.speedup IS NOT NULL AND {NEWEST}""",
+    "sweep_comparison": f"""
+SELECT s.name AS sweep, l.comparison_id
+FROM sweep_comparison_row AS l
+JOIN sweep AS s ON s.id = l.sweep
+WHERE {NEWEST_REVISION}""",
+    "break_even": f"""
+SELECT
+  s.name AS sweep, b.environment, e.device_name, c.model, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime,
+  c.batch_size, b.axis, b.verdict, b.x, b.x_low, b.x_high, b.points,
+  b.direction, b.grid_limited, b.why, e.device, c.weights, b.threads, c.seed, b.floor, b.curve_id
+FROM break_even_row AS b
+JOIN sweep AS s ON s.id = b.sweep
+JOIN comparison AS c ON c.comparison_id = b.comparison_id
+JOIN environment AS e ON e.environment_id = b.environment
+WHERE {NEWEST_REVISION}""",
+    "failures": f"""
+SELECT
+  r.comparison_id, r.question_id, r.environment, e.device, e.device_name, c.model, c.weights, c.method, c.params, c.baseline,
+  c.dtype, c.attention, c.runtime, c.threads, c.batch_size, c.image_size, f.reason, f.message, r.measured_at AS at, f.attempt
+FROM speedup_row AS r
+JOIN failure AS f ON f.id = r.failure
+JOIN comparison AS c ON c.comparison_id = r.comparison_id
+JOIN environment AS e ON e.environment_id = r.environment
+WHERE {NEWEST}""",
+    "metric": """
+SELECT m.attempt, m.arm, m.metric, m.value, m.unit, m.low, m.high, m.n, a.arm_id, t.environment, t.flags
+FROM metric_row AS m
+JOIN attempt AS t ON t.id = m.attempt
+LEFT JOIN measured_arm AS a ON a.attempt = m.attempt AND a.arm = m.arm""",
+}
+"""Name of each view and the SELECT behind it."""
+
+
+def create(connection: Connection) -> None:
+    """Create all views."""
+    for name, select in VIEWS.items():
+        connection.execute(text(f"CREATE VIEW {name} AS {select}"))
+
+
+def drop(connection: Connection) -> None:
+    """Drop the views that exist."""
+    for name in VIEWS:
+        connection.execute(text(f"DROP VIEW IF EXISTS {name}"))

@@ -1,0 +1,248 @@
+"""The arms of a sweep: entries of `methods`, `baselines` and `include` turned into stacks, overrides and replicates."""
+
+import itertools
+import json
+import math
+import types
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+
+from sweeps.axis import Choice, spread, unknown_word
+from sweeps.conditions import FIELDS, SHORTHANDS, Vocabulary, adapters, takes_integers
+from sweeps.job import Arm, Overrides, Step
+from sweeps.method import Params
+from sweeps.reading import Document, KeyPath
+from sweeps.spec import explained
+
+DENSE_NAME = "dense"
+OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)
+_BESIDE: Mapping[str, TypeAdapter[Any]] = {**adapters(Overrides), "replicate": adapters(Arm)["replicate"]}
+_WHOLE_BESIDE = ("image_size", "replicate")
+
+
+class Candidate(NamedTuple):
+    """An arm that the sweep asks for, and where it is written."""
+
+    arm: Arm
+    key: str
+    """The arm's identity, computed once."""
+    path: KeyPath
+    size_path: KeyPath
+    """Where the arm's own image size is written, else `path`."""
+    params: tuple[Params, ...]
+    """Validated parameters of the stack's steps."""
+
+
+def candidate(arm: Arm, path: KeyPath, size_path: KeyPath, params: tuple[Params, ...]) -> Candidate:
+    return Candidate(arm, arm.arm_id, path, size_path, params)
+
+
+@dataclass
+class Lever:
+    """One key of an entry with the values that it takes: a method's parameter, or (`step` None) an override or replicate."""
+
+    step: int | None
+    key: str
+    path: KeyPath
+    choices: list[Choice]
+    group: int | None = None
+    """The `zip` group that it moves with."""
+
+
+@dataclass
+class Entry:
+    """One entry of a sweep that names a method or a stack, parsed but not yet expanded."""
+
+    document: Document
+    vocabulary: Vocabulary
+    path: KeyPath
+    names: list[str] = field(default_factory=list)
+    """Methods of the stack, in order."""
+    paths: list[KeyPath] = field(default_factory=list)
+    levers: list[Lever] = field(default_factory=list)
+
+    def named(self, name: str) -> list[Lever]:
+        """The levers that `zip` calls `name`, such as `topk.keep_rate`; an override goes by the first method's name."""
+        return [lever for lever in self.levers if self._label(lever) == name]
+
+    def labels(self) -> set[str]:
+        """The names by which `zip` can call the entry's lists."""
+        return {self._label(lever) for lever in self.levers if len(lever.choices) > 1}
+
+    def _label(self, lever: Lever) -> str:
+        return f"{(self.names or [DENSE_NAME])[lever.step or 0]}.{lever.key}"
+
+    def groups(self) -> set[int]:
+        return {lever.group for lever in self.levers if lever.group is not None}
+
+    def count(self) -> int:
+        """Arms that the entry expands to when every group is free."""
+        loose = [len(lever.choices) for lever in self.levers if lever.group is None]
+        tied = {lever.group: len(lever.choices) for lever in self.levers if lever.group is not None}
+        return math.prod((*loose, *tied.values()))
+
+    def arms(self, bound: Mapping[int, int]) -> Iterator[Candidate]:
+        """The arms in order; `bound` fixes the place of zip groups that an axis drives."""
+        free = sorted(self.groups() - set(bound))
+        lengths = {lever.group: len(lever.choices) for lever in self.levers}
+        loose = [lever for lever in self.levers if lever.group is None]
+        for places in itertools.product(*(range(lengths[group]) for group in free)):
+            place = {**bound, **dict(zip(free, places, strict=True))}
+            fixed = [(lever, lever.choices[place[lever.group]]) for lever in self.levers if lever.group is not None]
+            for picks in itertools.product(*(lever.choices for lever in loose)):
+                yield self._arm([*fixed, *zip(loose, picks, strict=True)])
+
+    def _arm(self, picks: list[tuple[Lever, Choice]]) -> Candidate:
+        steps = range(len(self.names))
+        params = tuple(self._params(step, {lever.key: pick for lever, pick in picks if lever.step == step}) for step in steps)
+        methods = self.vocabulary.methods
+        stack = tuple(
+            Step(method=name, params=values.model_dump(mode="json"), version=methods[name].VERSION)
+            for name, values in zip(self.names, params, strict=True)
+        )
+        beside = {lever.key: pick for lever, pick in picks if lever.step is None}
+        values = {key: self._beside(key, pick) for key, pick in beside.items()}
+        replicate = values.pop("replicate", 0)
+        arm = Arm(stack=stack, overrides=Overrides(**values), replicate=replicate)
+        size_path = beside["image_size"].path if "image_size" in beside else self.path
+        return candidate(arm, self.path, size_path, params)
+
+    def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
+        model = self.vocabulary.methods[self.names[step]].Params
+        try:
+            return model.model_validate_json(json.dumps({key: pick.value for key, pick in picks.items()}), strict=True)
+        except ValidationError as error:
+
+            def place(location: KeyPath) -> KeyPath:
+                if not location:
+                    return self.paths[step]
+                pick = picks.get(str(location[0]))
+                return pick.path if pick else (*self.paths[step], *location)
+
+            raise explained(self.document, error, model, place) from None
+
+    def _beside(self, key: str, pick: Choice) -> Any:
+        try:
+            return _BESIDE[key].validate_python(pick.value, strict=True)
+        except ValidationError as error:
+            raise explained(self.document, error, None, lambda _: pick.path) from None
+
+
+def entry(
+    document: Document, path: KeyPath, written: Mapping[str, Any] | str, vocabulary: Vocabulary, *, bare: bool = False
+) -> Entry:
+    """The entry at `path`: a method's name, `{method: NAME, …}` or `{stack: [{method: NAME, …}, …], …}`, overrides beside it.
+
+    bare: an entry that names no method stands for `dense` (as in `baselines`). Raises `SweepError`.
+    """
+    if isinstance(written, str):
+        written = {"method": written}
+    if not bare and "method" not in written and "stack" not in written:
+        strange = next((key for key in written if get_close_matches(key, ("method", "stack"), n=1)), None)
+        if strange is not None:
+            raise document.unknown_key((*path, strange), ("method", "stack"))
+        raise document.error(path, "names no method; add `method: NAME` or `stack: [{method: NAME}, …]`")
+    if "stack" in written:
+        return _stacked(document, path, written, vocabulary)
+    result = Entry(document, vocabulary, path)
+    name = written.get("method", DENSE_NAME)
+    fields: set[str] = set()
+    if name != DENSE_NAME:
+        fields = _open_step(result, path, name)
+    for key, value in written.items():
+        if key == "method":
+            continue
+        if key in fields:
+            result.levers.append(_parameter(result, 0, key, value))
+        else:
+            result.levers.append(_beside(result, key, value, fields))
+    return result
+
+
+def condition_keys(written: Mapping[str, Any], vocabulary: Vocabulary) -> set[str]:
+    """The keys of an `include` point that are condition fields; a parameter of the point's method by the same name goes first."""
+    name = written.get("method")
+    method = vocabulary.methods.get(name) if isinstance(name, str) else None
+    taken = set(method.Params.model_fields) if method else set()
+    return {key for key in written if key in (*FIELDS, *SHORTHANDS) and key not in taken}
+
+
+def is_sequence(annotation: Any) -> bool:
+    """Whether a parameter of this type takes a list as one value."""
+    return _has(annotation, Sequence) or _has(annotation, Set)
+
+
+def _has(annotation: Any, kind: type) -> bool:
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        return any(_has(part, kind) for part in get_args(annotation))
+    if origin is Annotated:
+        return _has(get_args(annotation)[0], kind)
+    found = origin or annotation
+    return isinstance(found, type) and issubclass(found, kind) and not issubclass(found, str | bytes)
+
+
+def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], vocabulary: Vocabulary) -> Entry:
+    result = Entry(document, vocabulary, path)
+    steps = written["stack"]
+    here = (*path, "stack")
+    if "method" in written:
+        raise document.error((*path, "method"), "stands beside `stack`; an entry has one of them", at_key=True)
+    if not isinstance(steps, list) or not steps:
+        raise document.error(here, "needs a list such as [{method: topk}, {method: tome}]; the empty stack is `method: dense`")
+    for index, step in enumerate(steps):
+        spot = (*here, index)
+        if isinstance(step, str):
+            step = {"method": step}  # noqa: PLW2901 - the short form of the same step
+        if not isinstance(step, dict) or "method" not in step:
+            raise document.error(spot, "needs `method: NAME`")
+        if step["method"] == DENSE_NAME:
+            raise document.error(spot, "`dense` is the empty stack, so it cannot be part of one; leave it out")
+        fields = _open_step(result, spot, step["method"])
+        for key, value in step.items():
+            if key in fields:
+                result.levers.append(_parameter(result, index, key, value))
+            elif key != "method":
+                raise document.unknown_key((*spot, key), (*fields, "method"))
+    for key, value in written.items():
+        if key != "stack":
+            result.levers.append(_beside(result, key, value, {"stack"}))
+    return result
+
+
+def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
+    """Adds the method `name` to the entry's stack and returns the names of its parameters."""
+    methods = result.vocabulary.methods
+    if not isinstance(name, str) or name not in methods:
+        hint = "; sweep over methods by one entry each" if isinstance(name, list | dict) else ""
+        shown = unknown_word("method", name, [DENSE_NAME, *methods]) if not hint else f"needs one method's name{hint}"
+        raise result.document.error((*path, "method"), shown)
+    result.names.append(name)
+    result.paths.append(path)
+    return set(methods[name].Params.model_fields)
+
+
+def _parameter(result: Entry, step: int, key: str, value: Any) -> Lever:
+    path = (*result.paths[step], key)
+    annotation = result.vocabulary.methods[result.names[step]].Params.model_fields[key].annotation
+    choices = spread(
+        result.document,
+        path,
+        value,
+        whole=takes_integers(annotation),
+        sequence=is_sequence(annotation),
+        mapping=_has(annotation, Mapping),
+    )
+    return Lever(step, key, path, choices)
+
+
+def _beside(result: Entry, key: str, value: Any, others: set[str]) -> Lever:
+    path = (*result.path, key)
+    if key not in _BESIDE:
+        raise result.document.unknown_key(path, (*others, "method", *_BESIDE))
+    return Lever(None, key, path, spread(result.document, path, value, whole=key in _WHOLE_BESIDE))
+

@@ -1,0 +1,42 @@
+"""Block: all that a sweep compares under one condition, and its split into jobs."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sweeps.job import Arm, Condition, Job, Kind, Pair, Protocol
+
+
+@dataclass
+class Block:
+    """All that is compared under one condition."""
+
+    condition: Condition
+    contents: dict[str, str]
+    baselines: dict[str, Arm] = field(default_factory=dict)
+    arms: dict[str, Arm] = field(default_factory=dict)
+    """Arms that are no baseline."""
+    pairs: dict[tuple[str, str], None] = field(default_factory=dict)
+    """(baseline, arm) by their identities, in order."""
+
+    def parts(self, limit: int) -> int:
+        """How many jobs `jobs` gives."""
+        return max(1, math.ceil(len(self.arms) / (limit - len(self.baselines)))) if self.pairs else 0
+
+    def jobs(self, kind: Kind, protocol: Protocol, limit: int) -> Iterator[Job]:
+        """The block as jobs of at most `limit` arms, each with all baselines."""
+        room = limit - len(self.baselines)
+        names = list(self.arms)
+        for start in range(0, max(1, len(names)), room):
+            keys = [*self.baselines, *names[start : start + room]]
+            place = {key: index for index, key in enumerate(keys)}
+            # a baseline that is also an arm belongs to the first part
+            chosen = [(b, a) for b, a in self.pairs if a in place and (a not in self.baselines or start == 0)]
+            yield Job(
+                kind=kind,
+                condition=self.condition,
+                arms=tuple(self.baselines.get(key) or self.arms[key] for key in keys),
+                pairs=tuple(Pair(place[b], place[a]) for b, a in chosen),
+                protocol=protocol,
+                contents=self.contents,
+            )

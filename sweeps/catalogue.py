@@ -1,0 +1,18 @@
+"""The vision transformers that a sweep may name, read from generated data (`catalogue.json`) so that planning needs neither timm nor torch."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from sweeps.method import Network
+
+FILE = files("sweeps") / "catalogue.json"
+
+
+@cache
+def networks() -> Mapping[str, Network]:
+    """Every known network by its timm name; `python -m workers.models.catalogue` writes the data anew."""
+    lines = json.loads(FILE.read_text(encoding="utf-8"))
+    return MappingProxyType({name: Network(name=name, **facts) for name, facts in lines.items()})

@@ -1,0 +1,296 @@
+"""Expansion: a sweep file turned into the jobs and comparisons that it asks for."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sweeps.arms import OVERRIDES, Candidate, Entry, candidate, condition_keys, entry
+from sweeps.block import Block
+from sweeps.conditions import FIELDS, NAMED_WEIGHTS, Vocabulary
+from sweeps.grid import Point, defaults, point, points
+from sweeps.job import KINDS, Arm, Comparison, Condition, Device, Job, Kind, Pair, Protocol
+from sweeps.method import Method, Network
+from sweeps.reading import Document, KeyPath, SweepError, read
+from sweeps.rules import Rule, rules
+from sweeps.spec import Sweep, parse
+
+_LOOKS_PER_JOB = 20
+"""Arms looked at for every arm that `max_jobs` allows: bounds the search through a grid that rules empty."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What a sweep asks for, in the order in which it is to be measured."""
+
+    sweep: Sweep
+    text: str
+    """The file as it was read."""
+    jobs: tuple[Job, ...]
+    """All jobs of the first round, then those of the second …"""
+    comparisons: tuple[Comparison, ...]
+    """Distinct, in order."""
+    points: int
+    """Distinct conditions at which something is compared."""
+    excluded: int
+    """Arms, counted at each point, that a rule took out."""
+    duplicates: int
+    """Comparisons asked for more than once."""
+
+
+def load(
+    path: Path | str,
+    *,
+    methods: Mapping[str, Method],
+    networks: Mapping[str, Network],
+    auto: Device,
+    text: str | None = None,
+    content_hash: Callable[[str], str] | None = None,
+) -> Expansion:
+    """The jobs of the sweep file at `path`; with `text`, `path` is only its name in messages.
+
+    `auto` is the device that `device: auto` stands for. `content_hash` gives the hash of a checkpoint file by its
+    path (default: SHA-256 of the file, whose path counts from the current folder). Raises `SweepError`.
+    """
+    document = read(path, text)
+    sweep = parse(document)
+    vocabulary = Vocabulary(methods, networks, auto)
+    return _Expander(document, sweep, vocabulary, content_hash or _sha256).expansion()
+
+
+def _sha256(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass
+class _Expander:
+    document: Document
+    sweep: Sweep
+    vocabulary: Vocabulary
+    content_hash: Callable[[str], str]
+    blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
+    contents: dict[str, dict[str, str]] = field(default_factory=dict)
+    settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
+    compared: dict[KeyPath, bool] = field(default_factory=dict)
+    """Whether the entry at a path was compared with a baseline, for those that no rule took out everywhere."""
+    refusals: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """Why an arm (by identity) cannot run on a model."""
+    refused: dict[str, tuple[KeyPath, list[str | None]]] = field(default_factory=dict)
+    jobs_so_far: int = 0
+    excluded: int = 0
+    duplicates: int = 0
+    looks: int = 0
+
+    def expansion(self) -> Expansion:
+        sweep = self.sweep
+        entries = [self._entry("methods", index, item) for index, item in enumerate(sweep.methods)]
+        baselines = self._baselines()
+        if not entries and not sweep.include:
+            problem = "nothing to measure: give at least one method under `methods`, or a full point under `include`"
+            raise self.document.error(("methods",), problem)
+        if entries:
+            self._grid(entries, baselines)
+        for index, written in enumerate(sweep.include):
+            self._include(index, written, baselines)
+        self._check_answers()
+        return self._result()
+
+    def _entry(self, key: str, index: int, written: Mapping[str, Any] | str) -> Entry:
+        return entry(self.document, (key, index), written, self.vocabulary, bare=key == "baselines")
+
+    def _baselines(self) -> list[Candidate]:
+        found: dict[str, Candidate] = {}
+        for index, written in enumerate(self.sweep.baselines):
+            for item in self._arms(self._entry("baselines", index, written), {}):
+                found.setdefault(item.key, item)
+        if len(found) >= self.sweep.limits.arms_per_job:
+            problem = f"{len(found)} baselines leave no room for an arm among limits.arms_per_job: {self.sweep.limits.arms_per_job}"
+            raise self.document.error(("baselines",), problem)
+        return list(found.values())
+
+    def _arms(self, source: Entry, bound: Mapping[int, int]) -> list[Candidate]:
+        allowed = self.sweep.limits.max_jobs * self.sweep.limits.arms_per_job
+        if source.count() > allowed:
+            raise self._too_many(source.path, f"expands to {source.count()} arms")
+        return list(source.arms(bound))
+
+    # ---- the grid ----
+
+    def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
+        filters = rules(self.document, self.sweep.exclude, self.vocabulary, {name for item in entries for name in item.names})
+        bindings = [sorted(item.groups()) for item in entries]
+        cache: dict[tuple[Any, ...], list[Candidate]] = {}
+        for spot in points(self.document, self.sweep, self.vocabulary, entries):
+            arms: list[Candidate] = []
+            for index, (item, groups) in enumerate(zip(entries, bindings, strict=True)):
+                key = (index, *(spot.bound.get(group) for group in groups))
+                if key not in cache:
+                    cache[key] = self._arms(item, {group: spot.bound[group] for group in groups if group in spot.bound})
+                arms += cache[key]
+            self._add(spot, arms, baselines, filters)
+
+    # ---- extra points ----
+
+    def _include(self, index: int, written: Mapping[str, Any], baselines: list[Candidate]) -> None:
+        path: KeyPath = ("include", index)
+        keys = condition_keys(written, self.vocabulary)
+        own = self.vocabulary.fields(self.document, path, {key: written[key] for key in written if key in keys}, several=False)
+        picks = {**defaults(self.document, self.sweep, self.vocabulary), **{name: choices[0] for name, choices in own.items()}}
+        for name in ("model", "image_size"):
+            if name not in picks:
+                raise self.document.error((*path, name), "is missing; an extra point needs it here or under `defaults`")
+        rest = {key: value for key, value in written.items() if key not in keys}
+        source = entry(self.document, path, rest, self.vocabulary)
+        self._add(point(picks, {}), self._arms(source, {}), baselines, [])
+
+    # ---- one point ----
+
+    def _add(self, spot: Point, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
+        condition = Condition.model_construct(**spot.values)
+        references = [self._settle(item, condition) for item in baselines]
+        left: list[tuple[Candidate, Candidate]] = []
+        for asked in arms:
+            arm = self._settle(asked, condition)
+            if filters and self._is_excluded(condition, arm.arm, filters):
+                self.excluded += 1
+                continue
+            left.append((asked, arm))
+        self._count_looks(len(left) + 1)
+        if not left:
+            return
+        for item in (*references, *(arm for _, arm in left)):
+            self._check_size(condition, item, spot)
+        block = self._block(condition, spot)
+        before = block.parts(self.sweep.limits.arms_per_job)
+        for item in references:
+            block.baselines.setdefault(item.key, item.arm)
+        for asked, arm in left:
+            self.compared.setdefault(asked.path, False)
+            self._note_refusal(asked, condition.model)
+            for reference in references:
+                self._compare(block, reference, arm, asked.path)
+        self.jobs_so_far += (block.parts(self.sweep.limits.arms_per_job) - before) * self._rounds()
+        if self.jobs_so_far > self.sweep.limits.max_jobs:
+            raise self._too_many(("limits", "max_jobs"), f"the sweep reached {self.jobs_so_far} jobs")
+
+    def _compare(self, block: Block, reference: Candidate, arm: Candidate, path: KeyPath) -> None:
+        if arm.key == reference.key:
+            return
+        self.compared[path] = True
+        if (reference.key, arm.key) in block.pairs:
+            self.duplicates += 1
+            return
+        block.pairs[reference.key, arm.key] = None
+        if arm.key not in block.baselines:
+            block.arms[arm.key] = arm.arm
+
+    def _settle(self, item: Candidate, condition: Condition) -> Candidate:
+        """The arm without overrides that only repeat the condition."""
+        overrides = item.arm.overrides
+        if all(getattr(overrides, name) is None for name in OVERRIDES):
+            return item
+        key = (item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
+        if key not in self.settled:
+            arm = item.arm.model_copy(update={"overrides": overrides.without_repeats(condition)})
+            self.settled[key] = candidate(arm, item.path, item.size_path, item.params)
+        return self.settled[key]
+
+    def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:
+        values = dict(condition)
+        values.update((name, value) for name, value in arm.overrides if value is not None)
+        values["tokens"] = self.vocabulary.tokens(values["model"], values["image_size"])
+        if values["tokens"] is None:
+            del values["tokens"]
+        return any(rule.matches(values, arm) for rule in filters)
+
+    def _check_size(self, condition: Condition, item: Candidate, spot: Point) -> None:
+        own = item.arm.overrides.image_size
+        size = own or condition.image_size
+        if self.vocabulary.tokens(condition.model, size) is None:
+            try:
+                self.vocabulary.networks[condition.model].patch_tokens(size)
+            except ValueError as error:
+                raise self.document.error(item.size_path if own else spot.paths["image_size"], str(error)) from None
+
+    def _note_refusal(self, asked: Candidate, model: str) -> None:
+        if not asked.params or (asked.key, model) in self.refusals:
+            return
+        network = self.vocabulary.networks[model]
+        steps = zip(asked.arm.stack, asked.params, strict=True)
+        reasons = (self.vocabulary.methods[step.method].refuses(params, network) for step, params in steps)
+        reason = next((reason for reason in reasons if reason), None)
+        self.refusals[asked.key, model] = reason
+        self.refused.setdefault(asked.key, (asked.path, []))[1].append(reason)
+
+    def _block(self, condition: Condition, spot: Point) -> Block:
+        key = tuple(spot.values[name] if name in spot.values else getattr(condition, name) for name in FIELDS)
+        if key not in self.blocks:
+            self.blocks[key] = Block(condition, self._contents(condition.weights, spot.paths.get("weights", ())))
+        return self.blocks[key]
+
+    def _contents(self, weights: str, path: KeyPath) -> dict[str, str]:
+        if weights in NAMED_WEIGHTS:
+            return {}
+        if weights not in self.contents:
+            try:
+                self.contents[weights] = {"weights": self.content_hash(weights)}
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                problem = f"the checkpoint {weights!r} cannot be read: {reason}; write random, pretrained, or a file's path"
+                raise self.document.error(path, problem) from None
+        return self.contents[weights]
+
+    # ---- limits and the end ----
+
+    def _rounds(self) -> int:
+        return sum(getattr(self.sweep.jobs, kind).protocol().rounds for kind in KINDS)
+
+    def _count_looks(self, arms: int) -> None:
+        self.looks += arms
+        limits = self.sweep.limits
+        if self.looks > _LOOKS_PER_JOB * limits.max_jobs * limits.arms_per_job:
+            raise self._too_many(("axes",), f"{self.looks} arms at points looked at, of which {self.excluded} are excluded")
+
+    def _too_many(self, path: KeyPath, told: str) -> SweepError:
+        limit = self.sweep.limits.max_jobs
+        return self.document.error(path, f"{told}, more than limits.max_jobs: {limit} allows; ask for less, or raise it")
+
+    def _check_answers(self) -> None:
+        for path, compared in self.compared.items():
+            if not compared:
+                problem = "equals its baseline wherever it is asked for; for an A/A test write `replicate: 1`"
+                raise self.document.error(path, problem)
+        for path, reasons in self.refused.values():
+            if all(reasons):
+                raise self.document.error(path, f"cannot run on any model of this sweep: {reasons[0]}")
+        if not any(block.pairs for block in self.blocks.values()):
+            raise self.document.error(("exclude",), "the rules take out every arm at every point, so nothing is left to measure")
+
+    def _result(self) -> Expansion:
+        blocks = [block for block in self.blocks.values() if block.pairs]
+        limit = self.sweep.limits.arms_per_job
+        protocols: dict[Kind, Protocol] = {kind: getattr(self.sweep.jobs, kind).protocol() for kind in KINDS}
+        first = [job for kind in KINDS for block in blocks for job in block.jobs(kind, protocols[kind], limit)]
+        later = (
+            job.model_copy(update={"round": turn})
+            for turn in range(1, max(protocol.rounds for protocol in protocols.values()))
+            for job in first
+            if turn < job.protocol.rounds
+        )
+        comparisons = (_comparison(job, pair) for job in first for pair in job.pairs)
+        return Expansion(
+            sweep=self.sweep,
+            text=self.document.text,
+            jobs=(*first, *later),
+            comparisons=tuple(comparisons),
+            points=len(blocks),
+            excluded=self.excluded,
+            duplicates=self.duplicates,
+        )
+
+
+def _comparison(job: Job, pair: Pair) -> Comparison:
+    # its parts are validated nouns already, and a sweep may hold a hundred thousand
+    return Comparison.model_construct(kind=job.kind, condition=job.condition, baseline=job.arms[pair.baseline], arm=job.arms[pair.arm])

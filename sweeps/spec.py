@@ -1,0 +1,205 @@
+"""Sweep: the keys of a sweep file as frozen models, and the words in which a wrong value is reported."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
+
+from sweeps.identity import Noun
+from sweeps.job import Protocol
+from sweeps.reading import Document, KeyPath, SweepError, did_you_mean
+
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(value: Any) -> float:
+    """`250ms`, `10s`, `5m`, `1h` or a plain number of seconds, in seconds."""
+    if isinstance(value, str) and (match := DURATION.fullmatch(value)):
+        return float(match[1]) * _SECONDS[match[2]]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"{value!r} is no duration; write 250ms, 10s, 5m, 1h, or a number of seconds")
+
+
+_DURATION_SCHEMA = {
+    "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": f"^{DURATION.pattern}$"}],
+    "description": "A duration: 250ms, 10s, 5m, 1h, or a number of seconds.",
+}
+Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0), WithJsonSchema(_DURATION_SCHEMA)]
+_DEFAULT = Protocol()
+
+
+class Written(Noun):
+    """A mapping as it stands in a sweep file."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Pairs(Written):
+    """How many pairs to measure: at least `min`, and at most `max` where the interval stays wide."""
+
+    min: int = Field(default=_DEFAULT.pairs_min, ge=2)
+    max: int = Field(default=_DEFAULT.pairs_max, ge=2)
+
+
+class Latency(Written):
+    """How precisely to measure latency."""
+
+    pairs: Pairs = Pairs()
+    half_width: float = Field(default=_DEFAULT.half_width, gt=0, lt=1)
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    budget: Duration = _DEFAULT.budget_s
+    """Stop timing after this long once `pairs.min` pairs are in."""
+    timeout: Duration = _DEFAULT.timeout_s
+    """The job is killed after this long."""
+    rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
+    """Repetitions of the whole job, each in a fresh process when more than one."""
+
+    def protocol(self) -> Protocol:
+        return Protocol(
+            pairs_min=self.pairs.min,
+            pairs_max=self.pairs.max,
+            half_width=self.half_width,
+            budget_s=self.budget,
+            timeout_s=self.timeout,
+            rounds=self.rounds,
+        )
+
+
+class Jobs(Written):
+    """The kinds of jobs that the sweep asks for."""
+
+    latency: Latency = Latency()
+
+
+class Retry(Written):
+    """When a job that got no answer is tried again."""
+
+    max_attempts: int = Field(default=2, ge=1, le=100)
+    when: tuple[Literal["worker_crash", "node_died"], ...] = ("worker_crash", "node_died")
+
+
+class Limits(Written):
+    """Guards against sweeps that are larger than meant."""
+
+    max_jobs: int = Field(default=5000, ge=1, le=10_000_000)
+    arms_per_job: int = Field(default=16, ge=2, le=1000)
+    """Arms (baselines included) in one job; more are split into several jobs, each with its own baselines."""
+
+
+class Sweep(Written):
+    """A sweep as it is written; `sweeps.expansion` says what its axes, methods and rules mean."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    """The version of the sweep language."""
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
+    """Letters, digits, dots, dashes and underscores; `breakeven report NAME` asks for it."""
+    question: str = ""
+    """What the sweep is to answer, for people."""
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    """Condition fields that hold at every point unless an axis says otherwise."""
+    axes: dict[str, Any] = Field(default_factory=dict)
+    """Condition fields that vary; every combination is a point."""
+    methods: tuple[dict[str, Any] | str, ...] = ()
+    """What is measured side by side with the baselines at every point."""
+    baselines: tuple[dict[str, Any] | str, ...] = Field(default=("dense",), min_length=1)
+    """What every method is compared with: `dense`, a method, or overrides such as `{runtime: eager}`."""
+    zip: tuple[tuple[str, ...], ...] = ()
+    """Groups of axes or method parameters (`topk.keep_rate`) that move together."""
+    exclude: tuple[dict[str, Any], ...] = ()
+    """Rules: AND inside a rule, OR between rules."""
+    include: tuple[dict[str, Any], ...] = ()
+    """Full extra points, not filtered by `exclude`."""
+    jobs: Jobs = Jobs()
+    retry: Retry = Retry()
+    limits: Limits = Limits()
+
+
+def parse(document: Document) -> Sweep:
+    """The sweep in `document`, its own keys checked. Raises `SweepError`."""
+    written = {key: value for key, value in document.root.items() if value is not None}
+    if isinstance(jobs := written.get("jobs"), dict):
+        written["jobs"] = {key: value for key, value in jobs.items() if value is not None or key not in Jobs.model_fields}
+    sweep = validated(document, (), Sweep, written)
+    pairs = sweep.jobs.latency.pairs
+    if pairs.min > pairs.max:
+        problem = f"min is {pairs.min}, above max, which is {pairs.max}; raise max or lower min"
+        raise document.error(("jobs", "latency", "pairs"), problem)
+    return sweep
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(document: Document, path: KeyPath, model: type[Model], value: Mapping[str, Any]) -> Model:
+    """`value`, which stands at `path`, as a `model` by strict rules. Raises `SweepError` for the first thing wrong."""
+    try:
+        # JSON mode: strict about types, while a list may still become a tuple
+        return model.model_validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        raise explained(document, error, model, lambda location: document.place(path, location)) from None
+
+
+def explained(
+    document: Document, error: ValidationError, model: type[BaseModel] | None, place: Callable[[KeyPath], KeyPath]
+) -> SweepError:
+    """What pydantic says of a value, in the words of this project; `place` turns its location into one in the document.
+
+    An unknown or missing key is told before wrong values: it is often why the rest is wrong.
+    """
+    first = min(error.errors(include_url=False), key=lambda item: item["type"] not in {"extra_forbidden", "missing"})
+    location = first["loc"]
+    path = place(location)
+    if first["type"] == "extra_forbidden":
+        return document.unknown_key(path, _words(model, location[:-1]))
+    if first["type"] == "missing":
+        return document.error((*path, str(location[-1])) if path[-1:] != location[-1:] else path, "is missing")
+    return document.error(path, wrong_value(first))
+
+
+def wrong_value(error: ErrorDetails) -> str:
+    """One wrong value in words, with what would be right."""
+    given = error["input"]
+    if error["type"] == "literal_error":
+        words = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+        if words:
+            return f"{_shown(given)} is not one of {', '.join(words)}{_nearest(given, words)}"
+    if error["type"] == "value_error":
+        return error["msg"].removeprefix("Value error, ")
+    told = error["msg"][0].lower() + error["msg"][1:]
+    return f"{told}, not {_shown(given)}{_unquoted(error['type'], given)}"
+
+
+def _nearest(given: Any, words: list[str]) -> str:
+    hint = did_you_mean(str(given), words)
+    return hint if "did you mean" in hint else ""
+
+
+def _unquoted(kind: str, given: Any) -> str:
+    numeric = kind.startswith(("int", "float")) and isinstance(given, str) and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", given)
+    return f"; did you mean {given} (without quotes)?" if numeric else ""
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _words(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> set[str]:
+    """The keys that `model` knows at `location`."""
+    models = {model} if model else set()
+    for part in location:
+        named = [info for item in models for name, info in item.model_fields.items() if part in (name, info.alias)]
+        models = {found for info in named for found in _models(info.annotation)} or models  # a list index or the name of a union member names no field
+    return {info.alias or name for item in models for name, info in item.model_fields.items()}
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)

@@ -1,0 +1,72 @@
+"""Command line of the web app: `python -m webapp app` opens it, `python -m webapp plot NAME -o FILE` draws a chart."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+APP = Path(__file__).with_name("app.py")
+FLAGS = {
+    "server.address": "localhost",
+    "server.fileWatcherType": "none",
+    "server.showEmailPrompt": "false",
+    "browser.gatherUsageStats": "false",
+    "client.toolbarMode": "minimal",
+    "theme.light.primaryColor": "#0f66ad",
+    "theme.dark.primaryColor": "#3f9bdc",
+}
+"""Given as flags, because Streamlit looks for a configuration file only in the folder it is started from."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; 0 when done, 2 for wrong usage or a store that cannot be read, 130 when interrupted."""
+    given = _parser().parse_args(arguments)
+    try:
+        return _app(given.db, given.port, browser=given.browser) if given.command == "app" else _plot(given)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m webapp", description="Charts of a Breakeven store, in the browser or as files."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    app = commands.add_parser("app", help="open the app in the browser (this machine only)")
+    app.add_argument("--port", type=int, default=8501, help="port on localhost (default 8501)")
+    app.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser window")
+    plot = commands.add_parser("plot", help="draw a sweep's speed-ups into a file")
+    plot.add_argument("name", help="name of the sweep")
+    plot.add_argument("-o", "--out", type=Path, required=True, help="file to write: .png, .svg or .html")
+    plot.add_argument("--axis", choices=["tokens", "gmacs", "both"], default="both", help="what to draw against (default both)")
+    plot.add_argument("--flagged", action="store_true", help="draw flagged points too")
+    for command in (app, plot):
+        command.add_argument("--db", help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)")
+    return parser
+
+
+def _app(db: str | None, port: int, *, browser: bool) -> int:
+    from streamlit.web import cli  # noqa: PLC0415 - Streamlit takes a second to import, which `plot` need not wait for
+
+    if db:
+        os.environ["BREAKEVEN_DB"] = db
+    flags = {**FLAGS, "server.port": str(port), "server.headless": str(not browser).lower()}
+    cli.main(["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())], prog_name="streamlit", standalone_mode=False)
+    return 0
+
+
+def _plot(given: argparse.Namespace) -> int:
+    from store.connection import StoreError  # noqa: PLC0415 - keeps `--help` quick
+    from webapp.plot import PlotError, plot  # noqa: PLC0415
+
+    try:
+        plot(given.name, given.out, axes=given.axis, url=given.db, show_flagged=given.flagged)
+    except (PlotError, StoreError) as problem:
+        print(problem, file=sys.stderr)  # noqa: T201 - this is the command line
+        return 2
+    print(given.out)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

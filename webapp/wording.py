@@ -1,0 +1,76 @@
+"""Wording: verdicts, numbers and intervals as plain words, the same in the app, in charts and in tables."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pandas as pd
+
+Axis = Literal["tokens", "gmacs"]
+UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs"}
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 point`, `2 points`, `12,000 points`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def ratio(value: float | None) -> str:
+    """A speed-up as `1.23×`; nothing known is a dash."""
+    return "–" if _missing(value) else f"{value:.2f}×"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`[1.18, 1.27]`; a dash where too few pairs give no interval."""
+    return "–" if _missing(low) or _missing(high) else f"[{low:.2f}, {high:.2f}]"
+
+
+def amount(x: float, axis: Axis) -> str:
+    """A place on the axis: whole tokens, or GMACs with two significant digits."""
+    return f"{x:,.0f}" if axis == "tokens" else f"{float(f'{x:.2g}'):,g}"
+
+
+def short(found: pd.DataFrame, axis: Axis, up_to: float) -> str:
+    """One arm's break-even for a chart: its rows of the view, and the largest x measured."""
+    if found.empty:
+        return "not analysed"
+    verdict, unit = str(found["verdict"].iloc[0]), UNIT[axis]
+    if verdict == "crossing":
+        rows = _by_x(found)
+        first = "at" if len(rows) > 1 or rows[0]["direction"] == "loses" else "from"
+        return f"{first} {', '.join(_place(row, axis, f' {unit}', '[{}, {}]') for row in rows)}"
+    words = {"always": "pays at every point measured", "never": f"never pays up to {amount(up_to, axis)} {unit}"}
+    return words.get(verdict, "cannot tell")
+
+
+def headline(found: pd.DataFrame, axis: Axis, low: float, high: float) -> str:
+    """One arm's break-even as the rest of a sentence that begins with the arm's name; `low` and `high` bound what was measured."""
+    if found.empty:
+        return "has not been analysed yet"
+    verdict, unit = str(found["verdict"].iloc[0]), UNIT[axis]
+    rows = _by_x(found)
+    if verdict == "crossing" and len(rows) == 1:
+        gains = rows[0]["direction"] != "loses"
+        return ("pays from " if gains else "stops paying at ") + _place(rows[0], axis, f" {unit}{' on' if gains else ''}", "({} to {})")
+    if verdict == "crossing":
+        return f"crosses the line {len(rows)} times, at " + ", ".join(_place(row, axis, f" {unit}", "({} to {})") for row in rows)
+    if verdict == "always":
+        return f"pays at every point measured, {amount(low, axis)} to {amount(high, axis)} {unit}"
+    if verdict == "never":
+        return f"never pays up to {amount(high, axis)} {unit}"
+    return f"cannot tell: {found['why'].iloc[0]}"
+
+
+def _place(row: Mapping[str, Any], axis: Axis, unit: str, bounds: str) -> str:
+    at = f"{amount(row['x'], axis)}{unit}"
+    if _missing(row["x_low"]) or _missing(row["x_high"]):
+        return at
+    return f"{at} {bounds.format(amount(row['x_low'], axis), amount(row['x_high'], axis))}"
+
+
+def _by_x(found: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in found.sort_values("x").to_dict("records")]
+
+
+def _missing(value: float | None) -> bool:
+    return value is None or math.isnan(value)

@@ -1,0 +1,68 @@
+"""Faults: what went wrong with an arm (or with the whole job), as a Failure row."""
+
+import contextlib
+import gc
+import time
+import traceback
+from collections.abc import Iterator
+
+import torch
+
+from sweeps.outcome import Failure, FailureReason
+from workers.measure.timeout import TimedOut
+from workers.models import Unsupported
+
+
+class NotANumberError(Exception):
+    """The model's logits are not all finite."""
+
+
+class Faults:
+    """The failures of a job so far; a failed arm is not asked again."""
+
+    def __init__(self) -> None:
+        self.rows: list[Failure] = []
+        self.last_timeout: float | None = None
+        """Reading of `time.monotonic()` when the alarm last rang: it leaves the other arms as long again."""
+
+    @contextlib.contextmanager
+    def of(self, arm: int | None, doing: str) -> Iterator[None]:
+        """Turn whatever the block raises into a failure of `arm`; `doing` completes "while …" for the message."""
+        try:
+            yield
+        except (Exception, TimedOut) as fault:
+            self.add(arm, fault, doing)
+
+    def add(self, arm: int | None, fault: BaseException, doing: str) -> None:
+        if isinstance(fault, TimedOut):
+            self.last_timeout = time.monotonic()
+        text = str(fault).strip().partition("\n")[0] or type(fault).__name__
+        detail = "".join(traceback.format_exception(fault))
+        self.rows.append(Failure(arm=arm, reason=reason(fault), message=f"while {doing}: {text}", detail=detail))
+        traceback.clear_frames(fault.__traceback__)  # their tensors would stay allocated as long as the exception
+        gc.collect()
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.empty_cache()
+
+    def inherit(self, arm: int, baseline: int, name: str) -> None:
+        """Fail `arm` because `baseline`, the last one it could be compared with, failed."""
+        cause = next(row for row in self.rows if row.arm == baseline)
+        message = f"not measured: its baseline {name} failed {cause.message}"
+        self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
+
+    @property
+    def arms(self) -> frozenset[int | None]:
+        return frozenset(row.arm for row in self.rows)
+
+
+def reason(fault: BaseException) -> FailureReason:
+    """The failure's name; `error` for what nobody foresaw."""
+    if isinstance(fault, TimedOut):
+        return "timeout"
+    if isinstance(fault, Unsupported):
+        return "unsupported"
+    if isinstance(fault, NotANumberError):
+        return "not_a_number"
+    if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(fault):
+        return "out_of_memory"
+    return "error"

@@ -1,0 +1,83 @@
+"""The stopwatch: what the timer resolves, how many forwards make up one sample, and how long a sample took."""
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+from sweeps.job import Device
+
+MIN_SAMPLE_S = 1e-3
+MIN_RESOLUTIONS = 10_000
+"""A sample is at least this many times as long as what the timer resolves: the reading error stays below 0.01 %."""
+
+Step = Callable[[], object]
+"""One forward pass; what it returns is thrown away."""
+
+
+class Timing(NamedTuple):
+    """Seconds per forward: wall time, and device time between CUDA events (`None` on a CPU)."""
+
+    wall: float
+    device: float | None
+
+
+Stopwatch = Callable[[Step, int], Timing]
+"""Times a step run that many times in a row."""
+
+
+@functools.cache
+def resolution() -> float:
+    """The smallest step, in seconds, by which two readings of the timer differ here (the cost of reading it included)."""
+    smallest = math.inf
+    for _ in range(2000):
+        start = time.perf_counter()
+        while (now := time.perf_counter()) == start:
+            pass
+        smallest = min(smallest, now - start)
+    return smallest
+
+
+def inner_loop(forward_s: float) -> int:
+    """Forwards that make a sample of at least 1 ms and 10 000 x the timer's resolution, when one takes `forward_s` seconds."""
+    return max(1, math.ceil(max(MIN_SAMPLE_S, MIN_RESOLUTIONS * resolution()) / forward_s))
+
+
+def stopwatch(device: Device) -> Stopwatch:
+    """The stopwatch for steps that run on `device`."""
+    return _cuda_stopwatch() if device == "cuda" else _cpu_timing
+
+
+def synchronise(device: Device) -> None:
+    """Wait until `device` has done all that it was given; a CPU always has."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _cpu_timing(step: Step, inner: int) -> Timing:
+    start = time.perf_counter()
+    for _ in range(inner):
+        step()
+    return Timing((time.perf_counter() - start) / inner, None)
+
+
+def _cuda_stopwatch() -> Stopwatch:
+    began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    for event in (began, ended):
+        event.record()  # an event is created when first recorded, which must not be timed
+
+    def timing(step: Step, inner: int) -> Timing:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        began.record()
+        for _ in range(inner):
+            step()
+        ended.record()
+        torch.cuda.synchronize()
+        wall = time.perf_counter() - start
+        return Timing(wall / inner, began.elapsed_time(ended) / 1e3 / inner)
+
+    return timing

@@ -1,0 +1,161 @@
+"""What of this machine can change a time: the devices present and their fingerprint, read without importing torch."""
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from sweeps.job import Device
+from sweeps.outcome import Environment
+
+LIBRARIES = ("torch", "timm", "numpy")
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def devices() -> tuple[Device, ...]:
+    """The device classes that a job can ask for here: `("cpu",)` or `("cpu", "cuda")`."""
+    with gpu() as handle:
+        return ("cpu", "cuda") if handle is not None else ("cpu",)
+
+
+def fingerprint(device: Device) -> Environment:
+    """The environment in which `device` is timed; the same machine has the same one at any time and in any process.
+
+    No host name, frequency or load. Raises `LookupError` when `device` is `cuda` and no CUDA device can be used.
+    """
+    name = _cpu_model()
+    facts = {"cpu": name, "cores": f"{cores():g}", "python": platform.python_version(), **_versions()}
+    if device == "cuda":
+        with gpu() as handle:
+            if handle is None:
+                raise LookupError(
+                    "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers none; ask for device cpu"
+                )
+            name = _text(pynvml.nvmlDeviceGetName(handle))
+            facts |= {"gpu": name, "driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": _torch_cuda() or ""}
+    return Environment(device=device, device_name=name, facts=facts)
+
+
+def cores() -> float:
+    """CPU cores that this process may use: its affinity, less what a cgroup quota takes away (which may leave a fraction)."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min([float(allowed), *_quotas()])
+
+
+def cgroup_folders() -> list[Path]:
+    """The cgroup folders that limit this process' CPU time, innermost first (version 1 or 2; none outside Linux)."""
+    root, found = Path("/sys/fs/cgroup"), []
+    for line in _read("/proc/self/cgroup").splitlines():
+        hierarchy, controllers, path = line.split(":", 2)
+        if hierarchy == "0":
+            mounts = [root]
+        elif "cpu" in controllers.split(","):
+            mounts = [root / controllers, root / "cpu"]
+        else:
+            continue
+        inner = path.strip("/")
+        for mount in mounts:
+            folder = mount / inner
+            found += [place for place in (folder, *folder.parents) if place.is_relative_to(mount) and (place / "cpu.stat").exists()]
+    return list(dict.fromkeys(found))
+
+
+@functools.cache
+def commit() -> str | None:
+    """The project's git commit, with `-dirty` when tracked files were changed; `None` outside a checkout.
+
+    Read once per process, which is when the code was loaded.
+    """
+    if not (PROJECT / ".git").exists():
+        return None
+    command = ["git", "--no-optional-locks", "-C", str(PROJECT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip() or None
+
+
+@contextlib.contextmanager
+def gpu() -> Iterator[Any]:
+    """The NVML handle of the GPU that `cuda` means in this process, or `None`; NVML stays initialised inside the block."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    first = "0" if visible is None else visible.split(",")[0].strip()
+    if not first or first.startswith("-") or _torch_cuda() is None:
+        yield None
+        return
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield None
+        return
+    try:
+        yield _handle(first)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _handle(first: str) -> Any:
+    """The device that an entry of CUDA_VISIBLE_DEVICES names: an index, or the (possibly shortened) UUID of a GPU or MIG slice."""
+    with contextlib.suppress(pynvml.NVMLError):
+        if first.isdigit():
+            return pynvml.nvmlDeviceGetHandleByIndex(int(first))
+        if first.startswith("MIG-"):
+            return pynvml.nvmlDeviceGetHandleByUUID(first)
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            if _text(pynvml.nvmlDeviceGetUUID(handle)).startswith(first):
+                return handle
+    return None
+
+
+def _cpu_model() -> str:
+    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or platform.machine()
+
+
+def _quotas() -> list[float]:
+    """Cores that the cgroups allow, from `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1); none where there is no limit."""
+    limits = []
+    for folder in cgroup_folders():
+        quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
+        if not quota:
+            quota, period = _read(folder / "cpu.cfs_quota_us").strip(), _read(folder / "cpu.cfs_period_us").strip()
+        if quota.isdigit() and period.isdigit() and int(period):
+            limits.append(int(quota) / int(period))
+    return limits
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+@functools.cache
+def _torch_cuda() -> str | None:
+    """The CUDA version that torch was built with, read from its version file because importing torch takes seconds."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    match = re.search(r"^cuda\b[^=]*=\s*['\"]([^'\"]+)", _read(Path(spec.origin).with_name("version.py")), re.MULTILINE)
+    return match[1] if match else None
+
+
+def _read(path: Path | str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,151 @@
+"""Rounds: every arm once per round in random order, after an equal warm-up, until the intervals of all ratios are narrow enough."""
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from sweeps.job import Pair, Protocol
+from sweeps.outcome import Samples
+from sweeps.statistics import median, plateau, speedup, steady
+from workers.measure.clock import Step, Stopwatch, Timing, inner_loop
+from workers.measure.timeout import TimedOut
+
+LOOK_EVERY = 10
+"""The intervals are looked at after `pairs_min` rounds and every 10 rounds from there: a schedule that no result can move."""
+BLOCK_SAMPLES = 3
+WARMUP_BLOCKS = 20
+WARMUP_S = 5.0
+"""Warm-up ends, steady or not, after 20 blocks of 3 samples of every arm, or 5 seconds."""
+CALIBRATION_FORWARDS = 3
+
+Stopped = Literal["half_width", "plateau", "pairs_max", "budget"]
+
+
+class ArmError(Exception):
+    """A step raised (see `__cause__`); `column` says which."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(f"step {column} failed")
+        self.column = column
+
+
+class Warmup(NamedTuple):
+    """How the arms were warmed up: seconds of each, forwards of every one alike, and whether all became steady."""
+
+    seconds: tuple[float, ...]
+    forwards: int
+    steady: bool
+
+
+def calibrate(steps: Sequence[Step], stopwatch: Stopwatch) -> int:
+    """The inner loop for all steps: what the fastest needs.
+
+    One number for all, because the first forward after another arm finds cold caches and must weigh the same in every arm.
+    """
+    fastest = min(_run(stopwatch, steps, column, 1).wall for column in range(len(steps)) for _ in range(CALIBRATION_FORWARDS))
+    return inner_loop(fastest)
+
+
+def warm_up(steps: Sequence[Step], inner: int, *, seed: str, stopwatch: Stopwatch, deadline: float) -> Warmup:
+    """Run the steps interleaved, in blocks, until the block median of every step has stopped improving.
+
+    `deadline` is a reading of `time.monotonic()`. Raises `ArmError`.
+    """
+    began = time.monotonic()
+    medians: list[list[float]] = [[] for _ in steps]
+    seconds, passes, warm = [0.0] * len(steps), 0, False
+    for block in range(WARMUP_BLOCKS):
+        times: list[list[float]] = [[] for _ in steps]
+        for sample in range(BLOCK_SAMPLES):
+            for column in _order(len(steps), f"{seed}:warm-up:{block}:{sample}"):
+                wall = _run(stopwatch, steps, column, inner).wall
+                times[column].append(wall)
+                seconds[column] += wall * inner
+            passes += 1
+            now = time.monotonic()
+            if now - began > WARMUP_S or now > deadline:
+                return Warmup(tuple(seconds), passes * inner, steady=False)
+        for column, samples in enumerate(times):
+            medians[column].append(median(samples).value)
+        warm = all(map(steady, medians))
+        if warm:
+            break
+    return Warmup(tuple(seconds), passes * inner, warm)
+
+
+def measure(
+    steps: Sequence[Step],
+    inner: int,
+    *,
+    arms: Sequence[int],
+    pairs: Sequence[Pair],
+    protocol: Protocol,
+    seed: str,
+    stopwatch: Stopwatch,
+    deadline: float,
+) -> Samples:
+    """Time the steps in rounds; `arms` names the job's arm behind each step and `pairs` holds indices of steps.
+
+    Stops at a look when every ratio's interval is narrow enough or no longer shrinks (without pairs: every median's), after
+    `pairs_max` rounds, when the budget is spent and `pairs_min` rounds are in, or at `deadline` (a reading of
+    `time.monotonic()`) with however few. Raises `ArmError`.
+    """
+    began = time.monotonic()
+    walls: list[tuple[float, ...]] = []
+    devices: list[tuple[float, ...]] = []
+    orders: list[tuple[int, ...]] = []
+    widths: list[list[float]] = []
+    stopped: Stopped | None = None
+    while stopped is None:
+        order = _order(len(steps), f"{seed}:{len(walls)}")
+        timings = dict(zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True))
+        row = [timings[column] for column in range(len(steps))]
+        walls.append(tuple(timing.wall for timing in row))
+        devices.append(tuple(timing.device for timing in row if timing.device is not None))
+        orders.append(order)
+        if len(walls) >= protocol.pairs_min and (len(walls) - protocol.pairs_min) % LOOK_EVERY == 0:
+            widths.append(_half_widths(walls, pairs))
+            stopped = _enough(widths, protocol.half_width)
+        now = time.monotonic()
+        if stopped is None and len(walls) >= protocol.pairs_max:
+            stopped = "pairs_max"
+        elif stopped is None and (now > deadline or (now - began > protocol.budget_s and len(walls) >= protocol.pairs_min)):
+            stopped = "budget"
+    return Samples(
+        arms=tuple(arms),
+        seconds=tuple(walls),
+        device_seconds=tuple(devices) if all(devices) else None,
+        order=tuple(orders),
+        inner=(inner,) * len(steps),
+        stopped=stopped,
+    )
+
+
+def _run(stopwatch: Stopwatch, steps: Sequence[Step], column: int, inner: int) -> Timing:
+    try:
+        return stopwatch(steps[column], inner)
+    except (Exception, TimedOut) as fault:
+        raise ArmError(column) from fault
+
+
+def _order(count: int, seed: str) -> tuple[int, ...]:
+    order = list(range(count))
+    random.Random(seed).shuffle(order)  # noqa: S311 - an order of arms is no secret, but must be repeatable
+    return tuple(order)
+
+
+def _half_widths(walls: Sequence[Sequence[float]], pairs: Sequence[Pair]) -> list[float]:
+    columns = list(zip(*walls, strict=True))
+    if not pairs:
+        return [median(column).half_width for column in columns]
+    return [speedup(columns[baseline], columns[arm]).half_width for baseline, arm in pairs]
+
+
+def _enough(widths: Sequence[Sequence[float]], target: float) -> Stopped | None:
+    """Whether each ratio is narrow enough, or at least as narrow as it will get; `widths` has shape [looks, ratios]."""
+    narrow = [width <= target for width in widths[-1]]
+    if all(narrow):
+        return "half_width"
+    histories = zip(*widths, strict=True)
+    return "plateau" if all(done or plateau(history) for done, history in zip(narrow, histories, strict=True)) else None

@@ -1,0 +1,29 @@
+"""The time-out: an alarm that interrupts whatever runs when a job has had its time."""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+
+class TimedOut(BaseException):
+    """The job's time is up; no `Exception`, so that no library's `except Exception` swallows it."""
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Raise `TimedOut` in the main thread after `seconds`, and again after each further `seconds`, until the block ends.
+
+    It repeats so that, once an arm that hung was given up, the other arms get as long. Code that never returns to the
+    interpreter is not interrupted: only killing the process ends that.
+    """
+
+    def ring(*_: object) -> None:
+        raise TimedOut(f"still running after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

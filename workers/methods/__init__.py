@@ -1,0 +1,116 @@
+"""The methods: every file of this folder, and of the folders in $BREAKEVEN_METHODS, is one; its file name is its registration."""
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any, cast
+
+from sweeps.job import Arm, Step
+from sweeps.method import BlockTokens, Method, Network, Params
+
+VARIABLE = "BREAKEVEN_METHODS"
+_OWN = str(Path(__file__).parent)
+
+
+class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
+    """A method file that cannot be used; the message names the file and the missing or wrong part."""
+
+
+def methods() -> Mapping[str, Method]:
+    """Every method by name, without importing torch. Raises `InvalidMethod`."""
+    return _methods(os.environ.get(VARIABLE, ""))
+
+
+def applied(step: Step) -> tuple[Method, Any]:
+    """The method of a step and its parameters. Raises `InvalidMethod` for a name or a version that this installation has not."""
+    known = methods()
+    if step.method not in known:
+        raise InvalidMethod(f"there is no method {step.method!r}; there are {', '.join(known)}")
+    method = known[step.method]
+    if step.version != method.VERSION:
+        raise InvalidMethod(f"version {step.version} of method {step.method!r} is asked for, but the one installed here is {method.VERSION}")
+    return method, method.Params.model_validate(step.params)
+
+
+def refuses(arm: Arm, network: Network) -> str | None:
+    """Why the arm's stack cannot run on this network, or `None`."""
+    reducing = [step.method for step in arm.stack if _reduces(step, network)]
+    if len(reducing) > 1:
+        return f"{' and '.join(reducing)} both change the number of tokens; only one method of a stack can"
+    for step in arm.stack:
+        method, params = applied(step)
+        if (reason := method.refuses(params, network)) is not None:
+            return f"{step.method}: {reason}"
+    return None
+
+
+def tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    """The tokens that the arm's stack promises for each block; ask `refuses` first."""
+    for step in arm.stack:
+        method, params = applied(step)
+        promised = method.tokens(params, network, image_size)
+        if promised != network.dense_tokens(image_size):
+            return promised
+    return network.dense_tokens(image_size)
+
+
+def macs(arm: Arm, network: Network, image_size: int) -> int:
+    """MACs per image that the arm's methods themselves add; the network's own are `Network.macs`."""
+    return sum(method.macs(params, network, image_size) for method, params in map(applied, arm.stack))
+
+
+def _reduces(step: Step, network: Network) -> bool:
+    method, params = applied(step)
+    if method.refuses(params, network) is not None:
+        return False
+    size = network.image_size
+    return method.tokens(params, network, size) != network.dense_tokens(size)
+
+
+@cache
+def _methods(folders: str) -> Mapping[str, Method]:
+    """The methods on the package path with `folders` (separated as in $PATH) appended to it."""
+    for folder in (own := [part for part in folders.split(os.pathsep) if part]):
+        if not Path(folder).is_dir():
+            raise InvalidMethod(f"${VARIABLE} names {folder}, which is not a folder")
+    __path__[:] = [_OWN, *own]
+    importlib.invalidate_caches()
+    found: dict[str, Method] = {}
+    for path in __path__:
+        for info in pkgutil.iter_modules([path]):
+            file = Path(path) / f"{info.name}.py"
+            if info.name in found:
+                raise InvalidMethod(f"{file}: there is a method {info.name!r} already, in {found[info.name].__file__}; rename the file")  # type: ignore[attr-defined]
+            found[info.name] = checked(_imported(info.name, file), file)
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def _imported(name: str, file: Path) -> ModuleType:
+    full = f"{__name__}.{name}"
+    if (old := sys.modules.get(full)) is not None and old.__file__ != str(file):
+        del sys.modules[full]  # of a folder named by an earlier value of the variable
+    try:
+        return importlib.import_module(full)
+    except Exception as error:
+        raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def checked(module: ModuleType, file: Path) -> Method:
+    """`module` as a Method, once it has every part. Raises `InvalidMethod`."""
+    if not (module.__doc__ or "").strip():
+        raise InvalidMethod(f"{file}: has no docstring; its first line says what the method does")
+    kinds: Sequence[tuple[str, type]] = (("PAPER", str), ("VERSION", int), ("Params", type))
+    for part, kind in kinds:
+        if not isinstance(getattr(module, part, None), kind):
+            raise InvalidMethod(f"{file}: lacks {part} ({kind.__name__}), which every method has; see workers/methods/README.md")
+    if not issubclass(module.Params, Params):
+        raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.method.Params")
+    for part in ("tokens", "macs", "refuses", "apply"):
+        if not callable(getattr(module, part, None)):
+            raise InvalidMethod(f"{file}: lacks the function {part}, which every method has; see workers/methods/README.md")
+    return cast(Method, module)

@@ -1,0 +1,163 @@
+"""Run a job: `run(job) -> Outcome` in this process, or `python -m workers.run job.json`, which needs neither Ray nor a store."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from pydantic import ValidationError
+
+from sweeps.job import Job
+from sweeps.outcome import ANSWERS, Failure, Outcome
+from workers.measure.environment import commit, devices, fingerprint
+from workers.measure.timeout import TimedOut, alarm
+
+
+def run(job: Job, **options: Any) -> Outcome:
+    """Answer the job in this process; a fault of an arm becomes a `Failure` and the other arms are measured.
+
+    Raises `LookupError` when the job's device class is not here. `options` go to the kind (see `workers.kinds`).
+    """
+    environment = fingerprint(job.condition.device)
+    started = time.time()
+    found: dict[str, Any]
+    try:
+        kind = importlib.import_module(f"workers.kinds.{job.kind}")
+        found = kind.answer(job, **options)._asdict()
+    except (Exception, TimedOut) as fault:
+        found = {"failures": (_whole(job, fault),)}
+    return Outcome(
+        job=job,
+        environment=environment,
+        host=platform.node(),
+        started_at=started,
+        ended_at=time.time(),
+        commit=commit(),
+        **found,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line. Exit codes: 0 answered, 1 something was not answered, 2 wrong usage or a bad job file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m workers.run",
+        description="Run jobs and print each outcome as one line of JSON; nothing else is printed on standard output.",
+    )
+    parser.add_argument("jobs", nargs="+", type=Path, metavar="JOB", help="job file (JSON), or a folder of *.json")
+    parser.add_argument(
+        "--out", type=Path, help="file for the outcome; for several jobs a folder, one file each, named like the job's"
+    )
+    asked = parser.parse_args(arguments)
+    try:
+        jobs = _read(asked.jobs)
+        places = _places(asked.out, [path for path, _ in jobs])
+        answered = True
+        with _only_outcomes() as stdout:
+            for (path, job), place in zip(jobs, places, strict=True):
+                with alarm(job.protocol.timeout_s):
+                    outcome = run(job)
+                for failure in outcome.failures:
+                    print(f"{path}: {failure.reason}: {failure.message}", file=sys.stderr)
+                    answered &= failure.reason in ANSWERS
+                line = outcome.model_dump_json() + "\n"
+                if place is None:
+                    stdout.write(line)
+                    stdout.flush()
+                else:
+                    _write(place, line)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0 if answered else 1
+
+
+class UsageError(Exception):
+    """What was asked cannot be started; the message is for people."""
+
+
+def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
+    """Every job, checked before the first is run. Raises `UsageError`."""
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not found:
+            raise UsageError(f"{path}: the folder holds no job file (*.json)")
+        files += found
+    present = devices()
+    jobs = []
+    for path in files:
+        try:
+            job = Job.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the file"
+            raise UsageError(
+                f"{path}: not a job: {place}: {first['msg']}; `breakeven plan FILE --jobs DIR` writes job files"
+            ) from error
+        if job.condition.device not in present:
+            raise UsageError(f"{path}: the job asks for device {job.condition.device}; here is only {', '.join(present)}")
+        jobs.append((path, job))
+    return jobs
+
+
+def _places(out: Path | None, paths: Sequence[Path]) -> list[Path | None]:
+    """The file for each job's outcome, or `None` for standard output. Raises `UsageError`."""
+    if out is None:
+        return [None] * len(paths)
+    if len(paths) == 1 and not out.is_dir():
+        folder, places = out.parent, [out]
+    else:
+        folder, places = out, [out / path.name for path in paths]
+    if len(set(places)) < len(places):
+        raise UsageError(f"--out {out}: two job files have the same name, and so would their outcomes")
+    if clash := {place.resolve() for place in places} & {path.resolve() for path in paths}:
+        raise UsageError(f"--out {out}: {min(clash)} is a job file and would be overwritten")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out}: {folder} is no folder to write to: {error.strerror}") from error
+    return list(places)
+
+
+def _write(place: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    part = place.with_name(f".{place.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(place)
+
+
+@contextlib.contextmanager
+def _only_outcomes() -> Iterator[TextIO]:
+    """Standard output for outcomes alone: what anything else prints there, C libraries included, goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with open(kept, "w", encoding="utf-8", closefd=False) as stdout:  # noqa: PTH123 - a descriptor, not a path
+            yield stdout
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _whole(job: Job, fault: BaseException) -> Failure:
+    """The failure of a job before any of its arms could be tried."""
+    from workers.kinds.faults import reason  # noqa: PLC0415 - needs torch, which takes seconds to import
+
+    text = str(fault).strip().partition("\n")[0] or type(fault).__name__
+    message = f"while loading {job.condition.model} ({job.condition.weights} weights): {text}"
+    return Failure(arm=None, reason=reason(fault), message=message, detail="".join(traceback.format_exception(fault)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
