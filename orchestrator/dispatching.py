@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, get_args
 
-from store.recording import record
-
 from orchestrator.cluster import Cluster, ClusterError, Finished, Node, Running
 from orchestrator.worker import Fault
 from store import queue
-from store.connection import Engine
+from store.connection import Engine, StoreError
+from store.recording import record
 from sweeps.job import Arm, Condition, Device, Job
 from sweeps.outcome import ANSWERS, Failure, FailureReason, Outcome
 from sweeps.spec import Retry
@@ -53,10 +52,13 @@ class Task(NamedTuple):
     """A claimed job on its way."""
 
     queued: queue.QueuedJob
-    executions: int = 1
-    """Executions of this job so far, the present one included."""
     fault: Fault | None = None
     """Set while the baseline runs alone: how the job ended that it is suspected of."""
+
+    @property
+    def executions(self) -> int:
+        """Executions of the job so far, the present one included."""
+        return self.queued.attempts + 1
 
 
 def dispatch(
@@ -81,8 +83,8 @@ class Dispatcher:
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
         self._owner = queue.owner()
         self._tasks: dict[Running, Task] = {}
-        self._executions: dict[int, int] = {}
         self._innocent: set[tuple[Condition, Arm]] = set()
+        self._guilty: dict[tuple[Condition, Arm], Outcome | Fault] = {}
         self._unsound: set[tuple[str, Device]] = set()
         self._summary = Summary()
 
@@ -102,8 +104,9 @@ class Dispatcher:
                     renewed = time.monotonic()
             return self._summary._replace(interrupted=stopped())
         finally:
-            for running, task in self._tasks.items():
+            for running in self._tasks:
                 self._cluster.kill(running)
+            for task in self._tasks.values():
                 queue.release(self._engine, task.queued.row, self._owner)
 
     def _refuse_infeasible(self) -> None:
@@ -121,8 +124,7 @@ class Dispatcher:
             if node.node_id not in busy:
                 claimed = next((queued for device in reversed(node.devices) for queued in self._claim(device)), None)
                 if claimed:
-                    executions = max(claimed.attempts, self._executions.get(claimed.row, 0)) + 1
-                    self._start(node, Task(claimed, executions))
+                    self._start(node, Task(claimed))
         if not nodes:
             raise ClusterError("all nodes of the cluster have died; what is left waits in the queue for the next run")
 
@@ -140,7 +142,6 @@ class Dispatcher:
             raise
         self._unsound.discard(place)
         self._tasks[running] = task
-        self._executions[task.queued.row] = task.executions
         self._tell("suspected" if task.fault else "started", node, task, task.fault)
 
     def _handle(self, finished: Finished) -> None:
@@ -148,7 +149,8 @@ class Dispatcher:
         try:
             self._settle(finished.running, finished.result, task)
         except BaseException:
-            queue.release(self._engine, task.queued.row, self._owner)
+            with contextlib.suppress(StoreError):  # it may have been given back or recorded already
+                queue.release(self._engine, task.queued.row, self._owner)
             raise
 
     def _settle(self, running: Running, result: Outcome | Fault, task: Task) -> None:
@@ -156,18 +158,17 @@ class Dispatcher:
             self._acquit(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
                 self._unsound.add((running.node.node_id, result.job.condition.device))
-            self._record(running.node, task, result if task.fault is None else convict(task, running.node, result))
+            self._record(running.node, task, result if task.fault is None else self._convict(running.node, task, result))
         elif result.kind == "node_died":
             self._after_node_death(running.node, task, result)
         elif task.fault is not None:
-            self._record(running.node, task, convict(task, running.node, result))
+            self._record(running.node, task, self._convict(running.node, task, result))
         else:
             self._after_fault(running.node, task, result)
 
     def _after_node_death(self, node: Node, task: Task, fault: Fault) -> None:
         if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
-            queue.release(self._engine, task.queued.row, self._owner)
-            self._tell("retried", node, task, fault)
+            self._retry_later(node, task, fault)
         else:
             self._record(node, task, failed(task, node, fault, None))
 
@@ -175,17 +176,30 @@ class Dispatcher:
         job = task.queued.job
         if len(job.pairs) > 1:
             middle = len(job.pairs) // 2
-            queue.split(self._engine, task.queued.row, self._owner, [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])])
+            halves = [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])]
+            queue.split(self._engine, task.queued.row, self._owner, halves, failed(task, node, fault, None))
             self._tell("split", node, task, fault)
-        elif fault.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
-            self._tell("retried", node, task, fault)
-            self._start(node, task._replace(executions=task.executions + 1))
         elif not job.pairs:
             self._record(node, task, failed(task, node, fault, None))
-        elif (job.condition, job.arms[job.pairs[0].baseline]) in self._innocent:
+        elif (alone := self._guilty.get(suspect(job))) is not None:
+            self._record(node, task, convict(task, node, fault, alone))
+        elif fault.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
+            self._retry_later(node, task, fault)
+        elif suspect(job) in self._innocent:
             self._record(node, task, failed(task, node, fault, job.pairs[0].arm))
         else:
             self._start(node, task._replace(fault=fault))
+
+    def _retry_later(self, node: Node, task: Task, fault: Fault) -> None:
+        queue.release(self._engine, task.queued.row, self._owner, failed(task, node, fault, None))
+        self._tell("retried", node, task, fault)
+
+    def _convict(self, node: Node, task: Task, alone: Outcome | Fault) -> Outcome:
+        """Settle who is guilty now that the baseline has run alone."""
+        assert task.fault is not None
+        if isinstance(alone, Fault) or alone.failures:
+            self._guilty[suspect(task.queued.job)] = alone
+        return convict(task, node, task.fault, alone)
 
     def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
         record(self._engine, task.queued.row, self._owner, outcome)
@@ -212,6 +226,11 @@ def reasons_by_pair(outcome: Outcome) -> Iterator[list[FailureReason]]:
         yield [failure.reason for failure in outcome.failures if failure.arm in {None, *pair}]
 
 
+def suspect(job: Job) -> tuple[Condition, Arm]:
+    """What a single-pair job's baseline is: it is as guilty or innocent in every other job."""
+    return job.condition, job.arms[job.pairs[0].baseline]
+
+
 def baseline_alone(job: Job) -> Job:
     """The job of running the baseline of a single pair by itself, to tell whose fault a fault is."""
     return job.model_copy(update={"arms": (job.arms[job.pairs[0].baseline],), "pairs": ()})
@@ -233,24 +252,26 @@ def failed(task: Task, node: Node, fault: Fault, arm: int | None) -> Outcome:
     )
 
 
-def convict(task: Task, node: Node, alone: Outcome | Fault) -> Outcome:
-    """The outcome of a single-pair job that ended in a fault, after its baseline has run alone.
+def convict(task: Task, node: Node, fault: Fault, alone: Outcome | Fault) -> Outcome:
+    """The outcome of a single-pair job that ended in `fault`, given what came of its baseline `alone`.
 
     If the baseline failed there too it is the guilty one; if not, it is the arm, and what was learned of the baseline is kept.
     """
-    assert task.fault is not None
-    baseline, arm = task.queued.job.pairs[0]
-    if isinstance(alone, Fault):
-        return failed(task, node, alone, baseline)
-    if alone.failures:
-        failures = tuple(failure.model_copy(update={"arm": baseline}) for failure in alone.failures)
-        return failed(task, node, task.fault, arm).model_copy(update={"failures": failures})
-    return failed(task, node, task.fault, arm).model_copy(
-        update={
-            "arms": tuple(measured.model_copy(update={"arm": baseline}) for measured in alone.arms),
-            "samples": alone.samples and alone.samples.model_copy(update={"arms": (baseline,)}),
-        }
+    job = task.queued.job
+    baseline, arm = job.pairs[0]
+    if isinstance(alone, Outcome) and not alone.failures:
+        return failed(task, node, fault, arm).model_copy(
+            update={
+                "arms": tuple(measured.model_copy(update={"arm": baseline}) for measured in alone.arms),
+                "samples": alone.samples and alone.samples.model_copy(update={"arms": (baseline,)}),
+            }
+        )
+    outcome = failed(task, node, alone if isinstance(alone, Fault) else fault, baseline)
+    cause = outcome.failures[0] if isinstance(alone, Fault) else alone.failures[0].model_copy(update={"arm": baseline})
+    orphan = cause.model_copy(
+        update={"arm": arm, "message": f"not measured: its baseline {job.arms[baseline]} failed alone: {cause.message}"}
     )
+    return outcome.model_copy(update={"failures": (cause, orphan)})
 
 
 @contextlib.contextmanager

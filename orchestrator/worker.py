@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pydantic_core import to_json
+
 from sweeps.job import Device, Job
 from sweeps.outcome import Environment
 
@@ -54,7 +56,7 @@ class Setting(NamedTuple):
     """`module:function` that turns a `Job` into an `Outcome`."""
     survey: str = "orchestrator.worker:survey"
     """`module:function` that tells the environments a node offers."""
-    folder: str = ""
+    folder: str = "."
     """Current folder, so that relative paths of checkpoints mean what they meant to the user."""
     path: tuple[str, ...] = ()
     """Import path beyond the installation's own."""
@@ -115,7 +117,7 @@ class Keeper:
         return Survey(socket.gethostname(), load(self._setting.survey)())
 
     def run(self, job: str, timeout_s: float, *, fresh: bool = False) -> str | Fault:
-        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker is up."""
+        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up."""
         with host_lock():
             started_at = time.time()
             if fresh:
@@ -233,10 +235,10 @@ def main(handle: str, keeper: str, entry: str, device: str, limit: str) -> None:
             try:
                 run = run or load(entry)
                 pipe.send_bytes(b"R")
-                reply = "O" + run(Job.model_validate_json(job)).model_dump_json()
+                reply = b"O" + to_json(run(Job.model_validate_json(job)), inf_nan_mode="constants")
             except BaseException:  # even SystemExit of a method must reach the keeper
-                reply = "E" + traceback.format_exc()
-            pipe.send_bytes(reply.encode())
+                reply = b"E" + traceback.format_exc().encode()
+            pipe.send_bytes(reply)
 
 
 def _die_with(keeper: int) -> None:

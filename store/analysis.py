@@ -3,28 +3,25 @@
 They are brought up to date inside the transaction that records an outcome, so no reader ever sees a point without its curve.
 """
 
-import json
 import math
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, bindparam, delete, insert, text
+from sqlalchemy import Connection, Row, bindparam, insert, text
 
 from store import tables
 from store.describing import timestamp
+from store.samples import Timings, unpack
 from store.views import NEWEST
 from sweeps.breakeven import break_even
 from sweeps.curve import Curve, Point
-from sweeps.outcome import Samples
-from sweeps.statistics import ANALYSIS_VERSION, DEFAULT_FLOOR, Estimate, median, pooled_speedup, verdict
+from sweeps.statistics import ANALYSIS_VERSION, DEFAULT_FLOOR, median, pooled_speedup, verdict
 
 METRIC = "latency"
-FIGURES = tuple(tables.Speedup.model_fields)
+AXES = ("tokens", "gmacs")
+FIGURES: tuple[str, ...] = tuple(tables.Speedup.model_fields)
 
 PAIRINGS = text(
     """SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source,
@@ -41,15 +38,7 @@ PAIRINGS = text(
 
 SAMPLES = text("SELECT * FROM sample WHERE attempt = :attempt")
 
-POINTS = text(
-    f"""SELECT l.sweep, c.curve_id, r.comparison_id, r.measured_at, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
-          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor
-        FROM comparison AS c
-        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
-        JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
-        WHERE c.curve_id IN :curves AND r.environment = :environment AND r.speedup IS NOT NULL AND {NEWEST}
-        ORDER BY l.sweep, c.curve_id, r.measured_at, r.comparison_id"""  # noqa: S608 - constants only
-).bindparams(bindparam("curves", expanding=True))
+FORGET_SPEEDUP = text("DELETE FROM speedup_row WHERE comparison_id = :comparison AND environment = :environment")
 
 CURVES = text("SELECT DISTINCT curve_id FROM comparison WHERE comparison_id IN :comparisons").bindparams(
     bindparam("comparisons", expanding=True)
@@ -63,91 +52,139 @@ ANSWERED_CURVES = text(
        WHERE l.sweep = :sweep ORDER BY r.environment, c.curve_id"""
 )
 
+POINTS = text(
+    f"""SELECT l.sweep, c.curve_id, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
+          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor
+        FROM comparison AS c
+        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
+        JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
+        WHERE c.curve_id IN :curves AND r.environment = :environment AND r.speedup IS NOT NULL AND {NEWEST}
+        ORDER BY l.sweep, c.curve_id, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
+).bindparams(bindparam("curves", expanding=True))
 
-class Timings(NamedTuple):
-    """Raw samples of one attempt, arrays of shape [rounds, columns], seconds per forward."""
-
-    arms: list[int]
-    """Index of the arm in each column."""
-    seconds: NDArray[np.float64]
-    device_seconds: NDArray[np.float64] | None
-
-    def of(self, arm: int) -> NDArray[np.float64]:
-        """The wall times of an arm, shape [rounds]."""
-        column: NDArray[np.float64] = self.seconds[:, self.arms.index(arm)]
-        return column
+FORGET_BREAK_EVENS = text("DELETE FROM break_even_row WHERE curve_id = :curve AND environment = :environment")
 
 
-def pack(samples: Samples) -> dict[str, Any]:
-    """The columns of `sample`. Raises `ValueError` for samples that are not rectangular, see `sweeps.outcome.Samples`."""
-    columns = len(samples.arms)
-    seconds = _rectangle(samples.seconds, columns, "seconds")
-    device = None if samples.device_seconds is None else _rectangle(samples.device_seconds, columns, "device_seconds")
-    order = _rectangle(samples.order, columns, "order").astype("<i4")
-    if len(order) != len(seconds) or (device is not None and len(device) != len(seconds)):
-        raise ValueError(f"samples: seconds has {len(seconds)} rounds, but order or device_seconds has another number")
-    return {
-        "rounds": len(seconds),
-        "columns": columns,
-        "arms": json.dumps(samples.arms),
-        "inner": json.dumps(samples.inner),
-        "stopped": samples.stopped,
-        "seconds": _squeeze(seconds),
-        "device_seconds": None if device is None else _squeeze(device),
-        "run_order": _squeeze(order),
-    }
+def derive(
+    connection: Connection, comparisons: Sequence[str], environment: str, known: Mapping[int, Timings] | None = None
+) -> None:
+    """Bring the speed-ups of `comparisons` in `environment` up to date, and the break-evens of the curves they lie on.
 
+    `known` holds the timings of attempts that need not be read again.
+    """
+    at_hand = dict(known or {})
 
-def unpack(row: Row[Any] | Any) -> Timings:
-    """The timings in a row of `sample`."""
-    shape = (row.rounds, row.columns)
-    device = None if row.device_seconds is None else np.frombuffer(zlib.decompress(row.device_seconds), "<f8").reshape(shape)
-    return Timings(json.loads(row.arms), np.frombuffer(zlib.decompress(row.seconds), "<f8").reshape(shape), device)
-
-
-def derive(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
-    """Bring the speed-ups of `comparisons` in `environment` up to date, and the break-evens of the curves they lie on."""
-    if not comparisons:
-        return
-
-    @cache
     def timings(attempt: int) -> Timings:
-        return unpack(connection.execute(SAMPLES, {"attempt": attempt}).one())
+        if attempt not in at_hand:
+            at_hand[attempt] = unpack(connection.execute(SAMPLES, {"attempt": attempt}).one())
+        return at_hand[attempt]
 
-    found = connection.execute(PAIRINGS, {"comparisons": list(comparisons), "environment": environment}).all()
+    asked = {"comparisons": list(comparisons), "environment": environment}
     rows = []
-    for comparison_id, pairings in groupby(found, key=lambda pairing: pairing.comparison_id):
-        answer = _answer(list(pairings), timings)
-        rows.append(dict.fromkeys(FIGURES) | answer | {"comparison_id": comparison_id, "environment": environment})
-    mine = (tables.Speedup.comparison_id, tables.Speedup.environment)
-    _replace(connection, tables.Speedup, mine, rows)
-    curves = connection.execute(CURVES, {"comparisons": list(comparisons)}).scalars().all()
-    derive_break_evens(connection, curves, environment)
+    for comparison_id, pairings in groupby(connection.execute(PAIRINGS, asked).all(), key=lambda row: str(row.comparison_id)):
+        rows.append({**_speedup(list(pairings), timings), "comparison_id": comparison_id, "environment": environment})
+    if rows:
+        connection.execute(FORGET_SPEEDUP, [{"comparison": row["comparison_id"], "environment": environment} for row in rows])
+        connection.execute(insert(tables.Speedup), rows)
+        derive_break_evens(connection, connection.execute(CURVES, asked).scalars().all(), environment)
 
 
 def derive_sweep(connection: Connection, sweep: int) -> None:
-    """Bring the break-evens of a sweep up to date: it may ask what others have answered before."""
+    """Bring the break-evens of a newly submitted sweep up to date: what it asks may be answered already."""
     found = connection.execute(ANSWERED_CURVES, {"sweep": sweep}).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
         derive_break_evens(connection, [row.curve_id for row in rows], environment)
 
 
 def derive_break_evens(connection: Connection, curves: Sequence[str], environment: str) -> None:
-    """Bring the break-evens of `curves` in `environment` up to date, in every sweep that asks for points of them."""
+    """Bring the break-evens of `curves` in `environment` up to date, in every sweep that asks for points on them."""
     found = connection.execute(POINTS, {"curves": list(curves), "environment": environment}).all()
     rows = []
-    for (sweep, curve_id), points in groupby(found, key=lambda point: (point.sweep, point.curve_id)):
-        of_curve = list(points)
-        for axis in ("tokens", "gmacs"):
-            for row in _break_even(of_curve, axis):
-                rows.append(row | {"sweep": sweep, "curve_id": curve_id, "environment": environment})
-    for curve in curves:
-        old = (tables.BreakEven.curve_id == curve, tables.BreakEven.environment == environment)
-        connection.execute(delete(tables.BreakEven).where(*old))
+    for (sweep, curve_id), group in groupby(found, key=lambda row: (row.sweep, row.curve_id)):
+        points = list(group)
+        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "threads": points[-1].threads}
+        rows += [{**row, **same} for axis in AXES for row in _break_even(points, axis)]
+    connection.execute(FORGET_BREAK_EVENS, [{"curve": curve, "environment": environment} for curve in curves])
     if rows:
         connection.execute(insert(tables.BreakEven), rows)
 
 
-def usable(estimate: Estimate) -> tuple[float | None, float | None]:
-    """The interval as columns: 0 and infinity, which stand for too few pairs, become NULL."""
-    return estimate.low or None, estimate.high if math.isfinite(estimate.high) else None
+def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings]) -> dict[str, Any]:
+    """The derived columns of one comparison: its unflagged attempts pooled; flagged ones only if there are no others."""
+    measured = [row for row in pairings if row.failure is None]
+    clean = [row for row in measured if not (row.flags or row.baseline_flags or row.arm_flags)]
+    used = clean or measured
+    last = (used or pairings)[-1]
+    answer: dict[str, Any] = {
+        **dict.fromkeys(FIGURES),
+        "metric": METRIC,
+        "question_id": last.question_id,
+        "measured_at": timestamp(last.ended_at),
+        "source": "measured" if any(row.source == "measured" for row in used or pairings) else last.source,
+        "analysis_version": ANALYSIS_VERSION,
+        "floor": DEFAULT_FLOOR,
+        "flags": _union(flags for row in used for flags in (row.flags, row.baseline_flags, row.arm_flags)),
+    }
+    if not used:
+        return {**answer, "failure": last.failure}
+    rounds = [(timings(row.attempt).of(row.baseline), timings(row.attempt).of(row.arm)) for row in used]
+    estimate = pooled_speedup(rounds)
+    on_device = [times for row in used if (times := timings(row.attempt).on_device(row.arm)) is not None]
+    return {
+        **answer,
+        "threads": last.threads,
+        "tokens": last.tokens if last.baseline_tokens is None else last.baseline_tokens,
+        "tokens_final": last.tokens_final,
+        "gmacs_baseline": last.gmacs_baseline,
+        "gmacs": last.gmacs,
+        "gmacs_method": last.gmacs_method,
+        "baseline_ms": 1e3 * median(np.concatenate([baseline for baseline, _ in rounds])).value,
+        "method_ms": 1e3 * median(np.concatenate([arm for _, arm in rounds])).value,
+        "device_ms": 1e3 * median(np.concatenate(on_device)).value if on_device else None,
+        "speedup": estimate.value,
+        "speedup_low": estimate.low or None,  # 0 and infinity stand for too few pairs
+        "speedup_high": estimate.high if math.isfinite(estimate.high) else None,
+        "pairs": estimate.n,
+        "rounds": len(rounds),
+        "verdict": verdict(estimate, DEFAULT_FLOOR),
+    }
+
+
+def _break_even(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
+    """The derived columns of one curve along `axis`: one row for each crossing, or one that says why there is none."""
+    points = {
+        float(x): Point(
+            x=x,
+            speedup=row.speedup,
+            low=row.speedup_low,
+            high=row.speedup_high,
+            pairs=row.pairs,
+            comparison_id=row.comparison_id,
+            flagged=bool(row.flags),
+        )
+        for row in rows  # oldest first: of two points at one x the newer one stays
+        if (x := getattr(row, axis))
+    }
+    if not points:
+        return []
+    floor = max(row.floor for row in rows)
+    found = break_even(Curve(axis=axis, points=tuple(points.values())), floor)
+    common = {
+        "axis": axis,
+        "comparison_id": rows[-1].comparison_id,
+        "verdict": found.verdict,
+        "points": found.points,
+        "why": found.why,
+        "floor": floor,
+        "analysis_version": ANALYSIS_VERSION,
+    }
+    nowhere = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited"))
+    crossings = [
+        {"x": at.x, "x_low": at.low, "x_high": at.high, "direction": at.direction, "grid_limited": at.grid_limited}
+        for at in found.crossings
+    ]
+    return [{**common, **place, "crossing": number} for number, place in enumerate(crossings or [nowhere])]
+
+
+def _union(flags: Iterable[str | None]) -> str:
+    return ",".join(sorted({flag for joined in flags if joined for flag in joined.split(",")}))

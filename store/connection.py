@@ -19,7 +19,7 @@ VARIABLE = "BREAKEVEN_DB"
 BUSY_S = 30.0
 """How long a writer waits for another one; every write transaction is short."""
 NETWORK_FILE_SYSTEMS = frozenset(
-    "afs beegfs ceph cifs fuse.ceph fuse.glusterfs fuse.sshfs glusterfs gpfs lustre ncpfs nfs nfs4 smb3 smbfs".split()
+    ("afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
 )
 """There the shared memory that SQLite's write-ahead log needs does not work between machines."""
 WRITER_LOCK = 0x427245  # "BrE": the advisory lock that stands for BEGIN IMMEDIATE on PostgreSQL
@@ -82,11 +82,10 @@ def connect_readonly(url: str | None = None) -> Engine:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A write transaction, alone from its first statement on (`BEGIN IMMEDIATE`); errors come out as `StoreError`."""
-    with explained(shown(engine.url)), engine.connect().execution_options(writing=True) as connection:
-        with connection.begin():
-            if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITER_LOCK})
-            yield connection
+    with explained(shown(engine.url)), engine.connect().execution_options(writing=True) as connection, connection.begin():
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITER_LOCK})
+        yield connection
 
 
 @contextmanager

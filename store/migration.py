@@ -45,7 +45,7 @@ def check_current(engine: Engine) -> None:
         raise StoreError(f"{shown(engine.url)} is empty; run a sweep first: breakeven run sweeps/quickstart.yaml")
     if found != SCHEMA:
         _check_known(found, SCRIPTS, engine)
-        raise StoreError(f"{shown(engine.url)} has the older schema {found}; a command that writes updates it, such as breakeven run")
+        raise StoreError(f"{shown(engine.url)} has the older schema {found}; any command that writes updates it: breakeven run")
 
 
 def version(connection: Connection) -> str | None:
@@ -54,8 +54,10 @@ def version(connection: Connection) -> str | None:
     if not tables:
         return None
     if not tables >= OURS:
-        shown = ", ".join(sorted(tables)[:5])
-        raise StoreError(f"{shown(connection.engine.url)} is a database of another program (tables: {shown}); name another store with --db")
+        found = ", ".join(sorted(tables)[:5])
+        raise StoreError(
+            f"{shown(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
+        )
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
 

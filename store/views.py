@@ -27,12 +27,12 @@ SELECT
 FROM speedup_row AS r
 JOIN comparison AS c ON c.comparison_id = r.comparison_id
 JOIN environment AS e ON e.environment_id = r.environment
-WHERE r.speedup IS NOT NULL AND {NEWEST}""",
+WHERE r.speedup IS NOT NULL AND {NEWEST}""",  # noqa: S608 - made of constants
     "sweep_comparison": f"""
 SELECT s.name AS sweep, l.comparison_id
 FROM sweep_comparison_row AS l
 JOIN sweep AS s ON s.id = l.sweep
-WHERE {NEWEST_REVISION}""",
+WHERE {NEWEST_REVISION}""",  # noqa: S608 - made of constants
     "break_even": f"""
 SELECT
   s.name AS sweep, b.environment, e.device_name, c.model, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime,
@@ -42,7 +42,7 @@ FROM break_even_row AS b
 JOIN sweep AS s ON s.id = b.sweep
 JOIN comparison AS c ON c.comparison_id = b.comparison_id
 JOIN environment AS e ON e.environment_id = b.environment
-WHERE {NEWEST_REVISION}""",
+WHERE {NEWEST_REVISION}""",  # noqa: S608 - made of constants
     "failures": f"""
 SELECT
   r.comparison_id, r.question_id, r.environment, e.device, e.device_name, c.model, c.weights, c.method, c.params, c.baseline,
@@ -51,7 +51,7 @@ FROM speedup_row AS r
 JOIN failure AS f ON f.id = r.failure
 JOIN comparison AS c ON c.comparison_id = r.comparison_id
 JOIN environment AS e ON e.environment_id = r.environment
-WHERE {NEWEST}""",
+WHERE {NEWEST}""",  # noqa: S608 - made of constants
     "metric": """
 SELECT m.attempt, m.arm, m.metric, m.value, m.unit, m.low, m.high, m.n, a.arm_id, t.environment, t.flags
 FROM metric_row AS m

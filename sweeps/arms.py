@@ -121,7 +121,7 @@ class Entry:
                 if not location:
                     return self.paths[step]
                 pick = picks.get(str(location[0]))
-                return pick.path if pick else (*self.paths[step], *location)
+                return self.document.place(pick.path, location[1:]) if pick else (*self.paths[step], *location)
 
             raise explained(self.document, error, model, place) from None
 

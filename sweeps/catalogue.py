@@ -1,4 +1,4 @@
-"""The vision transformers that a sweep may name, read from generated data (`catalogue.json`) so that planning needs neither timm nor torch."""
+"""The vision transformers that a sweep may name: generated data (`catalogue.json`), so that planning needs neither timm nor torch."""
 
 import json
 from collections.abc import Mapping
@@ -14,5 +14,5 @@ FILE = files("sweeps") / "catalogue.json"
 @cache
 def networks() -> Mapping[str, Network]:
     """Every known network by its timm name; `python -m workers.models.catalogue` writes the data anew."""
-    lines = json.loads(FILE.read_text(encoding="utf-8"))
-    return MappingProxyType({name: Network(name=name, **facts) for name, facts in lines.items()})
+    facts = json.loads(FILE.read_text(encoding="utf-8"))
+    return MappingProxyType({name: Network(name=name, **each) for name, each in facts.items()})

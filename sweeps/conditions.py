@@ -22,7 +22,7 @@ NAMED_WEIGHTS = ("random", "pretrained")
 def adapters(noun: type[Noun]) -> dict[str, TypeAdapter[Any]]:
     """One strict validator per field of `noun`."""
     return {
-        name: TypeAdapter(Annotated[cast(Any, info.annotation), info])
+        name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info]))
         for name, info in noun.model_fields.items()
     }
 

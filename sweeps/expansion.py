@@ -152,12 +152,12 @@ class _Expander:
         references = [self._settle(item, condition) for item in baselines]
         left: list[tuple[Candidate, Candidate]] = []
         for asked in arms:
+            self._count_look()
             arm = self._settle(asked, condition)
             if filters and self._is_excluded(condition, arm.arm, filters):
                 self.excluded += 1
                 continue
             left.append((asked, arm))
-        self._count_looks(len(left) + 1)
         if not left:
             return
         for item in (*references, *(arm for _, arm in left)):
@@ -247,8 +247,8 @@ class _Expander:
     def _rounds(self) -> int:
         return sum(getattr(self.sweep.jobs, kind).protocol().rounds for kind in KINDS)
 
-    def _count_looks(self, arms: int) -> None:
-        self.looks += arms
+    def _count_look(self) -> None:
+        self.looks += 1
         limits = self.sweep.limits
         if self.looks > _LOOKS_PER_JOB * limits.max_jobs * limits.arms_per_job:
             raise self._too_many(("axes",), f"{self.looks} arms at points looked at, of which {self.excluded} are excluded")
@@ -293,4 +293,5 @@ class _Expander:
 
 def _comparison(job: Job, pair: Pair) -> Comparison:
     # its parts are validated nouns already, and a sweep may hold a hundred thousand
-    return Comparison.model_construct(kind=job.kind, condition=job.condition, baseline=job.arms[pair.baseline], arm=job.arms[pair.arm])
+    baseline, arm = job.arms[pair.baseline], job.arms[pair.arm]
+    return Comparison.model_construct(kind=job.kind, condition=job.condition, baseline=baseline, arm=arm)

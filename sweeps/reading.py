@@ -279,7 +279,7 @@ def _refuse_traps(text: str) -> None:
     if _UNDERSCORE.fullmatch(text):
         raise _TrapError(f"`{text}` holds underscores; did you mean `{text.replace('_', '')}` or `{quoted}`?")
     if _SEXAGESIMAL.fullmatch(text):
-        raise _TrapError(f"`{text}` is a number to the base 60 to some YAML readers; did you mean `{quoted}`, or `90s` for a duration?")
+        raise _TrapError(f"`{text}` is 60-based to some YAML readers; did you mean `{quoted}`, or a time like `90s`?")
     if _DATE.fullmatch(text):
         raise _TrapError(f"`{text}` is a date to some YAML readers; did you mean `{quoted}`?")
     if _NOT_FINITE.fullmatch(text):

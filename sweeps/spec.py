@@ -25,6 +25,12 @@ def seconds(value: Any) -> float:
     raise ValueError(f"{value!r} is no duration; write 250ms, 10s, 5m, 1h, or a number of seconds")
 
 
+def _language(value: Any) -> Any:
+    if type(value) is not int or value != 1:
+        raise ValueError(f"{_shown(value)} is no version of the language that this program reads; write `schema: 1`")
+    return value
+
+
 _DURATION_SCHEMA = {
     "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": f"^{DURATION.pattern}$"}],
     "description": "A duration: 250ms, 10s, 5m, 1h, or a number of seconds.",
@@ -94,7 +100,7 @@ class Limits(Written):
 class Sweep(Written):
     """A sweep as it is written; `sweeps.expansion` says what its axes, methods and rules mean."""
 
-    schema_version: Literal[1] = Field(alias="schema")
+    schema_version: Annotated[Literal[1], BeforeValidator(_language)] = Field(alias="schema")
     """The version of the sweep language."""
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
     """Letters, digits, dots, dashes and underscores; `breakeven report NAME` asks for it."""
@@ -170,8 +176,23 @@ def wrong_value(error: ErrorDetails) -> str:
             return f"{_shown(given)} is not one of {', '.join(words)}{_nearest(given, words)}"
     if error["type"] == "value_error":
         return error["msg"].removeprefix("Value error, ")
-    told = error["msg"][0].lower() + error["msg"][1:]
+    if error["type"] == "too_short":
+        return "is empty; give at least one, or leave the key out"
+    told = _NEEDS.get(error["type"]) or error["msg"][0].lower() + error["msg"][1:]
     return f"{told}, not {_shown(given)}{_unquoted(error['type'], given)}"
+
+
+_NEEDS = {
+    "list_type": "needs a list",
+    "tuple_type": "needs a list",
+    "dict_type": "needs a mapping",
+    "model_type": "needs a mapping",
+    "string_type": "needs text",
+    "int_type": "needs a whole number",
+    "int_from_float": "needs a whole number",
+    "float_type": "needs a number",
+    "bool_type": "needs true or false",
+}
 
 
 def _nearest(given: Any, words: list[str]) -> str:
@@ -194,7 +215,8 @@ def _words(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> se
     models = {model} if model else set()
     for part in location:
         named = [info for item in models for name, info in item.model_fields.items() if part in (name, info.alias)]
-        models = {found for info in named for found in _models(info.annotation)} or models  # a list index or the name of a union member names no field
+        # a list index, or the name of a union's member, names no field
+        models = {found for info in named for found in _models(info.annotation)} or models
     return {info.alias or name for item in models for name, info in item.model_fields.items()}
 
 

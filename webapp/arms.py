@@ -20,7 +20,7 @@ RAMPS: Mapping[str, tuple[str, str]] = {
     "dense": ("#6b7280", "#8d96a5"),
     "slowed": ("#7c6f64", "#a19485"),
 }
-"""Dark and light end of each family's colours: apart for the common kinds of colour blindness, contrast 3 or more on white and on black."""
+"""Dark and light end of each family's colours: safe for colour-blind readers, contrast 3 or more on white and on black."""
 
 OTHER_RAMPS = (("#00795a", "#1fa580"), ("#994691", "#c573bb"), ("#8a7000", "#b3981f"), ("#5560c9", "#8791e6"))
 DASHES: tuple[list[int], ...] = ([1, 0], [7, 3], [3, 2], [9, 3, 2, 3])

@@ -1,15 +1,17 @@
 """Plot: a sweep's chart as a PNG, SVG or self-contained HTML file, drawn without a browser and without the network."""
 
 from difflib import get_close_matches
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Literal, get_args
 
 import altair as alt
 
 from webapp import arms, charts, frames
+from webapp.scales import Axis
 
 Axes = Literal["tokens", "gmacs", "both"]
-FORMATS = ("png", "svg", "html")
+Format = Literal["png", "svg", "html"]
 
 
 class PlotError(ValueError):
@@ -17,39 +19,48 @@ class PlotError(ValueError):
 
 
 def plot(name: str, out: Path, *, axes: Axes = "both", url: str | None = None, show_flagged: bool = False) -> None:
-    """Draws the newest revision of sweep `name` into `out`; the format follows from the extension (PNG at twice the size in pixels).
+    """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at twice the size in pixels).
 
     Raises `PlotError` for another extension, an unknown sweep, a sweep without a measurement or a path that cannot be written,
     and `store.connection.StoreError` for a store that cannot be read.
     """
-    form = out.suffix.removeprefix(".").lower()
-    if form not in FORMATS:
+    found = [form for form in get_args(Format) if f".{form}" == out.suffix.lower()]
+    if not found:
         raise PlotError(f"{out}: the extension tells the format; use .png, .svg or .html")
-    chart = figure(name, axes=axes, url=url, show_flagged=show_flagged)
-    with alt.data_transformers.enable("default", max_rows=None):
-        try:
-            chart.save(str(out), format=form, scale_factor=2, inline=True)
-        except OSError as problem:
-            raise PlotError(
-                f"{out}: cannot be written: {problem.strerror}; give a path in a folder that exists and is yours"
-            ) from problem
+    content = rendered(figure(name, axes=axes, url=url, show_flagged=show_flagged), found[0])
+    try:
+        out.write_bytes(content)
+    except OSError as problem:
+        raise PlotError(
+            f"{out}: cannot be written: {problem.strerror}; name a file in a folder that exists and is yours"
+        ) from problem
 
 
 def figure(name: str, *, axes: Axes = "both", url: str | None = None, show_flagged: bool = False) -> alt.VConcatChart:
     """The chart that `plot` saves, for notebooks; raises as `plot` does."""
-    engine = frames.open_store(url)
-    sweeps = list(frames.sweeps(engine)["sweep"])
-    if name not in sweeps:
-        near = get_close_matches(name, sweeps, cutoff=0.4)
-        hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"there are: {', '.join(sweeps) or 'none; run one first: breakeven run FILE'}"
-        )
-        raise PlotError(f"no sweep is called '{name}'; {hint}")
-    points, break_evens = arms.named(frames.points(engine, name), frames.break_evens(engine, name))
+    names = list(frames.sweeps(url)["sweep"])
+    if name not in names:
+        near = " or ".join(get_close_matches(name, names, cutoff=0.4))
+        there = f"there are: {', '.join(names)}" if names else "the store holds none; run one first: breakeven run FILE"
+        raise PlotError(f"no sweep is called '{name}'; {f'did you mean {near}?' if near else there}")
+    points, break_evens = arms.named(frames.points(name, url), frames.break_evens(name, url))
     if points.empty:
-        raise PlotError(f"sweep '{name}' has no measurement yet; see how far it is: breakeven status")
-    wanted: tuple[charts.Axis, ...] = get_args(charts.Axis) if axes == "both" else (axes,)
-    views = [charts.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted]
-    return charts.stacked(views, title=name).properties(background="white")
+        raise PlotError(f"sweep '{name}' has no measurement yet; see how far it is with: breakeven status")
+    wanted: tuple[Axis, ...] = get_args(Axis) if axes == "both" else (axes,)
+    try:
+        return charts.stacked([charts.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted], name)
+    except ValueError as problem:
+        raise PlotError(f"sweep '{name}': {problem}; draw flagged points with: --flagged") from problem
+
+
+def rendered(chart: alt.VConcatChart, form: Format) -> bytes:
+    """The chart as the bytes of a file, on white; HTML carries all its scripts, so that it opens without a network."""
+    with alt.data_transformers.enable("default", max_rows=None):
+        on_white = chart.properties(background="white")
+        if form == "png":
+            picture = BytesIO()
+            on_white.save(picture, format="png", scale_factor=2)
+            return picture.getvalue()
+        text = StringIO()
+        on_white.save(text, format=form, inline=form == "html")
+        return text.getvalue().encode()

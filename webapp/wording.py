@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
-Axis = Literal["tokens", "gmacs"]
+from webapp.scales import Axis
+
 UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs"}
 
 
@@ -51,14 +52,16 @@ def headline(found: pd.DataFrame, axis: Axis, low: float, high: float) -> str:
     rows = _by_x(found)
     if verdict == "crossing" and len(rows) == 1:
         gains = rows[0]["direction"] != "loses"
-        return ("pays from " if gains else "stops paying at ") + _place(rows[0], axis, f" {unit}{' on' if gains else ''}", "({} to {})")
+        return ("pays from " if gains else "stops paying at ") + _place(
+            rows[0], axis, f" {unit}{' on' if gains else ''}", "({} to {})"
+        )
     if verdict == "crossing":
         return f"crosses the line {len(rows)} times, at " + ", ".join(_place(row, axis, f" {unit}", "({} to {})") for row in rows)
     if verdict == "always":
         return f"pays at every point measured, {amount(low, axis)} to {amount(high, axis)} {unit}"
     if verdict == "never":
         return f"never pays up to {amount(high, axis)} {unit}"
-    return f"cannot tell: {found['why'].iloc[0]}"
+    return f"cannot tell. {found['why'].iloc[0]}"
 
 
 def _place(row: Mapping[str, Any], axis: Axis, unit: str, bounds: str) -> str:

@@ -32,7 +32,7 @@ def run(job: Job, **options: Any) -> Outcome:
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
         found = kind.answer(job, **options)._asdict()
     except (Exception, TimedOut) as fault:
-        found = {"failures": (_whole(job, fault),)}
+        found = {"failures": (_whole(fault),)}
     return Outcome(
         job=job,
         environment=environment,
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 with alarm(job.protocol.timeout_s):
                     outcome = run(job)
                 for failure in outcome.failures:
-                    print(f"{path}: {failure.reason}: {failure.message}", file=sys.stderr)
+                    sys.stderr.write(f"{path}: {failure.reason}: {failure.message}\n")
                     answered &= failure.reason in ANSWERS
                 line = outcome.model_dump_json() + "\n"
                 if place is None:
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 else:
                     _write(place, line)
     except UsageError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return 2
     return 0 if answered else 1
 
@@ -142,7 +142,7 @@ def _only_outcomes() -> Iterator[TextIO]:
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
-        with open(kept, "w", encoding="utf-8", closefd=False) as stdout:  # noqa: PTH123 - a descriptor, not a path
+        with open(kept, "w", encoding="utf-8", closefd=False) as stdout:
             yield stdout
     finally:
         sys.stdout.flush()
@@ -150,13 +150,13 @@ def _only_outcomes() -> Iterator[TextIO]:
         os.close(kept)
 
 
-def _whole(job: Job, fault: BaseException) -> Failure:
+def _whole(fault: BaseException) -> Failure:
     """The failure of a job before any of its arms could be tried."""
     from workers.kinds.faults import reason  # noqa: PLC0415 - needs torch, which takes seconds to import
 
     text = str(fault).strip().partition("\n")[0] or type(fault).__name__
-    message = f"while loading {job.condition.model} ({job.condition.weights} weights): {text}"
-    return Failure(arm=None, reason=reason(fault), message=message, detail="".join(traceback.format_exception(fault)))
+    detail = "".join(traceback.format_exception(fault))
+    return Failure(arm=None, reason=reason(fault), message=f"before any arm could be tried: {text}", detail=detail)
 
 
 if __name__ == "__main__":

@@ -86,8 +86,8 @@ def loaded(condition: Condition, contents: Mapping[str, str]) -> Loaded:
 def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtype], Tensor]) -> Ready:
     """Build arm `index` of the job on the job's loaded model, and run it once.
 
-    `inputs` collects the input tensors by size and dtype, so that arms with equal inputs read the very same memory. Raises `Unsupported`,
-    `NotANumberError`, and whatever the model raises.
+    `inputs` collects the input tensors by size and dtype, so that arms with equal inputs read the very same memory. Raises
+    `Unsupported`, `NotANumberError`, and whatever the model raises.
     """
     arm = job.arms[index]
     condition = arm.condition(job.condition)

@@ -27,9 +27,9 @@ PASS_SECONDS = 2.0
 CHUNK_S = 0.1
 """Within a pass the device is waited for this often, so that the pass ends in time."""
 THROUGHPUT_TOLERANCE = 1.5
-"""throughput x latency may miss the batch by this factor, because load changes in the seconds between; a wrong batch is off by 2."""
+"""throughput x latency may miss the batch by this factor, for load changes in between; a wrong batch is off by 2 or more."""
 TIMEOUT_SHARE = 0.9
-"""So much of the job's time-out is used by plan; pairs come first, and passes that would reach beyond it are skipped and flagged."""
+"""So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def peak_memory(device: Device) -> Iterator[Peak]:
     """Measure the block's peak memory in MiB.
 
     `rss_before` and `peak_rss` are the whole process' (Linux with a writable clear_refs only), so their difference is what the
-    block added; `cuda_peak_allocated` and `cuda_peak_reserved` are those of torch's allocator.
+    block added; `cuda_peak_allocated` and `cuda_peak_reserved` are those of torch's allocator, `cuda_allocated_before` likewise.
     """
     peak = Peak()
     gc.collect()
@@ -38,11 +38,13 @@ def peak_memory(device: Device) -> Iterator[Peak]:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+    values: dict[str, int] = {}
     before = _reset_process_peak()
+    if device == "cuda":
+        values["cuda_allocated_before"] = torch.cuda.memory_allocated()
     yield peak
-    values = {}
     if before is not None:
-        values = {"rss_before": before, "peak_rss": _status("VmHWM")}
+        values |= {"rss_before": before, "peak_rss": _status("VmHWM")}
     if device == "cuda":
         torch.cuda.synchronize()
         values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated()

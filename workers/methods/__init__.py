@@ -33,7 +33,7 @@ def applied(step: Step) -> tuple[Method, Any]:
         raise InvalidMethod(f"there is no method {step.method!r}; there are {', '.join(known)}")
     method = known[step.method]
     if step.version != method.VERSION:
-        raise InvalidMethod(f"version {step.version} of method {step.method!r} is asked for, but the one installed here is {method.VERSION}")
+        raise InvalidMethod(f"version {step.version} of {step.method!r} is asked for, but here is version {method.VERSION}")
     return method, method.Params.model_validate(step.params)
 
 
@@ -85,7 +85,7 @@ def _methods(folders: str) -> Mapping[str, Method]:
         for info in pkgutil.iter_modules([path]):
             file = Path(path) / f"{info.name}.py"
             if info.name in found:
-                raise InvalidMethod(f"{file}: there is a method {info.name!r} already, in {found[info.name].__file__}; rename the file")  # type: ignore[attr-defined]
+                raise InvalidMethod(f"{file}: there is a method {info.name!r} already; rename the file")
             found[info.name] = checked(_imported(info.name, file), file)
     return MappingProxyType(dict(sorted(found.items())))
 

@@ -1,11 +1,13 @@
-"""Generates `sweeps/catalogue.json`, the geometry of every timm vision transformer made of plain blocks: `python -m workers.models.catalogue`."""
+"""Writes `sweeps/catalogue.json`, the geometry of timm's plain vision transformers: `python -m workers.models.catalogue`."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import timm
 import torch
-from timm.layers import Attention, PatchEmbed
+from timm.layers.attention import Attention
+from timm.layers.patch_embed import PatchEmbed
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
@@ -27,7 +29,7 @@ def describe(name: str) -> Network | None:
     return network(name, model) if plain(model) else None
 
 
-def plain(model: nn.Module) -> bool:
+def plain(model: Any) -> bool:
     """Whether the model is a ViT of timm's own `Block` and `Attention` on square patches and a square image."""
     return (
         type(model) in (VisionTransformer, VisionTransformerDistilled)
@@ -39,7 +41,7 @@ def plain(model: nn.Module) -> bool:
     )
 
 
-def network(name: str, model: VisionTransformer) -> Network:
+def network(name: str, model: Any) -> Network:
     """The facts that planning needs; MACs are the weights of the linear layers, counted where they stand."""
     block = model.blocks[0]
     width, pool = model.embed_dim, model.attn_pool
@@ -74,7 +76,10 @@ def weights(module: nn.Module) -> int:
 
 def text(found: list[Network]) -> str:
     """The catalogue as JSON, sorted, one model per line."""
-    lines = [f"  {json.dumps(item.name)}: {json.dumps(item.model_dump(exclude={'name'}))}" for item in sorted(found, key=lambda item: item.name)]
+    lines = [
+        f"  {json.dumps(item.name)}: {json.dumps(item.model_dump(exclude={'name'}))}"
+        for item in sorted(found, key=lambda item: item.name)
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

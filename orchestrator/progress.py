@@ -1,0 +1,99 @@
+"""Progress: what a running sweep shows, as a bar on a terminal and as plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from orchestrator.dispatching import Event
+from orchestrator.report import STYLES, ratio
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+from sweeps.statistics import speedup, verdict
+
+
+class Display:
+    """Observer of a dispatch: counts, time left, and the verdicts of each job as it is answered."""
+
+    def __init__(self, console: Console, comparisons: int) -> None:
+        self._console = console
+        self._comparisons = comparisons
+        self._done = 0
+        self._started = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("comparisons"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=False),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("starting", total=comparisons)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show one event; this is the observer that `dispatch` calls."""
+        if event.what == "started":
+            self._bar.update(self._task, description=_place(event.job))
+        elif event.what == "answered" and event.outcome is not None:
+            self._done += len(event.job.pairs)
+            self._bar.update(self._task, completed=self._done)
+            self._say(self._heading(event.outcome))
+            for line in lines(event.outcome):
+                self._say(line)
+        elif event.message:
+            doing = {"retried": "trying again", "split": "splitting the job to find the arm", "suspected": "trying its baseline alone"}
+            self._say(Text(f"{_place(event.job)}: {event.message}; {doing.get(event.what, event.what)}", style="yellow"))
+
+    def _heading(self, outcome: Outcome) -> Text:
+        text = Text(f"[{self._done}/{self._comparisons}] {_place(outcome.job)}", style="bold")
+        if not self._console.is_terminal and self._done:
+            left = (time.monotonic() - self._started) / self._done * (self._comparisons - self._done)
+            text.append(f", about {left:.0f} s left", style="dim")
+        if outcome.flags:
+            text.append(f"  flagged: {', '.join(outcome.flags)}", style="yellow")
+        return text
+
+    def _say(self, text: Text) -> None:
+        self._bar.console.print(text, soft_wrap=True)
+
+
+def lines(outcome: Outcome) -> Iterator[Text]:
+    """One line for each comparison of an outcome: its speed-up and verdict, or why there is none."""
+    samples = outcome.samples
+    seconds = np.asarray(samples.seconds) if samples else np.empty((0, 0))
+    column = {arm: index for index, arm in enumerate(samples.arms)} if samples else {}
+    failures = {failure.arm: failure for failure in outcome.failures}
+    several = len({pair.baseline for pair in outcome.job.pairs}) > 1
+    for pair in outcome.job.pairs:
+        arm, baseline = outcome.job.arms[pair.arm], outcome.job.arms[pair.baseline]
+        name = f"  {arm}" + (f" against {baseline}" if several else "")
+        failure = next((failures[index] for index in (pair.arm, pair.baseline, None) if index in failures), None)
+        if failure is not None or pair.arm not in column or pair.baseline not in column:
+            why = f"{failure.reason}: {failure.message}" if failure else "no samples"
+            yield Text(f"{name}: {why}", style="red")
+            continue
+        estimate = speedup(seconds[:, column[pair.baseline]], seconds[:, column[pair.arm]])
+        said = verdict(estimate)
+        yield Text(f"{name}: {ratio(estimate.value, estimate.low, estimate.high)} {said}", style=STYLES[said])
+
+
+def _place(job: Job) -> str:
+    condition = job.condition
+    turn = f", round {job.round + 1}" if job.protocol.rounds > 1 else ""
+    return f"{condition.model} {condition.image_size} px, batch {condition.batch_size}, {condition.device}{turn}"

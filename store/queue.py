@@ -1,0 +1,281 @@
+"""The queue: sweeps are submitted, jobs are claimed under a lease, and given back, split, or recovered from the dead."""
+
+import os
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy import text as sql
+
+from store import analysis, tables
+from store.connection import StoreError, writing
+from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job
+from store.recording import Incoming, end_lease
+from sweeps.identity import canonical
+from sweeps.job import Comparison, Device, Job, Protocol
+from sweeps.outcome import Outcome
+
+LEASE_S = 60.0
+"""A running job whose owner on another host has not renewed its lease for so long is taken back."""
+
+Asked = Comparison | tuple[Comparison, Mapping[str, str]]
+"""A comparison, alone or with its `contents` (see `Comparison.comparison_id`)."""
+
+
+class QueuedJob(NamedTuple):
+    """A job in the queue."""
+
+    row: int
+    job: Job
+    attempts: int
+    """Executions recorded so far."""
+    sweep: int
+
+
+class Progress(NamedTuple):
+    """How far a sweep is."""
+
+    sweep: str
+    counts: dict[str, int]
+    """Jobs by state, every state included."""
+    comparisons: int
+    measured: int
+    """Comparisons with a speed-up, in whatever environment."""
+    failed: int
+    """Comparisons with nothing but failures."""
+
+    @property
+    def unfinished(self) -> int:
+        """Jobs that are waiting or running."""
+        return self.counts["waiting"] + self.counts["running"]
+
+
+def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
+    engine: Engine,
+    name: str,
+    text: str,
+    question: str,
+    comparisons: Iterable[Asked],
+    jobs: Iterable[Job],
+    settings: Mapping[str, Any] | None = None,
+) -> int:
+    """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered yet. Returns the sweep's row.
+
+    The text of the newest revision is the same sweep again, another text is a new revision. The plan replaces what still
+    waits under this name: such jobs become `cancelled` unless another sweep waits for them too. A job that is waiting or running
+    already is shared, not queued again; its protocol becomes the stricter of the two.
+    """
+    rows = {row["comparison_id"]: row for row in map(_comparison_row, comparisons)}
+    with writing(engine) as connection:
+        sweep = _sweep(connection, name, text, question, canonical(settings or {}))
+        if rows:
+            connection.execute(INSERT_COMPARISON, list(rows.values()))
+            connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": comparison_id} for comparison_id in rows])
+        wanted = {_queued(connection, job) for job in jobs}
+        _drop_stale_plan(connection, name, wanted)
+        if wanted:
+            connection.execute(LINK_JOB, [{"sweep": sweep, "job": row} for row in sorted(wanted)])
+        analysis.derive_sweep(connection, sweep)
+    return sweep
+
+
+def owner() -> str:
+    """This process as an owner of leases: `host:pid:start`, where `start` tells it from a later process with the same pid."""
+    return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
+
+
+def claim(engine: Engine, sweep_id: int, *, owner: str, device: Device | None = None, limit: int = 1) -> list[QueuedJob]:
+    """Take up to `limit` waiting jobs of the sweep (for one class of device, or any) and mark them running, oldest first."""
+    with writing(engine) as connection:
+        found = connection.execute(NEXT, {"sweep": sweep_id, "device": device or "", "limit": limit}).all()
+        if found:
+            now = time.time()
+            connection.execute(LEASE, [{"job": row.id, "owner": owner, "now": now} for row in found])
+    return [QueuedJob(row.id, Job.model_validate_json(row.document), row.attempts, sweep_id) for row in found]
+
+
+def renew(engine: Engine, owner: str) -> int:
+    """Show that `owner` is alive. Returns how many leases it holds."""
+    with writing(engine) as connection:
+        return int(connection.execute(RENEW, {"owner": owner, "now": time.time()}).rowcount)
+
+
+def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None) -> None:
+    """Give a claimed job back to the queue; an `outcome` is kept as an attempt that answers nothing, because it is tried again.
+
+    Raises `StoreError` if `owner` does not hold the lease.
+    """
+    attempt = None if outcome is None else Incoming(outcome)
+    with writing(engine) as connection:
+        _give_up(connection, row, owner, "waiting", attempt)
+
+
+def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: Outcome | None = None) -> list[int]:
+    """Replace a claimed job by `parts`, which wait in its place, to find the guilty arm. Returns their rows.
+
+    An `outcome` is kept as an attempt of the whole that answers nothing. Raises `StoreError` if `owner` does not hold the
+    lease, or if the parts do not ask exactly what the whole asks.
+    """
+    attempt = None if outcome is None else Incoming(outcome)
+    with writing(engine) as connection:
+        _give_up(connection, row, owner, "split", attempt)
+        whole = Job.model_validate_json(connection.execute(DOCUMENT, {"job": row}).scalar_one())
+        if sorted(whole.comparison_ids()) != sorted(asked for part in parts for asked in part.comparison_ids()):
+            raise StoreError(
+                f"job {row} cannot be split: the {len(parts)} parts must ask each of its {len(whole.pairs)} questions once"
+            )
+        children = [insert_job(connection, part, parent=row) for part in parts]
+        for child in children:
+            connection.execute(INHERIT, {"parent": row, "child": child})
+    return children
+
+
+def recover(engine: Engine) -> int:
+    """Put running jobs whose owner is dead back to waiting. Returns how many.
+
+    An owner on this host is dead if no such process runs; one elsewhere if its lease was not renewed for `LEASE_S`.
+    """
+    with writing(engine) as connection:
+        held = connection.execute(HELD).all()
+        dead = [row.owner for row in held if not _alive(row.owner, row.renewed_at)]
+        return sum(connection.execute(TAKE_BACK, {"owner": owner}).rowcount for owner in dead)
+
+
+def progress(engine: Engine, sweep_id: int) -> Progress:
+    """How far the sweep in row `sweep_id` is."""
+    with engine.connect() as connection:
+        name = connection.execute(SWEEP_NAME, {"sweep": sweep_id}).scalar_one_or_none()
+        if name is None:
+            raise StoreError(f"there is no sweep {sweep_id} in the store")
+        counts = dict.fromkeys(tables.STATES, 0) | {row.state: row.jobs for row in connection.execute(COUNTS, {"sweep": sweep_id})}
+        answers = connection.execute(ANSWERS, {"sweep": sweep_id}).one()
+    return Progress(name, counts, answers.comparisons, answers.measured, answers.failed)
+
+
+LINK_COMPARISON = sql("INSERT INTO sweep_comparison_row (sweep, comparison_id) VALUES (:sweep, :comparison) ON CONFLICT DO NOTHING")
+NEWEST = sql("SELECT id, revision, text FROM sweep WHERE name = :name ORDER BY revision DESC LIMIT 1")
+INSERT_SWEEP = sql(
+    """INSERT INTO sweep (name, revision, text, question, settings, submitted_at)
+       VALUES (:name, :revision, :text, :question, :settings, :now) RETURNING id"""
+)
+NEXT = sql(
+    """SELECT j.id, j.document, j.attempts FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep AND j.state = 'waiting' AND (:device = '' OR j.device = :device)
+       ORDER BY j.id LIMIT :limit"""
+)
+LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
+RENEW = sql("UPDATE job SET renewed_at = :now WHERE state = 'running' AND owner = :owner")
+CANCEL = sql("UPDATE job SET state = 'cancelled' WHERE id = :job")
+DOCUMENT = sql("SELECT document FROM job WHERE id = :job")
+INHERIT = sql("INSERT INTO sweep_job (sweep, job) SELECT sweep, :child FROM sweep_job WHERE job = :parent")
+HELD = sql("SELECT owner, max(renewed_at) AS renewed_at FROM job WHERE state = 'running' GROUP BY owner")
+TAKE_BACK = sql("UPDATE job SET state = 'waiting', owner = NULL, renewed_at = NULL WHERE state = 'running' AND owner = :owner")
+SWEEP_NAME = sql("SELECT name FROM sweep WHERE id = :sweep")
+COUNTS = sql(
+    """SELECT j.state, count(*) AS jobs FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep GROUP BY j.state"""
+)
+ANSWERS = sql(
+    """SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
+         SELECT CASE WHEN max(r.speedup) IS NOT NULL THEN 1 ELSE 0 END AS measured,
+                CASE WHEN max(r.speedup) IS NULL AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
+         FROM sweep_comparison_row AS l LEFT JOIN speedup_row AS r ON r.comparison_id = l.comparison_id
+         WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""
+)
+ACTIVE = sql("SELECT id, state, document FROM job WHERE job_id = :job_id AND state IN ('waiting', 'running') ORDER BY id")
+TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
+PLANNED = sql(
+    """SELECT DISTINCT j.id, j.state FROM job AS j JOIN sweep_job AS l ON l.job = j.id JOIN sweep AS s ON s.id = l.sweep
+       WHERE s.name = :name AND j.state IN ('waiting', 'failed', 'cancelled', 'split')
+         AND NOT EXISTS (SELECT 1 FROM sweep_job AS k JOIN sweep AS t ON t.id = k.sweep WHERE k.job = j.id AND t.name <> :name)"""
+)
+UNLINK = sql("DELETE FROM sweep_job WHERE job = :job")
+
+
+def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: Incoming | None) -> None:
+    """End the lease without an answer; an attempt is kept all the same."""
+    n = end_lease(connection, row, owner, state, attempt)
+    if attempt is not None:
+        attempt.insert(connection, row, n, "measured")
+
+
+def _comparison_row(asked: Asked) -> dict[str, Any]:
+    comparison, contents = asked if isinstance(asked, tuple) else (asked, {})
+    return comparison_row(comparison, contents)
+
+
+def _sweep(connection: Connection, name: str, text: str, question: str, settings: str) -> int:
+    """The row of the sweep: that of the newest revision if its text is the same, else a new one."""
+    newest = connection.execute(NEWEST, {"name": name}).one_or_none()
+    if newest is not None and newest.text == text:
+        return int(newest.id)
+    revision = 1 if newest is None else newest.revision + 1
+    row = {"name": name, "revision": revision, "text": text, "question": question, "settings": settings, "now": time.time()}
+    return int(connection.execute(INSERT_SWEEP, row).scalar_one())
+
+
+def _queued(connection: Connection, job: Job) -> int:
+    """The row of `job`: an equal one that is waiting, or is running under a protocol that will do, else a new one."""
+    for row in connection.execute(ACTIVE, {"job_id": job.job_id}).all():
+        there = Job.model_validate_json(row.document)
+        if there.protocol.satisfies(job.protocol):
+            return int(row.id)
+        if row.state == "waiting":
+            both = there.model_copy(update={"protocol": stricter(there.protocol, job.protocol)})
+            connection.execute(TIGHTEN, {"job": row.id, "document": both.model_dump_json()})
+            return int(row.id)
+    return insert_job(connection, job)
+
+
+def stricter(one: Protocol, other: Protocol) -> Protocol:
+    """The protocol that satisfies both."""
+    least = {"half_width": min(one.half_width, other.half_width)}
+    most = {name: max(value, getattr(other, name)) for name, value in one if name not in least}
+    return Protocol(**least, **most)
+
+
+def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:
+    """Cancel what waits under this sweep's name and is not in its new plan; let go of what former plans left unanswered."""
+    for row in connection.execute(PLANNED, {"name": name}).all():
+        if row.id in wanted:
+            continue
+        if row.state == "waiting":
+            connection.execute(CANCEL, {"job": row.id})
+        connection.execute(UNLINK, {"job": row.id})
+
+
+def _alive(owner: str, renewed_at: float) -> bool:
+    host, _, process = owner.partition(":")
+    if host != _host():
+        return time.time() - renewed_at <= LEASE_S
+    pid, _, started = process.partition(":")
+    return _started(int(pid)) == started
+
+
+def _host() -> str:
+    """The host's name, and where process ids are private to a container its name space: a pid means something only there."""
+    try:
+        space = Path("/proc/self/ns/pid").readlink().name.strip("pid:[]")
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()}/{space}"
+
+
+def _started(pid: int) -> str:
+    """When the process began (clock ticks since boot, from /proc); empty if it is gone. Elsewhere than Linux only that it runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        pass
+    if Path("/proc/self/stat").exists():
+        return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "running"

@@ -1,0 +1,257 @@
+"""The one writer of outcomes: an attempt with all that was said about it, and what follows from it, in one transaction."""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic_core import to_json
+from sqlalchemy import Connection, Engine, String, bindparam, insert, text
+from sqlmodel import SQLModel
+
+from store import analysis, tables
+from store.connection import StoreError, writing
+from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row
+from store.samples import Timings, pack, timings
+from sweeps.identity import canonical
+from sweeps.job import Job, Pair
+from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
+
+Source = Literal["measured", "imported"]
+BATCH = 200
+"""Comparisons that `reanalyse` rebuilds in one transaction."""
+
+KNOWN = text("SELECT id FROM attempt WHERE digest = :digest")
+END_LEASE = text(
+    """UPDATE job SET state = :state, owner = NULL, renewed_at = NULL, attempts = attempts + :executed
+       WHERE id = :job AND state = 'running' AND owner = :owner RETURNING job_id, attempts"""
+)
+HOLDER = text("SELECT state, owner FROM job WHERE id = :job")
+STORED = text("SELECT comparison_id FROM comparison WHERE comparison_id IN :comparisons").bindparams(
+    bindparam("comparisons", expanding=True)
+)
+IMPORTED_BEFORE = text("SELECT count(*) FROM attempt WHERE job_id = :job_id AND job IS NULL")
+ANSWERED_PAIRS = text(
+    """SELECT DISTINCT t.environment, p.comparison_id
+       FROM pairing AS p JOIN attempt AS t ON t.id = p.attempt
+       WHERE :sweep IS NULL OR p.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :sweep)
+       ORDER BY t.environment, p.comparison_id"""
+).bindparams(bindparam("sweep", type_=String()))
+
+
+class Fate(NamedTuple):
+    """What an outcome says of one pair of its job: measured, or why not."""
+
+    pair: Pair
+    failure: Failure | None
+
+    @property
+    def answered(self) -> bool:
+        return self.failure is None or self.failure.reason in ANSWERS
+
+
+def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
+    """Store an outcome with all that follows from it, and end the job in `row`, in one transaction.
+
+    The job becomes `done`, or `failed` if one of its questions is still not answered. `row` None stores an outcome that was
+    measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `StoreError` if `owner`
+    does not hold the job's lease, or if the outcome contradicts itself.
+    """
+    attempt = Incoming(outcome)
+    with writing(engine) as connection:
+        if attempt.known(connection):
+            return False
+        if row is None:
+            before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
+            key = attempt.insert(connection, None, before + 1, "imported")
+        else:
+            n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
+            key = attempt.insert(connection, row, n, "measured")
+        if attempt.fates:
+            attempt.answer(connection, key)
+    return True
+
+
+def reanalyse(engine: Engine, sweep: str | None = None) -> int:
+    """Rebuild all derived rows (or those of the sweep of that name) from raw samples. Returns how many comparisons it concerned."""
+    with engine.connect() as connection:
+        found = connection.execute(ANSWERED_PAIRS, {"sweep": sweep}).all()
+    by_environment: dict[str, list[str]] = {}
+    for row in found:
+        by_environment.setdefault(row.environment, []).append(row.comparison_id)
+    for environment, comparisons in by_environment.items():
+        for start in range(0, len(comparisons), BATCH):
+            with writing(engine) as connection:
+                analysis.derive(connection, comparisons[start : start + BATCH], environment)
+    return len(found)
+
+
+def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "Incoming | None") -> int:
+    """Move the job in `row` on to `state` and take it from `owner`. Returns how often it was executed, `attempt` included.
+
+    Raises `StoreError`, which undoes the transaction, if `owner` does not hold the lease or the attempt is of another job.
+    """
+    asked = {"job": row, "owner": owner, "state": state, "executed": int(attempt is not None)}
+    ended = connection.execute(END_LEASE, asked).one_or_none()
+    if ended is None:
+        found = connection.execute(HOLDER, {"job": row}).one_or_none()
+        now = "does not exist" if found is None else f"is held by {found.owner}" if found.owner else f"is {found.state}"
+        raise StoreError(f"job {row} {now}; it is not running for {owner}, whose word on it is not stored")
+    if attempt is not None and ended.job_id != attempt.job_id:
+        raise StoreError(f"job {row} has the identity {ended.job_id}, the outcome is of {attempt.job_id}: it is not stored")
+    return int(ended.attempts)
+
+
+class Incoming:
+    """An outcome on its way into the store: everything that can be computed before the transaction begins."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        """Raises `StoreError` if the outcome contradicts itself."""
+        self.outcome = outcome
+        self.job = outcome.job
+        self.job_id = self.job.job_id
+        self.environment = environment_row(outcome.environment)
+        # NaN and infinity stay what they are here; pydantic's own JSON would make them null
+        self.document = to_json(outcome, inf_nan_mode="constants", exclude={"samples"}).decode()
+        try:
+            self.timings = None if outcome.samples is None else timings(outcome.samples)
+            self.samples = None if outcome.samples is None else pack(outcome.samples)
+        except ValueError as error:
+            raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
+        content = hashlib.sha256(self.document.encode())
+        for value in (self.samples or {}).values():
+            content.update(value if isinstance(value, bytes) else str(value).encode())
+        self.digest = content.hexdigest()
+        self.fates = tuple(fates(outcome, self.timings))
+        self.comparison_ids = self.job.comparison_ids()
+
+    @property
+    def answered(self) -> bool:
+        if self.fates:
+            return all(fate.answered for fate in self.fates)
+        return all(failure.reason in ANSWERS for failure in self.outcome.failures)
+
+    def known(self, connection: Connection) -> bool:
+        return connection.execute(KNOWN, {"digest": self.digest}).first() is not None
+
+    def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
+        """Insert the attempt, the `n`-th of its job, with what was said of its arms. Returns its row; `answer` makes it count."""
+        outcome = self.outcome
+        connection.execute(INSERT_ENVIRONMENT, self.environment)
+        columns = {
+            "digest": self.digest,
+            "job": row,
+            "job_id": self.job_id,
+            "n": n,
+            "round": self.job.round,
+            "environment": self.environment["environment_id"],
+            "host": outcome.host,
+            "started_at": outcome.started_at,
+            "ended_at": outcome.ended_at,
+            "project_commit": outcome.commit,
+            "source": source,
+            "flags": ",".join(outcome.flags),
+            "protocol": canonical(self.job.protocol),
+            "readings": to_json(outcome.readings, inf_nan_mode="constants").decode(),
+            "document": self.document,
+        }
+        attempt = _insert(connection, tables.Attempt, columns)
+        if self.samples is not None:
+            connection.execute(insert(tables.Sample), {**self.samples, "attempt": attempt})
+        if outcome.arms:
+            connection.execute(insert(tables.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+        metrics = list(_metric_rows(outcome, attempt))
+        if metrics:
+            connection.execute(insert(tables.Metric), metrics)
+        self.failures = {
+            failure: _insert(connection, tables.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
+        }
+        return attempt
+
+    def answer(self, connection: Connection, attempt: int) -> None:
+        """Let the inserted attempt answer the job's questions, and bring up to date what is derived from the answers."""
+        stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
+        for comparison_id, comparison in zip(self.comparison_ids, self.job.comparisons(), strict=True):
+            if comparison_id not in stored:
+                connection.execute(INSERT_COMPARISON, comparison_row(comparison, self.job.contents))
+        rows = {}
+        for comparison_id, (pair, failure) in zip(self.comparison_ids, self.fates, strict=True):
+            if failure is not None and failure not in self.failures:
+                self.failures[failure] = _insert(connection, tables.Failure, _failure_row(failure, attempt))
+            why = None if failure is None else self.failures[failure]
+            rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
+        connection.execute(insert(tables.Pairing), list(rows.values()))
+        known = {} if self.timings is None else {attempt: self.timings}
+        analysis.derive(connection, self.comparison_ids, self.environment["environment_id"], known)
+
+
+def fates(outcome: Outcome, measured: Timings | None) -> Iterator[Fate]:
+    """What the outcome says of each pair of its job, in their order.
+
+    A pair is measured if both arms have positive, finite samples. Otherwise the failure of the arm, of its baseline, or of the
+    whole job tells why; where the worker gave none, that itself is an error.
+    """
+    by_arm: dict[int | None, Failure] = {}
+    for failure in outcome.failures:
+        by_arm.setdefault(failure.arm, failure)
+    for pair in map(Pair._make, outcome.job.pairs):
+        broken = [index for index in (pair.arm, pair.baseline) if not _timed(measured, index)]
+        if not broken:
+            yield Fate(pair, None)
+            continue
+        said = next((by_arm[index] for index in (*broken, None) if index in by_arm), None)
+        yield Fate(pair, said or _silent(outcome.job, broken[0], measured))
+
+
+def _timed(measured: Timings | None, arm: int) -> bool:
+    if measured is None or arm not in measured.arms:
+        return False
+    times = measured.of(arm)
+    return len(times) > 0 and bool(np.all(np.isfinite(times) & (times > 0)))
+
+
+def _silent(job: Job, arm: int, measured: Timings | None) -> Failure:
+    lacking = "samples that are not positive and finite" if measured and arm in measured.arms else "neither samples nor a failure"
+    return Failure(arm=arm, reason="error", message=f"the outcome holds {lacking} for arm {arm}, {job.arms[arm]}")
+
+
+def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:
+    """Insert a row and return its number."""
+    key = connection.execute(insert(table), columns).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
+    return {**failure.model_dump(), "attempt": attempt}
+
+
+def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
+    return {
+        "attempt": attempt,
+        "arm": arm.arm,
+        "arm_id": job.arms[arm.arm].arm_id,
+        "gmacs": arm.gmacs,
+        "gmacs_method": arm.gmacs_method,
+        "parameters": arm.parameters,
+        "trainable_parameters": arm.trainable_parameters,
+        "batch": arm.batch,
+        "tokens": arm.tokens,
+        "tokens_final": arm.tokens_final,
+        "threads": arm.threads,
+        "flags": ",".join(arm.flags),
+    }
+
+
+def _metric_rows(outcome: Outcome, attempt: int) -> Iterator[dict[str, Any]]:
+    for arm in outcome.arms:
+        for metric in {metric.name: metric for metric in arm.metrics}.values():
+            if math.isfinite(metric.value):
+                bounds = {"low": _finite(metric.low), "high": _finite(metric.high), "n": metric.n}
+                key = {"attempt": attempt, "arm": arm.arm, "metric": metric.name}
+                yield {**key, "value": metric.value, "unit": metric.unit, **bounds}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,83 @@
+"""Raw samples as columns: packing them without loss, and reading them back as arrays."""
+
+import json
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Row
+
+from sweeps.outcome import Samples
+
+Times = NDArray[np.float64]
+
+
+class Timings(NamedTuple):
+    """The samples of one attempt, arrays of shape [rounds, columns], in seconds per forward."""
+
+    arms: list[int]
+    """Index of the arm in each column."""
+    seconds: Times
+    device_seconds: Times | None
+
+    def of(self, arm: int) -> Times:
+        """The wall times of an arm, shape [rounds]."""
+        column: Times = self.seconds[:, self.arms.index(arm)]
+        return column
+
+    def on_device(self, arm: int) -> Times | None:
+        """The device times of an arm, shape [rounds]; `None` where they were not measured apart."""
+        return None if self.device_seconds is None else self.device_seconds[:, self.arms.index(arm)]
+
+
+def timings(samples: Samples) -> Timings:
+    """The arrays in `samples`. Raises `ValueError` for samples that are not rectangular."""
+    device = samples.device_seconds
+    columns = len(samples.arms)
+    seconds = _table(samples.seconds, columns, "seconds")
+    rounds = {"order": _table(samples.order, columns, "order")}
+    if device is not None:
+        rounds["device_seconds"] = _table(device, columns, "device_seconds")
+    for name, table in rounds.items():
+        if len(table) != len(seconds):
+            raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(seconds)}")
+    return Timings(list(samples.arms), seconds, rounds.get("device_seconds"))
+
+
+def pack(samples: Samples) -> dict[str, Any]:
+    """The columns of table `sample`. Raises `ValueError` for samples that are not rectangular."""
+    arrays = timings(samples)
+    rounds, columns = arrays.seconds.shape
+    return {
+        "rounds": rounds,
+        "columns": columns,
+        "arms": json.dumps(samples.arms),
+        "inner": json.dumps(samples.inner),
+        "stopped": samples.stopped,
+        "seconds": _squeeze(arrays.seconds, "<f8"),
+        "device_seconds": None if arrays.device_seconds is None else _squeeze(arrays.device_seconds, "<f8"),
+        "run_order": _squeeze(np.array(samples.order), "<i4"),
+    }
+
+
+def unpack(row: Row[Any]) -> Timings:
+    """The timings in a row of table `sample`."""
+    shape = (row.rounds, row.columns)
+    device = None if row.device_seconds is None else _stretch(row.device_seconds, shape)
+    return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device)
+
+
+def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Times:
+    widths = {len(line) for line in values} - {columns}
+    if widths:
+        raise ValueError(f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns of arms")
+    return np.array(values, dtype=np.float64).reshape(len(values), columns)
+
+
+def _squeeze(array: NDArray[Any], dtype: str) -> bytes:
+    return zlib.compress(np.ascontiguousarray(array, dtype=dtype).tobytes(), level=1)
+
+
+def _stretch(blob: bytes, shape: tuple[int, int]) -> Times:
+    return np.frombuffer(zlib.decompress(blob), dtype="<f8").reshape(shape)

@@ -1,0 +1,76 @@
+"""One Ray for all tests of this folder, stores of their own, and jobs made by hand."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from orchestrator.cluster import Cluster
+from orchestrator.dispatching import Event, Summary, dispatch
+from store.connection import Engine, connect
+from store.queue import submit
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.spec import Retry
+
+FAULTS = Path(__file__).parents[1] / "faults"
+MEMORY_BYTES = 3_000_000_000
+"""More than torch and a tiny model need, far less than this machine has: a hog must not trouble its neighbours."""
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A local Ray whose workers run `tests/orchestrator/entries.py`, and know the methods of `tests/faults`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BREAKEVEN_METHODS", str(FAULTS))
+        with Cluster.start(entry="tests.orchestrator.entries:run", memory_bytes=MEMORY_BYTES) as started:
+            yield started
+
+
+class Store:
+    """A store in a file, with what the tests ask of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.engine: Engine = connect(str(path))
+
+    def submit(self, jobs: Sequence[Job], name: str = "sweep") -> int:
+        comparisons = [comparison for job in jobs for comparison in job.comparisons()]
+        return submit(self.engine, name, "text", "Does it pay?", comparisons, jobs)
+
+    def dispatch(self, sweep: int, cluster: Cluster, *, max_attempts: int = 2) -> tuple[Summary, list[Event]]:
+        events: list[Event] = []
+        return dispatch(self.engine, sweep, cluster, retry=Retry(max_attempts=max_attempts), observer=events.append), events
+
+    def table(self, sql: str) -> pd.DataFrame:
+        with contextlib.closing(sqlite3.connect(self.path)) as connection:
+            return pd.read_sql(sql, connection)
+
+    def states(self) -> dict[str, int]:
+        counted = self.table("SELECT state, count(*) AS n FROM job GROUP BY state")
+        return dict(zip(counted["state"], counted["n"], strict=True))
+
+    def answers(self) -> dict[str, str]:
+        """For each method that was compared, `measured` or the reason of its failure; fails if one has two answers."""
+        sql = """SELECT c.method, coalesce(f.reason, 'measured') AS answer FROM pairing AS p
+                 JOIN comparison AS c ON c.comparison_id = p.comparison_id LEFT JOIN failure AS f ON f.id = p.failure"""
+        rows = self.table(sql)
+        assert rows["method"].is_unique, rows
+        return dict(zip(rows["method"], rows["answer"], strict=True))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "store.db")
+    yield made
+    made.engine.dispose()
+
+
+def job(*methods: str, model: str = "noop", image_size: int = 32, baseline: Arm = DENSE, **protocol: float) -> Job:
+    """A job that compares one arm for each name in `methods` with the baseline."""
+    arms = (baseline, *(Arm(stack=(Step(method=name),)) for name in methods))
+    condition = Condition(model=model, image_size=image_size)
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    return Job(condition=condition, arms=arms, pairs=pairs, protocol=Protocol(**{"timeout_s": 20.0, **protocol}))

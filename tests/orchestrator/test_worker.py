@@ -1,0 +1,140 @@
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.worker import Fault, Keeper, Setting, host_lock, load
+from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.outcome import Outcome
+
+ROOT = str(Path(__file__).parents[2])
+JOB = Job(condition=Condition(model="tiny", image_size=32), arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),)).model_dump_json()
+MakeKeeper = Callable[..., Keeper]
+
+
+@pytest.fixture
+def keeper() -> Iterator[MakeKeeper]:
+    """Make keepers of a worker with a given entry; their workers end with the test."""
+    made: list[Keeper] = []
+
+    def make(entry: str, **setting: object) -> Keeper:
+        made.append(
+            Keeper("cpu", Setting(entry=f"tests.orchestrator.entries:{entry}", path=(ROOT,), folder=ROOT)._replace(**setting))
+        )
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def outcome(result: str | Fault) -> Outcome:
+    assert isinstance(result, str), result
+    return Outcome.model_validate_json(result)
+
+
+def test_worker_stays_warm_and_is_replaced_when_asked_for(keeper: MakeKeeper) -> None:
+    """Jobs share one process until a fresh one is asked for."""
+    one = keeper("noop")
+    readings = [outcome(one.run(JOB, 10.0, fresh=fresh)).readings for fresh in (False, False, True, False)]
+    assert [reading["calls"] for reading in readings] == [1, 2, 1, 2]
+    assert len({reading["pid"] for reading in readings}) == 2
+
+
+def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(keeper: MakeKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU worker has CUDA hidden, no OMP_NUM_THREADS, our own variables, and the user's folder."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    flags = outcome(keeper("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 10.0)).flags
+    assert flags == ("CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=None", "BREAKEVEN_TEST=yes", f"folder={ROOT}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind", "message", "detail"),
+    [
+        ("segfault", "crash", "the worker died of SIGSEGV while running", "entries.py"),
+        ("leave", "crash", "the worker left with exit status 3 while running", ""),
+        ("hang", "timeout", "killed after 0.5 s of running without a result", "in hang"),
+        ("raise_exit", "error", "the worker raised SystemExit: no licence found", "in raise_exit"),
+        ("missing", "error", "has no attribute 'missing'", "Traceback"),
+    ],
+)
+def test_fault_is_told_as_what_it_was(keeper: MakeKeeper, entry: str, kind: str, message: str, detail: str) -> None:
+    """A dead, hanging or raising worker gives its kind, a line for people, and the stack that its log holds."""
+    before = time.time()
+    fault = keeper(entry).run(JOB, 0.5)
+    assert isinstance(fault, Fault)
+    assert fault.kind == kind
+    assert message in fault.message
+    assert detail in fault.detail
+    assert before <= fault.started_at < fault.ended_at <= time.time()
+
+
+def test_next_job_after_a_fault_gets_a_new_worker(keeper: MakeKeeper) -> None:
+    """The keeper outlives its worker."""
+    one = keeper("leave")
+    assert [type(one.run(JOB, 5.0)) for _ in range(2)] == [Fault, Fault]
+
+
+def test_memory_hog_fails_within_its_limit(keeper: MakeKeeper) -> None:
+    """An allocation beyond the limit raises in the worker; the machine's memory is not used up."""
+    fault = keeper("hog", memory_bytes=400_000_000).run(JOB, 30.0)
+    assert isinstance(fault, Fault)
+    assert fault.message == "the worker raised MemoryError"
+
+
+def test_worker_dies_with_its_keeper() -> None:
+    """`kill -9` of a keeper ends its worker although that hangs in C, and gives the host back."""
+    code = (
+        "from tests.orchestrator.test_worker import *\n"
+        "one = Keeper('cpu', Setting('tests.orchestrator.entries:hang', path=(ROOT,)))\n"
+        "one._start(); print(one._worker.pid, flush=True); one.run(JOB, 100.0)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
+        time.sleep(0.5)
+        process.kill()
+    with host_lock():
+        deadline = time.monotonic() + 5
+        while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+
+
+def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeKeeper) -> None:
+    """Jobs of two keepers never overlap, and the one that waits longer than its time-out is answered all the same."""
+    keepers = [keeper("slow"), keeper("slow")]
+    for one in keepers:
+        one.run(JOB, 10.0)
+    spans: list[tuple[float, float]] = []
+
+    def work(one: Keeper) -> None:
+        for _ in range(3):
+            found = outcome(one.run(JOB, 0.35))
+            spans.append((found.started_at, found.ended_at))
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in keepers]
+    with host_lock():
+        for thread in threads:
+            thread.start()
+        time.sleep(0.6)
+    for thread in threads:
+        thread.join()
+    spans.sort()
+    assert len(spans) == 6
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+
+
+@pytest.mark.parametrize("name", ["workers.run", "workers.run:", ":run"])
+def test_entry_that_names_no_function_is_refused(name: str) -> None:
+    """The message says how an entry is written."""
+    with pytest.raises(ValueError, match="write it as module:function"):
+        load(name)

@@ -1,0 +1,131 @@
+"""The identities of questions, comparisons, arms and jobs, pinned: they must never change silently."""
+
+import pytest
+from pydantic import ValidationError
+
+from sweeps.identity import canonical
+from sweeps.job import DENSE, Arm, Comparison, Condition, Job, Overrides, Pair, Protocol, Step
+
+CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
+TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
+TOME = Arm(stack=(Step(method="tome", params={"r": 13, "r_ratio": None}, version=2),), overrides=Overrides(dtype="bfloat16"))
+REPLICATE = Arm(replicate=1)
+
+
+def test_asked_is_pinned() -> None:
+    """The canonical JSON behind an arm's identity."""
+    assert canonical(TOME.asked()) == '{"overrides":{"dtype":"bfloat16"},"stack":[{"method":"tome","params":{"r":13}}]}'
+
+
+def test_arm_ids_are_pinned() -> None:
+    """Golden identities of arms."""
+    assert [arm.arm_id for arm in (DENSE, TOPK, TOME, REPLICATE)] == ["6cb99fb9c27e3323", "212af6ab5482de97", "3bc2b5892660899b", "1f6363c3b86f919b"]
+
+
+def test_question_and_comparison_ids_are_pinned() -> None:
+    """Golden identities of questions and of answers to them."""
+    comparisons = [Comparison(condition=CONDITION, baseline=DENSE, arm=arm) for arm in (TOPK, TOME, REPLICATE)]
+    assert [item.question_id for item in comparisons] == ["8d1c45e173ffc4ce", "feae7638a9746988", "3e8fe9ce0e52fb2d"]
+    assert [item.comparison_id() for item in comparisons] == ["340694a37c90f489", "4d2b6ed47a493c40", "3741442a06c3bab8"]
+    assert comparisons[0].comparison_id({"weights": "ab" * 32}) == "605dbddea26e88c3"
+
+
+def test_job_ids_are_pinned() -> None:
+    """Golden identities of jobs, apart for each round."""
+    job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)))
+    assert [job.job_id, job.model_copy(update={"round": 1}).job_id] == ["262cf26a4d6b7333", "ad0241497f207b7e"]
+
+
+def test_a_job_and_its_comparisons_agree() -> None:
+    """A job read back from JSON asks the same questions with the same identities."""
+    job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)), contents={"weights": "00"})
+    again = Job.model_validate_json(job.model_dump_json())
+    assert again == job
+    assert again.comparison_ids() == job.comparison_ids()
+    assert job.comparison_ids()[0] == job.comparisons()[0].comparison_id({"weights": "00"})
+
+
+def test_nothing_said_changes_no_identity() -> None:
+    """Fields that are `None` leave every identity as it was."""
+    plain = Arm(stack=(Step(method="tome", params={"r": 13}, version=2),), overrides=Overrides(dtype="bfloat16"))
+    assert plain.arm_id == TOME.arm_id
+    assert Condition(model="m", image_size=32, threads=None) == Condition(model="m", image_size=32)
+
+
+def test_versions_make_answers_stale_but_ask_the_same() -> None:
+    """A raised VERSION changes the comparison, not the question."""
+    raised = Arm(stack=(TOPK.stack[0].model_copy(update={"version": 2}),))
+    old, new = (Comparison(condition=CONDITION, baseline=DENSE, arm=arm) for arm in (TOPK, raised))
+    assert old.question_id == new.question_id
+    assert old.comparison_id() != new.comparison_id()
+
+
+def test_the_protocol_version_makes_answers_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another way of measuring changes the comparison, not the question."""
+    item = Comparison(condition=CONDITION, baseline=DENSE, arm=TOPK)
+    before = (item.question_id, item.comparison_id())
+    monkeypatch.setattr("sweeps.job.PROTOCOL_VERSION", 2)
+    assert item.question_id == before[0]
+    assert item.comparison_id() != before[1]
+
+
+def test_precision_is_part_of_no_identity() -> None:
+    """How precisely a job measures changes neither its identity nor that of its comparisons."""
+    job = Job(condition=CONDITION, arms=(DENSE, TOPK), pairs=(Pair(0, 1),))
+    finer = job.model_copy(update={"protocol": Protocol(half_width=0.001, pairs_max=5000)})
+    assert (finer.job_id, finer.comparison_ids()) == (job.job_id, job.comparison_ids())
+
+
+def test_every_condition_field_is_part_of_the_question() -> None:
+    """A latency question is another one when any field of its condition is."""
+    other = Condition(
+        model="m",
+        weights="pretrained",
+        image_size=32,
+        batch_size=2,
+        device="cuda",
+        threads=1,
+        dtype="float16",
+        attention="manual",
+        runtime="compile",
+        seed=1,
+    )
+    changed = [CONDITION.model_copy(update={name: value}) for name, value in other]
+    ids = {Comparison(condition=condition, baseline=DENSE, arm=TOPK).question_id for condition in (CONDITION, *changed)}
+    assert len(ids) == 1 + len(Condition.model_fields)
+
+
+def test_overrides_that_repeat_the_condition_vanish() -> None:
+    """An override equal to the condition's value asks for nothing."""
+    overrides = Overrides(dtype="float32", runtime="compile", image_size=224)
+    assert overrides.without_repeats(CONDITION) == Overrides(runtime="compile")
+
+
+def test_a_bisected_job_keeps_its_questions() -> None:
+    """Reducing a job to some pairs keeps their identities and drops the arms that nobody needs."""
+    job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)))
+    half = job.only([Pair(0, 2)])
+    assert half.arms == (DENSE, TOME)
+    assert half.comparison_ids() == job.comparison_ids()[1:]
+
+
+@pytest.mark.parametrize("pair", [Pair(0, 0), Pair(0, 2), Pair(-1, 0)])
+def test_a_pair_must_name_two_arms(pair: Pair) -> None:
+    """A pair outside the job's arms is refused with both numbers."""
+    with pytest.raises(ValidationError, match="does not name two"):
+        Job(condition=CONDITION, arms=(DENSE, TOPK), pairs=(pair,))
+
+
+def test_a_protocol_satisfies_only_what_is_no_finer() -> None:
+    """An answer that gave up under a protocol is tried again only for a finer one."""
+    coarse, fine = Protocol(half_width=0.02), Protocol(half_width=0.01)
+    assert fine.satisfies(coarse)
+    assert not coarse.satisfies(fine)
+    assert not Protocol(pairs_max=100).satisfies(Protocol(pairs_max=200))
+
+
+def test_arms_say_what_they_are() -> None:
+    """The text of an arm for people: method, parameters, overrides and replicate."""
+    assert str(TOME) == "tome(r=13) [dtype=bfloat16]"
+    assert str(REPLICATE) == "dense [replicate=1]"
+    assert (TOPK.method, Arm(stack=(*TOPK.stack, *TOME.stack)).method, DENSE.method) == ("topk", "topk+tome", "dense")

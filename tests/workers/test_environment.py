@@ -1,0 +1,87 @@
+"""The fingerprint of a machine: torch-free, stable, and without anything that changes from hour to hour."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+
+from workers.measure.environment import PROJECT, cgroup_folders, commit, cores, devices, fingerprint
+
+SCRIPT = """
+import json, sys
+from workers.measure.environment import devices, fingerprint
+print(json.dumps([devices(), fingerprint("cpu").environment_id, "torch" in sys.modules]))
+"""
+
+
+def elsewhere(**variables: str) -> list[object]:
+    """Devices, identity and whether torch was imported, as another process with these variables sees them."""
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=PROJECT, env=os.environ | variables, capture_output=True, text=True, check=True
+    )
+    found: list[object] = json.loads(result.stdout)
+    return found
+
+
+def test_the_same_machine_has_the_same_identity_in_any_process() -> None:
+    """Neither thread settings nor hidden GPUs, both of which Ray sets, change the CPU's identity; torch is not needed."""
+    here = fingerprint("cpu").environment_id
+    assert elsewhere()[1:] == [here, False]
+    assert elsewhere(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", HOSTNAME="elsewhere") == [["cpu"], here, False]
+
+
+def test_the_fingerprint_holds_what_can_change_a_time() -> None:
+    """CPU model, cores and library versions are there; the host's name is not."""
+    environment = fingerprint("cpu")
+    assert environment.device_name == environment.facts["cpu"] != ""
+    assert environment.facts["cores"] == f"{cores():g}"
+    assert environment.facts["torch"] == version("torch")
+    assert {"python", "timm", "numpy"} <= set(environment.facts)
+    assert platform.node() not in environment.model_dump_json()
+
+
+def test_cores_follow_the_affinity() -> None:
+    """A process pinned to one core has one core."""
+    before = os.sched_getaffinity(0)
+    assert 0 < cores() <= len(before)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert cores() <= 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_cgroup_folders_exist() -> None:
+    """Every folder named holds CPU statistics."""
+    assert all((folder / "cpu.stat").is_file() for folder in cgroup_folders())
+
+
+def test_a_device_that_is_not_here_is_refused() -> None:
+    """With every GPU hidden there is no CUDA environment, and the message says what there is."""
+    script = "from workers.measure.environment import fingerprint; fingerprint('cuda')"
+    hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    result = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env=hidden, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "LookupError: no CUDA device here" in result.stderr
+
+
+def test_every_device_here_has_an_environment_of_its_own() -> None:
+    """A GPU's name, driver and CUDA version distinguish its environment from the CPU's."""
+    found = {device: fingerprint(device) for device in devices()}
+    assert len({environment.environment_id for environment in found.values()}) == len(found)
+    for device, environment in found.items():
+        facts = environment.facts
+        assert environment.device == device
+        assert ({"gpu", "driver", "cuda"} <= set(facts)) == (device == "cuda")
+        assert all(facts.values())
+
+
+def test_the_commit_is_that_of_the_checkout() -> None:
+    """The commit git names, marked when tracked files differ from it; an unpacked archive has none."""
+    if not (PROJECT / ".git").exists():
+        assert commit() is None
+        return
+    head = subprocess.run(["git", "-C", str(PROJECT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    assert (commit() or "").removesuffix("-dirty") == head.stdout.strip()

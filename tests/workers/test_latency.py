@@ -1,0 +1,261 @@
+"""Latency jobs on real models: what an outcome holds, and what becomes of arms that fail."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sweeps.catalogue import networks
+from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.outcome import ArmOutcome, Outcome
+from workers.kinds import arms as making
+from workers.kinds.latency import consistent
+from workers.measure.timeout import alarm
+from workers.run import run
+
+MODEL = "deit_tiny_patch16_224"
+SIZE = 32
+QUICK = Protocol(pairs_min=6, pairs_max=6)
+PASS_S = 0.05
+DENSE = Arm()
+TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
+
+FAULTY = '''"""Fails on purpose."""
+
+import torch
+
+from sweeps.method import Params as _Params
+
+PAPER = "none"
+VERSION = 1
+
+
+class Params(_Params):
+    """None."""
+
+
+def tokens(params, network, image_size):
+    return network.dense_tokens(image_size){promise}
+
+
+def macs(params, network, image_size):
+    return 0
+
+
+def refuses(params, network):
+    return {refusal}
+
+
+def apply(model, params):
+    import time
+    from workers.models.reduction import twin
+
+    fitted = twin(model)
+    calls = []
+
+    def fault(module, inputs, output):
+        calls.append(None)
+        {body}
+        return output
+
+    fitted.register_forward_hook(fault)
+    return fitted
+'''
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a method file that does something wrong, and give the arm that uses it."""
+
+    def write(name: str, body: str = "pass", *, refusal: str | None = None, promise: str = "") -> Arm:
+        (tmp_path / f"{name}.py").write_text(FAULTY.format(body=body, refusal=repr(refusal), promise=promise))
+        return Arm(stack=(Step(method=name),))
+
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
+    return write
+
+
+def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
+    """A job on the smallest input, each arm compared with the first unless told otherwise."""
+    arms = tuple(arms)
+    pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
+    point = Condition(model=MODEL, image_size=SIZE, **condition)
+    return Job(condition=point, arms=arms, pairs=tuple(pairs), protocol=protocol)
+
+
+def metrics(arm: ArmOutcome) -> dict[str, float]:
+    """The arm's metrics by name."""
+    return {metric.name: metric.value for metric in arm.metrics}
+
+
+def reasons(outcome: Outcome) -> dict[int | None, str]:
+    """Why which arm failed."""
+    return {failure.arm: failure.reason for failure in outcome.failures}
+
+
+def test_an_outcome_holds_everything_that_was_measured() -> None:
+    """Times, MACs, tokens, parameters, memory and throughput of both arms; nothing invented for what a CPU has not."""
+    before = time.time()
+    outcome = run(job([DENSE, TOPK], batch_size=3), pass_seconds=0.5)
+    assert not outcome.failures
+    assert before <= outcome.started_at <= outcome.ended_at <= time.time()
+    assert outcome.environment.device == "cpu"
+    samples = outcome.samples
+    assert samples is not None
+    assert samples.arms == (0, 1)
+    assert [len(row) for row in samples.seconds] == [2] * 6
+    assert all(seconds > 0 for row in samples.seconds for seconds in row)
+    assert samples.device_seconds is None
+    network = networks()[MODEL]
+    dense, topk = outcome.arms
+    assert dense.gmacs == network.macs(SIZE, network.dense_tokens(SIZE)) / 1e9
+    assert dense.gmacs_method == 0 < topk.gmacs_method
+    assert topk.gmacs < dense.gmacs
+    assert (dense.tokens, dense.tokens_final, dense.batch) == (4, 5, 3)
+    assert [tokens.mlp for tokens in topk.trace] == [5] * 3 + [3] * 3 + [2] * 6
+    assert dense.parameters == dense.trainable_parameters == topk.parameters
+    assert 5.4e6 < dense.parameters < 5.8e6
+    for arm in outcome.arms:
+        found = metrics(arm)
+        assert arm.threads == torch.get_num_threads()
+        assert arm.first_call_s is not None
+        assert arm.first_call_s > 0
+        assert arm.warmup_forwards == dense.warmup_forwards
+        assert set(found) == {"latency", "outlier_share", "throughput", "peak_rss", "rss_before"}
+        assert found["peak_rss"] >= found["rss_before"] > 50
+        assert 0 <= found["outlier_share"] <= 1
+        assert "tokens_differ" not in arm.flags
+        latency = next(metric for metric in arm.metrics if metric.name == "latency")
+        assert latency.n == 6
+        assert latency.low is not None
+        assert latency.high is not None
+        assert 0 < latency.low <= latency.value <= latency.high
+        throughput = next(metric for metric in arm.metrics if metric.name == "throughput")
+        assert throughput.n is not None
+        assert throughput.n * 3 / throughput.value == pytest.approx(0.5, abs=0.4), "images seen over the pass's length"
+    assert outcome.readings["seconds"] > 0
+    assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
+
+
+def test_arms_may_override_the_condition() -> None:
+    """An arm at another size or in another dtype is measured in the same job, each on its own input."""
+    other = [Arm(overrides=Overrides(image_size=64)), Arm(overrides=Overrides(dtype="bfloat16"))]
+    outcome = run(job([DENSE, *other]), pass_seconds=PASS_S)
+    assert not outcome.failures
+    assert [arm.tokens for arm in outcome.arms] == [4, 16, 4]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 64])
+def test_a_batch_mistake_breaks_the_identity(batch: int) -> None:
+    """A throughput of one image per forward, or a batch counted double, is caught; a third more load is not."""
+    latency = 0.01
+    assert consistent(batch / latency, latency, batch)
+    assert consistent(batch / latency * 1.33, latency, batch)
+    assert consistent(batch / latency / 1.33, latency, batch)
+    assert not consistent(2 * batch / latency, latency, batch)
+    assert not consistent(batch / latency / 2, latency, batch)
+    assert consistent(1 / latency, latency, batch) == (batch == 1)
+
+
+def test_faulty_arms_fail_alone(faulty: Any) -> None:
+    """Each fault is told by its name, with arm, message and traceback, and the innocent arms are measured as if alone."""
+    arms = [
+        DENSE,
+        faulty("refusing", refusal="not today"),
+        faulty("nan", "output = output * float('nan')"),
+        faulty("greedy", "torch.empty(10**15)"),
+        faulty("raising", "raise ValueError('a fault\\nin two lines')"),
+        faulty("raising_late", "if len(calls) > 12: raise ValueError('late')"),
+        Arm(stack=(Step(method="missing"),)),
+        TOPK,
+    ]
+    outcome = run(job(arms), pass_seconds=PASS_S)
+    assert reasons(outcome) == {1: "unsupported", 2: "not_a_number", 3: "out_of_memory", 4: "error", 5: "error", 6: "error"}
+    found = {failure.arm: failure for failure in outcome.failures}
+    assert "not today" in found[1].message
+    assert "logits are not finite" in found[2].message
+    assert "a fault" in found[4].message
+    assert "\n" not in found[4].message
+    assert "ValueError: a fault" in found[4].detail
+    assert "missing" in found[6].message
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 7)
+    assert len(outcome.samples.seconds) == 6
+    assert [arm.arm for arm in outcome.arms if "latency" in metrics(arm)] == [0, 7]
+
+
+def test_a_failing_baseline_fails_its_pairs_and_says_so(faulty: Any) -> None:
+    """An arm whose only baseline failed is not measured; one that has another baseline is."""
+    pairs = [Pair(0, 1), Pair(0, 2), Pair(3, 2)]
+    outcome = run(job([faulty("broken", "raise ValueError('broken')"), TOPK, TOPK, DENSE], pairs=pairs), pass_seconds=PASS_S)
+    assert reasons(outcome) == {0: "error", 1: "error"}
+    assert "its baseline broken" in outcome.failures[1].message
+    assert "broken" in outcome.failures[1].message
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (2, 3)
+
+
+def test_a_lone_arm_is_measured() -> None:
+    """A job without pairs tells whether its arm runs, and how long it takes."""
+    outcome = run(job([DENSE]), pass_seconds=PASS_S)
+    assert not outcome.failures
+    assert metrics(outcome.arms[0])["latency"] > 0
+
+
+def test_a_model_that_cannot_be_loaded_fails_the_whole_job() -> None:
+    """No arm is to blame, so the failure names none."""
+    broken = job([DENSE, TOPK]).model_copy(
+        update={"condition": Condition(model=MODEL, image_size=SIZE, weights="missing.safetensors")}
+    )
+    outcome = run(broken)
+    assert [failure.arm for failure in outcome.failures] == [None]
+    assert not outcome.arms
+    assert outcome.samples is None
+
+
+def test_a_broken_promise_of_tokens_is_flagged(faulty: Any) -> None:
+    """A method that promises fewer tokens than its blocks see is measured and marked."""
+    outcome = run(job([DENSE, faulty("liar", promise="[:-1] + ((1, 1),)")]), pass_seconds=PASS_S)
+    assert [arm.flags for arm in outcome.arms if "tokens_differ" in arm.flags] == [outcome.arms[1].flags]
+    assert not outcome.failures
+
+
+def test_the_alarm_takes_the_arm_that_hangs_and_leaves_the_others_their_time(faulty: Any) -> None:
+    """One arm hangs at its first call and one while it is timed: both time out, the rest is measured."""
+    arms = [DENSE, faulty("hanging", "time.sleep(60)"), faulty("hanging_late", "if len(calls) > 12: time.sleep(60)"), TOPK]
+    run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
+    with alarm(2):
+        outcome = run(job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=2)), pass_seconds=PASS_S)
+    assert reasons(outcome) == {1: "timeout", 2: "timeout"}
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 3)
+    assert len(outcome.samples.seconds) == 6
+
+
+def test_pairs_come_before_passes_when_time_is_short() -> None:
+    """A time-out too short for the passes still gives the fewest pairs; what was skipped is flagged and absent."""
+    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=6, pairs_max=300, half_width=1e-9, timeout_s=4)), pass_seconds=5)
+    assert outcome.samples is not None
+    assert len(outcome.samples.seconds) >= 6
+    for arm in outcome.arms:
+        assert "pass_skipped" in arm.flags
+        assert "throughput" not in metrics(arm)
+
+
+def test_the_model_stays_loaded_between_jobs() -> None:
+    """The second job on a model finds it in place."""
+    run(job([DENSE]), pass_seconds=PASS_S)
+    before = making._loaded.cache_info()
+    run(job([TOPK]), pass_seconds=PASS_S)
+    after = making._loaded.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
+
+
+def test_threads_are_those_asked_for() -> None:
+    """One thread when one is asked for, and every core when nothing is said, whatever was set before."""
+    assert run(job([DENSE], threads=1), pass_seconds=PASS_S).arms[0].threads == 1
+    torch.set_num_threads(1)
+    assert run(job([DENSE]), pass_seconds=PASS_S).arms[0].threads == max(1, int(making.cores()))

@@ -1,0 +1,102 @@
+"""The command `python -m workers.run`: what it prints, what it refuses, and what it does without."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweeps.job import Arm, Condition, Job, Protocol
+from sweeps.outcome import Outcome
+from workers.measure.environment import PROJECT
+from workers.run import main
+
+ALONE = """
+import runpy, sys
+for name in ("ray", "sqlmodel", "sqlalchemy", "alembic", "streamlit", "altair", "typer", "rich"):
+    sys.modules[name] = None
+sys.argv[1:] = sys.argv[1:]
+runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
+"""
+
+
+def job(seed: int = 0) -> Job:
+    """One arm, six rounds."""
+    condition = Condition(model="deit_tiny_patch16_224", image_size=32, seed=seed)
+    return Job(condition=condition, arms=(Arm(),), protocol=Protocol(pairs_min=6, pairs_max=6))
+
+
+def write(path: Path, text: str) -> Path:
+    """The path, with the text in it."""
+    path.write_text(text)
+    return path
+
+
+def test_prints_the_outcome_and_nothing_else(tmp_path: Path) -> None:
+    """Standard output is one outcome in JSON, in a process that has neither Ray nor the store nor the app."""
+    path = write(tmp_path / "job.json", job().model_dump_json())
+    result = subprocess.run(
+        [sys.executable, "-c", ALONE, str(path)], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    assert Outcome.model_validate_json(result.stdout).job == job()
+
+
+def test_a_folder_gives_a_file_for_each_job(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Outcomes land in the folder asked for, named like the jobs, and standard output stays empty."""
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    for seed in (1, 2):
+        write(jobs / f"{seed}.json", job(seed).model_dump_json())
+    assert main([str(jobs), "--out", str(tmp_path / "out")]) == 0
+    found = {path.name: Outcome.model_validate_json(path.read_text()) for path in (tmp_path / "out").iterdir()}
+    assert {name: outcome.job.condition.seed for name, outcome in found.items()} == {"1.json": 1, "2.json": 2}
+    assert capfd.readouterr().out == ""
+
+
+def test_what_is_not_answered_shows_in_the_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A job that ended in an unforeseen error is printed like any other, said on standard error, and makes the exit code 1."""
+    broken = job().model_copy(update={"condition": Condition(model="deit_tiny_patch16_224", image_size=32, weights="missing.pt")})
+    assert main([str(write(tmp_path / "job.json", broken.model_dump_json()))]) == 1
+    printed = capfd.readouterr()
+    assert Outcome.model_validate_json(printed.out).failures
+    assert "job.json: error:" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not a job"),
+        ("{}", "condition: Field required"),
+        (json.dumps({**job().model_dump(mode="json"), "colour": "red"}), "colour"),
+        (json.dumps({**job().model_dump(mode="json"), "kind": "smell"}), "kind"),
+    ],
+)
+def test_a_bad_file_is_refused_before_anything_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    """Exit code 2, the file and the key named, and the good job beside it is not started."""
+    good = write(tmp_path / "good.json", job().model_dump_json())
+    assert main([str(good), str(write(tmp_path / "bad.json", text)), "--out", str(tmp_path / "out")]) == 2
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "bad.json" in printed.err
+    assert said in printed.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_usage_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Missing files, empty folders, outcomes that would collide or overwrite a job: each has its own message and exit code 2."""
+    good = write(tmp_path / "good.json", job().model_dump_json())
+    twin = tmp_path / "twin"
+    twin.mkdir()
+    for arguments, said in (
+        ([str(tmp_path / "none.json")], "cannot be read"),
+        ([str(twin)], "holds no job file"),
+        ([str(good), "--out", str(good)], "would be overwritten"),
+        ([str(good), str(good), "--out", str(tmp_path / "out")], "same name"),
+        ([str(good), "--out", str(good / "inside.json")], "no folder to write to"),
+    ):
+        assert main(arguments) == 2
+        assert said in capfd.readouterr().err

@@ -1,0 +1,106 @@
+"""Break-even: from where on each arm pays, in words, as a chart and as a table."""
+
+from functools import partial
+from html import escape
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from webapp import arms, charts, filters, frames, plot, wording
+from webapp.scales import Axis
+
+PANELS = 12
+"""More panels than this are not drawn at once."""
+
+PICTURES: dict[plot.Format, str] = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html"}
+
+TABLE = {
+    "arm": st.column_config.TextColumn("Arm", width="medium"),
+    "model": st.column_config.TextColumn("Model"),
+    "batch_size": st.column_config.NumberColumn("Batch", format="%d"),
+    "image_size": st.column_config.NumberColumn("Image, px", format="%d"),
+    "tokens": st.column_config.NumberColumn("Tokens", format="%d"),
+    "gmacs_baseline": st.column_config.NumberColumn("GMACs", format="%.3f", help="Of the unmodified model; papers say GFLOPs"),
+    "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.2f"),
+    "method_ms": st.column_config.NumberColumn("Arm, ms", format="%.2f"),
+    "speedup": st.column_config.NumberColumn("Speed-up", format="%.2f×"),
+    "interval": st.column_config.TextColumn("95 % interval"),
+    "verdict": st.column_config.TextColumn("Verdict"),
+    "pairs": st.column_config.NumberColumn("Pairs", format="%d"),
+    "flags": st.column_config.TextColumn("Flags"),
+}
+
+
+def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style]) -> None:
+    """One sentence for each arm of a panel."""
+    counted = panel.points[~charts.flagged(panel.points)]
+    x = (counted if len(counted) else panel.points).groupby("arm")[charts.X_COLUMN[axis]].agg(["min", "max"])
+    lines = []
+    for name in (name for name in styles if name in x.index):
+        said = wording.headline(panel.break_evens[panel.break_evens["arm"] == name], axis, *map(float, x.loc[name]))
+        lines.append(f'<div><span style="color:{styles[name].color}">●</span>&ensp;<b>{escape(name)}</b> {escape(said)}</div>')
+    about = panel.about
+    st.markdown(f"**{about['model']}** on {about['device_name']}, batch {about['batch_size']}")
+    st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
+
+
+def pictures(chart: alt.VConcatChart, name: str) -> None:
+    """The chart as files, drawn when asked for."""
+    with st.container(horizontal=True):
+        for form, mime in PICTURES.items():
+            draw = partial(plot.rendered, chart, form)
+            st.download_button(form.upper(), draw, f"{name}.{form}", mime, icon=":material/download:", on_click="ignore")
+
+
+def table(points: pd.DataFrame) -> None:
+    """The points as numbers; a column that says the same everywhere is left out."""
+    intervals = [wording.interval(low, high) for low, high in zip(points["speedup_low"], points["speedup_high"], strict=True)]
+    columns = [name for name in TABLE if name not in ("model", "batch_size", "flags") or points[name].nunique() > 1]
+    st.dataframe(points.assign(interval=intervals)[columns], column_config=TABLE, hide_index=True)
+
+
+found = frames.sweeps()
+if found.empty:
+    st.title("Nothing to show yet", anchor=False)
+    st.markdown("The store holds no sweep. Measure your first break-even with one command; it takes about two minutes:")
+    st.code("breakeven run sweeps/quickstart.yaml", language="bash")
+    st.stop()
+
+heading, choice = st.columns([3, 1], vertical_alignment="bottom")
+with choice:
+    sweep = filters.choose_sweep(list(found["sweep"]))
+heading.header(str(found.set_index("sweep").loc[sweep, "question"] or sweep), anchor=False)
+
+points, break_evens = arms.named(frames.points(sweep), frames.break_evens(sweep))
+if points.empty:
+    st.info(f"Sweep **{sweep}** has no measurement yet. The Sweeps page shows how far it is.", icon=":material/hourglass_empty:")
+    st.stop()
+styles = arms.styles(points)
+points = filters.narrowed(points)
+if points.empty:
+    st.info("No point fits all of these choices; take one of them back.", icon=":material/filter_alt_off:")
+    st.stop()
+distrusted = charts.flagged(points)
+with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+    axis = filters.choose_axis()
+    show_flagged = filters.choose_flagged(int(distrusted.sum()))
+
+panels = list(charts.panels(points, break_evens[break_evens["axis"] == axis]))
+for panel in panels[:PANELS]:
+    headlines(panel, axis, styles)
+if len(panels) > PANELS:
+    st.info(f"Shown are {PANELS} of {len(panels)} panels. Choose above to see the others.", icon=":material/filter_alt:")
+drawn = pd.concat([panel.points for panel in panels[:PANELS]])
+try:
+    chart = charts.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)
+except ValueError as problem:
+    st.info(f"{problem}".capitalize(), icon=":material/flag:")
+else:
+    st.altair_chart(chart, width="content", key="chart")
+    pictures(chart, f"{sweep}-{axis}")
+
+st.subheader("Points", anchor=False)
+listed = points if show_flagged else points[~distrusted]
+table(listed)
+st.download_button("CSV", listed.to_csv(index=False), f"{sweep}.csv", "text/csv", icon=":material/download:", on_click="ignore")

@@ -1,0 +1,104 @@
+"""Ways of running a built model: mixed precision, compiled, captured as a CUDA graph, or slowed on purpose; each wraps the eager model."""
+
+import time
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from workers.models import Unsupported
+
+RECOMPILE_LIMIT = 1024
+"""Arms of one process share timm's code, each compiled version of which counts; beyond the limit torch would silently run eager."""
+CAPTURE_WARMUP = 3
+"""Forwards on a side stream before a capture, so that lazily made workspaces exist (as torch's documentation asks)."""
+
+
+class Wrapped(nn.Module):
+    """A model around another, `eager`, whose modules are the ones that the network is made of."""
+
+    def __init__(self, eager: nn.Module) -> None:
+        super().__init__()
+        self.eager = eager
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        return cast(Tensor, self.eager(x_BCHW))
+
+
+class Autocast(Wrapped):
+    """Weights in float32, matrix products in float16 (`torch.autocast`)."""
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        with torch.autocast(x_BCHW.device.type, dtype=torch.float16):
+            return super().forward(x_BCHW)
+
+
+class Slowed(Wrapped):
+    """Waits after each forward for `fraction` of the time it took."""
+
+    def __init__(self, eager: nn.Module, fraction: float) -> None:
+        device = next(eager.parameters()).device
+        if device.type == "cuda":
+            raise Unsupported("slowed waits by the clock of the CPU, and on a GPU the call returns before the work is done")
+        super().__init__(eager)
+        self.fraction = fraction
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        started = time.perf_counter()
+        out = super().forward(x_BCHW)
+        now = time.perf_counter()
+        until = now + self.fraction * (now - started)
+        while now < until:
+            now = time.perf_counter()
+        return out
+
+
+class Compiled(Wrapped):
+    """`torch.compile` of the whole model as one graph, for the one shape that it is called with."""
+
+    def __init__(self, eager: nn.Module) -> None:
+        super().__init__(eager)
+        config = cast(Any, torch)._dynamo.config
+        config.recompile_limit = config.accumulated_recompile_limit = RECOMPILE_LIMIT
+        # Not registered as a module: it holds the very same parameters.
+        self.__dict__["compiled"] = torch.compile(eager, dynamic=False, fullgraph=True)
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        return cast(Tensor, self.__dict__["compiled"](x_BCHW))
+
+
+class CudaGraph(Wrapped):
+    """The forward captured once, on the first call, and replayed; every input must have the first one's shape.
+
+    The input is copied into the graph's own memory, and the result lives there too: the next call overwrites it.
+    """
+
+    def __init__(self, eager: nn.Module) -> None:
+        device = next(eager.parameters()).device
+        if device.type != "cuda":
+            raise Unsupported(f"runtime cudagraph needs a CUDA device, and this arm runs on {device.type}")
+        super().__init__(eager)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.output: Tensor | None = None
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        if self.graph is None:
+            self._capture(x_BCHW)
+        if x_BCHW.shape != self.input_BCHW.shape:
+            raise ValueError(f"this graph was captured for {tuple(self.input_BCHW.shape)} and cannot run {tuple(x_BCHW.shape)}")
+        self.input_BCHW.copy_(x_BCHW)
+        cast(torch.cuda.CUDAGraph, self.graph).replay()
+        return self.output
+
+    def _capture(self, x_BCHW: Tensor) -> None:
+        self.input_BCHW = x_BCHW.clone()
+        side = torch.cuda.Stream(x_BCHW.device)  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream(x_BCHW.device))
+        with torch.inference_mode(), torch.cuda.stream(side):
+            for _ in range(CAPTURE_WARMUP):
+                self.eager(self.input_BCHW)
+        torch.cuda.current_stream(x_BCHW.device).wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.inference_mode(), torch.cuda.graph(graph):
+            self.output = self.eager(self.input_BCHW)
+        self.graph = graph

@@ -1,0 +1,116 @@
+"""Vision transformers of timm, ready to run: a condition's model loaded once, and each arm built from it on shared weights."""
+
+import copy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import timm
+import torch
+from timm.models.vision_transformer import checkpoint_filter_fn
+from torch import Tensor, nn
+
+from sweeps.catalogue import networks
+from sweeps.job import Arm, Condition, Dtype
+from sweeps.method import Network
+from workers import methods
+from workers.models import Unsupported as Unsupported
+from workers.models.reduction import twin
+from workers.models.runtime import Autocast, Compiled, CudaGraph
+
+DTYPES: dict[Dtype, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "autocast-float16": torch.float32,
+}
+"""The type of the weights and the input."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A condition's model in float32 and evaluation mode, on its device, and its geometry. Run it under `torch.inference_mode()`."""
+
+    model: Any
+    """A `timm.models.vision_transformer.VisionTransformer`."""
+    network: Network
+
+
+def load(condition: Condition, device: torch.device) -> Loaded:
+    """The model that `condition` names, at its image size, with random (seeded), pretrained or checkpoint weights.
+
+    Raises `Unsupported` with the reason, and `FileNotFoundError` for a checkpoint that is not there.
+    """
+    network = networks().get(condition.model)
+    if network is None:
+        raise Unsupported(f"{condition.model} is not one of the {len(networks())} vision transformers that Breakeven knows")
+    _check_size(network, condition.image_size)
+    pretrained = condition.weights == "pretrained"
+    known = timm.models.get_pretrained_cfg(condition.model)
+    if pretrained and (known is None or not known.has_weights):
+        raise Unsupported(f"timm has no pretrained weights for {condition.model}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(condition.seed)
+        model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.image_size)
+    if condition.weights not in ("random", "pretrained"):
+        _read_weights(model, Path(condition.weights))
+    return Loaded(model.eval().to(device), network)
+
+
+def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
+    """The model of one arm: images [B, channels, size, size] to logits [B, classes]. `loaded.model` stays as it is.
+
+    Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size its own
+    position embeddings (resampled by timm). Raises `Unsupported` with the reason.
+    """
+    own = arm.condition(condition)
+    _check_size(loaded.network, own.image_size)
+    if (reason := methods.refuses(arm, loaded.network)) is not None:
+        raise Unsupported(reason)
+    model = twin(loaded.model)
+    if own.image_size != model.patch_embed.img_size[0]:
+        model.set_input_size((own.image_size, own.image_size))
+    if DTYPES[own.dtype] != torch.float32:
+        model = copy.deepcopy(model).to(DTYPES[own.dtype])
+    for part in model.modules():
+        if hasattr(part, "fused_attn"):
+            part.fused_attn = own.attention == "sdpa"
+    for step in arm.stack:
+        method, params = methods.applied(step)
+        if own.runtime != "eager" and (reason := getattr(method, "EAGER_ONLY", None)) is not None:
+            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
+        model = method.apply(model, params)
+    if own.dtype == "autocast-float16":
+        model = Autocast(model)
+    if own.runtime == "compile":
+        model = Compiled(model)
+    elif own.runtime == "cudagraph":
+        model = CudaGraph(model)
+    return cast(nn.Module, model.eval())
+
+
+def example_input(condition: Condition, network: Network, device: torch.device) -> Tensor:
+    """Seeded random images [B, channels, size, size] on the device, in the type that `condition` (the arm's own) calls for."""
+    shape = (condition.batch_size, network.channels, condition.image_size, condition.image_size)
+    images = torch.randn(shape, generator=torch.Generator().manual_seed(condition.seed))
+    return images.to(device, DTYPES[condition.dtype])
+
+
+def _check_size(network: Network, image_size: int) -> None:
+    try:
+        network.patch_tokens(image_size)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+
+
+def _read_weights(model: nn.Module, file: Path) -> None:
+    if not file.is_file():
+        raise FileNotFoundError(f"weights: there is no checkpoint {file} on this machine; name a file, `random` or `pretrained`")
+    if file.suffix in (".npz", ".npy"):
+        raise Unsupported(f"weights: {file} is a NumPy archive; a safetensors file or a torch state dict is needed")
+    converted = partial(checkpoint_filter_fn, adapt_layer_scale=True)  # resamples position embeddings, reads published layouts
+    try:
+        timm.models.load_checkpoint(model, str(file), use_ema=False, filter_fn=converted)
+    except RuntimeError as error:  # a pickle that is more than weights, or weights of another model
+        raise Unsupported(f"weights: {file} does not hold the weights of this model: {error}") from error
