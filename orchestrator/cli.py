@@ -32,7 +32,9 @@ DeviceOption = Annotated[str | None, typer.Option("--device", metavar="cpu|cuda"
 def run(
     file: SweepFile,
     db: Database = None,
-    ray_address: Annotated[str | None, typer.Option(help="A running Ray cluster, such as host:6379; default: Ray on this machine.")] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="A running Ray cluster, such as host:6379; default: Ray on this machine.")
+    ] = None,
     device: DeviceOption = None,
 ) -> None:
     """Measure what the sweep asks and is not answered yet, then report."""
@@ -60,12 +62,10 @@ def report(
     name: SweepName,
     db: Database = None,
     form: Annotated[str, typer.Option("--format", metavar="table|markdown|json|csv")] = "table",
-    flagged: Annotated[bool, typer.Option(help="Count flagged points in the break-even lines too.")] = False,
 ) -> None:
     """Print speed-ups with intervals, what the MACs promise beside them, and the break-even points."""
     from orchestrator.report import read, write
 
-    del flagged
     write(read(db, name), _one_of("--format", form, ("table", "markdown", "json", "csv")), _console())
 
 
@@ -124,9 +124,13 @@ def query(
 
 @app.command("import")
 def import_outcomes(
-    files: Annotated[list[Path], typer.Argument(metavar="OUTCOME...", help="Files that `python -m workers.run` wrote, or folders of them.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="OUTCOME...", help="Files that `python -m workers.run` wrote, or folders of them.")
+    ],
     db: Database = None,
-    sweep: Annotated[str | None, typer.Option(metavar="FILE", help="Link the outcomes to this sweep file, so that report and plot show them.")] = None,
+    sweep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Link the outcomes to this sweep file, so that report and plot show them.")
+    ] = None,
     device: DeviceOption = None,
 ) -> None:
     """Put outcomes measured elsewhere into the store; importing twice changes nothing."""
@@ -150,21 +154,16 @@ def reanalyse(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
-    import json
-
-    from sweeps.schema import json_schema
+    from sweeps.schema import text
     from workers.methods import methods as known
 
-    typer.echo(json.dumps(json_schema(known()), indent=1))
+    typer.echo(text(known()), nl=False)
 
 
 def _console() -> Any:
-    from rich.console import Console
+    from orchestrator.report import output
 
-    console = Console()
-    if not console.is_terminal:  # tables in files and pipes are not folded to 80 columns
-        console = Console(width=240)
-    return console
+    return output()
 
 
 def _one_of(option: str, value: str, words: tuple[str, ...]) -> Any:
@@ -205,6 +204,11 @@ def main() -> NoReturn:
 
 def _mendable(error: Exception) -> bool:
     """Whether the error is one of ours that says what to do; asked of loaded modules only, since `--help` loads none of them."""
-    known = (("sweeps.reading", "SweepError"), ("store.connection", "StoreError"), ("orchestrator.cluster", "ClusterError"))
+    known = (
+        ("sweeps.reading", "SweepError"),
+        ("store.connection", "StoreError"),
+        ("orchestrator.cluster", "ClusterError"),
+        ("orchestrator.planning", "InfeasibleError"),
+    )
     loaded = [getattr(sys.modules[module], name) for module, name in known if module in sys.modules]
     return isinstance(error, tuple(loaded))

@@ -1,10 +1,10 @@
 """Cluster: the nodes that Ray gives us, each with one warm worker per device class; the only Ray calls of the project."""
 
-import contextlib
 import logging
 import os
 import secrets
 import shutil
+import socket
 import sys
 import sysconfig
 import tempfile
@@ -22,6 +22,8 @@ OBJECT_STORE_BYTES = 100_000_000
 """Jobs and outcomes are a few kilobytes; tensors never travel."""
 PLACEMENT_S = 60.0
 """A keeper that Ray has not placed after this long will not be placed while others hold what it needs."""
+KNOCK_S = 5.0
+NEW_PROCESS_S = 20.0
 OURS = "BREAKEVEN_"
 
 
@@ -87,9 +89,13 @@ class Cluster:
         ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS)))
         setting = Setting(entry, survey, str(Path.cwd()), _import_path(), ours, memory_bytes)
         folder = None if address else tempfile.mkdtemp(prefix="be-", dir="/tmp")  # sockets: 107 characters of path at most
-        cluster = cls(setting, folder)
         try:
             _init(address, folder)
+        except BaseException:
+            _remove(folder)
+            raise
+        cluster = cls(setting, folder)
+        try:
             cluster._nodes = cluster._survey()
         except BaseException:
             cluster.close()
@@ -124,7 +130,7 @@ class Cluster:
 
     def wait(self, timeout_s: float | None = None) -> list[Finished]:
         """Jobs that have come back, none after `timeout_s` seconds; returns as soon as there is one."""
-        import ray  # noqa: PLC0415
+        import ray
 
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         return [Finished(running, self._result(running)) for running in map(self._running.pop, ready)]
@@ -132,20 +138,19 @@ class Cluster:
     def kill(self, running: Running) -> None:
         """Kill the job and its worker at once; the next job on that node and device class gets new ones."""
         self._running.pop(running.reference, None)
-        self._discard(running)
+        self._discard(running.node, running.job.condition.device)
 
     def close(self) -> None:
         """Kill all workers and leave the cluster; our own is shut down and its files are removed."""
-        import ray  # noqa: PLC0415
+        import ray
 
-        self._running.clear()
-        with contextlib.suppress(Exception):  # Ray may be half started, or gone already
+        if ray.is_initialized():  # else `ray.kill` would start a Ray
             for keeper in self._keepers.values():
                 ray.kill(keeper)
+            ray.shutdown()
+        self._running.clear()
         self._keepers.clear()
-        ray.shutdown()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        _remove(self._folder)
 
     def __enter__(self) -> Self:
         return self
@@ -154,9 +159,9 @@ class Cluster:
         self.close()
 
     def _survey(self) -> list[Node]:
-        import ray  # noqa: PLC0415
+        import ray
 
-        facts = {node["NodeID"]: node for node in _alive()}
+        facts = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
         asked = {node_id: self._place(node_id, "cpu").survey.remote() for node_id in facts}
         nodes = []
         for node_id, reference in asked.items():
@@ -179,8 +184,8 @@ class Cluster:
         return nodes
 
     def _place(self, node_id: str, device: Device) -> Any:
-        import ray  # noqa: PLC0415
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         keeper: Any = (
             ray.remote(Keeper)
@@ -202,12 +207,12 @@ class Cluster:
                     f"other Ray jobs have kept the GPUs of node {node_id} for {PLACEMENT_S:g} s; try again later"
                 ) from error
             except ray.exceptions.RayError:
-                pass  # the node died just now, which the job's own result will tell
+                pass  # the node has died, which the job's own result will tell
         self._keepers[node_id, device] = keeper
         return keeper
 
     def _result(self, running: Running) -> Outcome | Fault:
-        import ray  # noqa: PLC0415
+        import ray
 
         try:
             reply: str | Fault = ray.get(running.reference)
@@ -222,17 +227,24 @@ class Cluster:
 
     def _lost(self, running: Running, error: Exception) -> Fault:
         """The keeper itself is gone: its node died, or something killed it. Neither speaks against the job."""
-        self._discard(running)
-        alive = {node["NodeID"] for node in _alive()}
-        self._nodes = [node for node in self._nodes if node.node_id in alive]
-        if running.node in self._nodes:
-            return Fault("node_died", f"Ray lost our process on {running.node.host}", str(error))
-        return Fault("node_died", f"node {running.node.host} left the cluster", str(error))
+        import ray
 
-    def _discard(self, running: Running) -> None:
-        import ray  # noqa: PLC0415
+        node = running.node
+        self._discard(node, "cpu")
+        self._discard(node, running.job.condition.device)
+        try:
+            # Ray takes a while to call a node dead, and its old processes may answer meanwhile; a new one needs a living node.
+            ray.get(self._place(node.node_id, "cpu").survey.remote(), timeout=NEW_PROCESS_S)
+        except ray.exceptions.RayError:
+            self._discard(node, "cpu")
+            self._nodes.remove(node)
+            return Fault("node_died", f"node {node.host} left the cluster", str(error))
+        return Fault("node_died", f"Ray lost our process on {node.host}", str(error))
 
-        keeper = self._keepers.pop((running.node.node_id, running.job.condition.device), None)
+    def _discard(self, node: Node, device: Device) -> None:
+        import ray
+
+        keeper = self._keepers.pop((node.node_id, device), None)
         if keeper is not None:
             ray.kill(keeper)
 
@@ -248,9 +260,11 @@ def _init(address: str | None, folder: str | None) -> None:
         quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the keeper, not the worker, and print pages
         if not {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
             quiet["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
+    elif ":" in address:
+        _knock(address)
     for key, value in quiet.items():
         os.environ.setdefault(key, value)
-    import ray  # noqa: PLC0415
+    import ray
 
     local = {"address": "local", "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False, "_temp_dir": folder}
     try:
@@ -260,10 +274,20 @@ def _init(address: str | None, folder: str | None) -> None:
         raise ClusterError(f"{problem}: {error}") from error
 
 
-def _alive() -> list[dict[str, Any]]:
-    import ray  # noqa: PLC0415
+def _remove(folder: str | None) -> None:
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
 
-    return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+
+def _knock(address: str) -> None:
+    """Raise `ClusterError` unless something listens at `host:port`; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
+    except ValueError as error:
+        raise ClusterError(f"{address!r} is no address of a Ray cluster; it looks like host:6379, or auto") from error
+    except OSError as error:
+        raise ClusterError(f"Ray cannot be reached at {address}: {error}") from error
 
 
 def _import_path() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, get_args
 
-from orchestrator.cluster import Cluster, ClusterError, Finished, Node, Running
+from orchestrator.cluster import Cluster, Finished, Node, Running
 from orchestrator.worker import Fault
 from store import queue
 from store.connection import Engine, StoreError
@@ -67,8 +67,8 @@ def dispatch(
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
 
     A node has one job at a time, whatever its device class. Ctrl-C and SIGTERM stop at once: jobs in flight go back to the
-    queue. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and later
-    when all nodes have died.
+    queue. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
+    when the nodes that offered it have died.
     """
     queue.recover(engine)
     dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer or (lambda _: None))
@@ -102,6 +102,8 @@ class Dispatcher:
                 if time.monotonic() - renewed > RENEW_S:
                     queue.renew(self._engine, self._owner)
                     renewed = time.monotonic()
+            if not stopped():
+                self._refuse_infeasible()  # the node that offered the device may have died
             return self._summary._replace(interrupted=stopped())
         finally:
             for running in self._tasks:
@@ -119,14 +121,11 @@ class Dispatcher:
     def _fill(self) -> None:
         """Give every idle node a job, machines that can do little first, so that the GPU is left to those who need it."""
         busy = {running.node.node_id for running in self._tasks}
-        nodes = self._cluster.nodes()
-        for node in sorted(nodes, key=lambda node: len(node.devices)):
+        for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
             if node.node_id not in busy:
                 claimed = next((queued for device in reversed(node.devices) for queued in self._claim(device)), None)
                 if claimed:
                     self._start(node, Task(claimed))
-        if not nodes:
-            raise ClusterError("all nodes of the cluster have died; what is left waits in the queue for the next run")
 
     def _claim(self, device: Device) -> list[queue.QueuedJob]:
         return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, limit=1)

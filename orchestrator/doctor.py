@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from functools import partial
 
 import numpy as np
 from rich.console import Console
@@ -29,9 +30,11 @@ def examine(console: Console) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     table.add_row("threads", f"{cores} cores for this process; a CPU job uses them all unless the sweep sets `threads`")
     load = os.getloadavg()[0]
-    table.add_row("load", f"{load:.2f} in the last minute" + (" (something else is running: intervals will be wide)" if load > 0.5 else ""))
+    table.add_row(
+        "load", f"{load:.2f} in the last minute" + (" (something else is running: intervals will be wide)" if load > 0.5 else "")
+    )
     console.print(table)
-    return 0 if all([_null_test(console, device) for device in devices()]) else 1
+    return 0 if all(list(map(partial(_null_test, console), devices()))) else 1
 
 
 def _null_test(console: Console, device: Device) -> bool:
@@ -60,5 +63,7 @@ def _null_test(console: Console, device: Device) -> bool:
         f"(floor for verdicts: {DEFAULT_FLOOR:.0%})" + (f"; flags: {', '.join(outcome.flags)}" if outcome.flags else "")
     )
     if wrong:
-        console.print(f"{len(wrong)} of {len(estimates)} equal arms were called faster or slower: do not trust verdicts here", style="red")
+        console.print(
+            f"{len(wrong)} of {len(estimates)} equal arms were called faster or slower: do not trust verdicts here", style="red"
+        )
     return not wrong

@@ -1,20 +1,25 @@
 """Planning: from a sweep file to the jobs that still have to run here, without importing torch, timm or Ray."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from store.connection import Engine
-from store.reading import answered_rounds
+from store.reading import answered
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
-from sweeps.job import Device, Job, Pair, Protocol
+from sweeps.job import PASS_SECONDS, Device, Job, Pair, Protocol
 from sweeps.outcome import Environment
-from workers.measure.memory import PASS_SECONDS
 from workers.methods import methods
 
 WARM_UP_SECONDS = 2.0
 """What building, checking and warming up the arms of one small job takes, for the estimate only."""
+
+
+class InfeasibleError(Exception):
+    """A sweep asks for a device that is not there; one line for people."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +32,26 @@ class Plan:
     """Jobs reduced to the pairs that no environment of their device class has answered."""
     answered: int
     """Distinct comparisons that are answered already."""
+    asked: int
+    """Distinct comparisons in all."""
 
     @property
     def at_most_s(self) -> float:
         """Upper estimate of the measuring time in seconds: every job uses its whole budget, one after the other."""
-        return sum(WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS for job in self.jobs)
+        return math.fsum(WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS for job in self.jobs)
 
 
 def preferred(devices: Iterable[Device]) -> Device:
     """The device class that `auto` stands for: a GPU where there is one."""
     return "cuda" if "cuda" in set(devices) else "cpu"
+
+
+def require(devices: Collection[Device], environments: Mapping[Device, Collection[Environment]]) -> None:
+    """Refuse at once what no machine here can run. Raises `InfeasibleError`."""
+    missing = sorted(set(devices) - set(environments))
+    if missing:
+        there = "; ".join(f"{device}: {next(iter(found)).device_name}" for device, found in environments.items() if found)
+        raise InfeasibleError(f"the sweep asks for device {', '.join(missing)}, and there is only {there or 'nothing'}")
 
 
 def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansion:
@@ -46,35 +61,25 @@ def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansio
 
 def plan(expansion: Expansion, engine: Engine | None, environments: Mapping[Device, Collection[Environment]]) -> Plan:
     """Ask the store what is answered and keep the rest; without a store everything is left."""
-    rounds = _rounds(expansion, engine, environments)
-    jobs = []
-    for job in expansion.jobs:
-        left = [
-            Pair(*pair)
-            for pair, comparison_id in zip(job.pairs, job.comparison_ids(), strict=True)
-            if rounds.get(comparison_id, 0) <= job.round
-        ]
-        if left:
-            jobs.append(job if len(left) == len(job.pairs) else job.only(left))
-    open_ids = {comparison_id for job in jobs for comparison_id in job.comparison_ids()}
-    asked = {comparison_id for job in expansion.jobs for comparison_id in job.comparison_ids()}
-    return Plan(expansion, environments, tuple(jobs), len(asked - open_ids))
-
-
-def _rounds(
-    expansion: Expansion, engine: Engine | None, environments: Mapping[Device, Collection[Environment]]
-) -> dict[str, int]:
-    """For each comparison the rounds on record, precise enough, in the best covered environment of its device class."""
-    if engine is None:
-        return {}
     asked: dict[Device, dict[str, Protocol]] = {}
     for job in expansion.jobs:
         asked.setdefault(job.condition.device, {}).update(dict.fromkeys(job.comparison_ids(), job.protocol))
-    rounds: dict[str, int] = {}
-    for device, protocols in asked.items():
-        ids = [environment.environment_id for environment in environments.get(device, ())]
-        rounds.update(answered_rounds(engine, protocols, ids))
-    return rounds
+    known: set[tuple[str, int]] = set()
+    if engine is not None:
+        for device, protocols in asked.items():
+            known |= answered(engine, protocols, [environment.environment_id for environment in environments.get(device, ())])
+    jobs = tuple(left for left in (_left(job, known) for job in expansion.jobs) if left is not None)
+    everything = {comparison_id for protocols in asked.values() for comparison_id in protocols}
+    open_ids = {comparison_id for job in jobs for comparison_id in job.comparison_ids()}
+    return Plan(expansion, environments, jobs, len(everything - open_ids), len(everything))
+
+
+def _left(job: Job, known: Collection[tuple[str, int]]) -> Job | None:
+    """The job without the pairs that are answered in its round; `None` if nothing is left of it."""
+    pairs = [Pair(*pair) for pair, key in zip(job.pairs, job.comparison_ids(), strict=True) if (key, job.round) not in known]
+    if len(pairs) == len(job.pairs):
+        return job
+    return job.only(pairs) if pairs else None
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
@@ -86,3 +91,46 @@ def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
         path.write_text(job.model_dump_json(indent=1) + "\n")
         paths.append(path)
     return paths
+
+
+def answers(plan: Plan) -> str:
+    """How many comparisons are answered, in words."""
+    return f"{plan.answered} of {plan.asked} comparisons are answered"
+
+
+def describe(plan: Plan) -> str:
+    """The plan in a few lines for people."""
+    expansion = plan.expansion
+    arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
+    lines = [
+        f"{expansion.sweep.name}: {expansion.sweep.question}",
+        f"{expansion.points} points x {len(arms)} arms, {plan.asked} comparisons in {len(expansion.jobs)} jobs"
+        + (f", {expansion.excluded} excluded" if expansion.excluded else "")
+        + (f", {expansion.duplicates} asked twice" if expansion.duplicates else ""),
+        f"{answers(plan)} in this environment; {len(plan.jobs)} jobs left"
+        + (f", at most {duration(plan.at_most_s)}" if plan.jobs else ""),
+    ]
+    return "\n".join(lines)
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data, for `breakeven plan --format json`."""
+    return {
+        "name": plan.expansion.sweep.name,
+        "question": plan.expansion.sweep.question,
+        "points": plan.expansion.points,
+        "jobs": len(plan.expansion.jobs),
+        "comparisons": plan.asked,
+        "excluded": plan.expansion.excluded,
+        "duplicates": plan.expansion.duplicates,
+        "answered": plan.answered,
+        "jobs_left": [job.job_id for job in plan.jobs],
+        "at_most_s": round(plan.at_most_s, 1),
+    }
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min` or `3.4 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -57,7 +57,11 @@ class Display:
             for line in lines(event.outcome):
                 self._say(line)
         elif event.message:
-            doing = {"retried": "trying again", "split": "splitting the job to find the arm", "suspected": "trying its baseline alone"}
+            doing = {
+                "retried": "trying again",
+                "split": "splitting the job to find the arm",
+                "suspected": "trying its baseline alone",
+            }
             self._say(Text(f"{_place(event.job)}: {event.message}; {doing.get(event.what, event.what)}", style="yellow"))
 
     def _heading(self, outcome: Outcome) -> Text:

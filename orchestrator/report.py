@@ -10,6 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from store.connection import connect_readonly
+from store.reading import sweep, table
+
 Format = Literal["table", "markdown", "json", "csv"]
 
 CONDITION = ("device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size", "baseline", "environment")
@@ -37,6 +40,31 @@ class Report:
             yield condition, points.sort_values(["method", "params", "tokens"]), self.break_evens[same]
 
 
+def output() -> Console:
+    """The console for people; tables in files and pipes are not folded to 80 columns."""
+    console = Console()
+    return console if console.is_terminal else Console(width=240)
+
+
+def read(db: str | None, name: str) -> Report:
+    """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an unknown name."""
+    engine = connect_readonly(db)
+    question = sweep(engine, name)["question"]
+    linked = "comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :name)"
+    return Report(
+        name,
+        question,
+        table(engine, f"SELECT * FROM speedup WHERE {linked} ORDER BY method, params, tokens", name=name),  # noqa: S608 - a constant
+        table(engine, "SELECT * FROM break_even WHERE sweep = :name ORDER BY axis DESC, method, params, x", name=name),
+        table(engine, f"SELECT * FROM failures WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
+    )
+
+
+def rows(frame: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a frame as named tuples, whose fields have no types."""
+    yield from frame.itertuples()
+
+
 def theory(points: pd.DataFrame) -> pd.Series:
     """Speed-up that the MACs alone promise: baseline GMACs over the arm's GMACs, the method's own included."""
     return points["gmacs_baseline"] / (points["gmacs"] + points["gmacs_method"].fillna(0))
@@ -62,7 +90,8 @@ def label(row: Any) -> str:
     params = json.loads(row.params) if row.params else {}
     if isinstance(params, list):
         return f"{row.method} {row.params}"
-    return " ".join([row.method, *(f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in params.items() if value is not None)])
+    shown = [f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in params.items() if value is not None]
+    return " ".join([row.method, *shown])
 
 
 def sentence(row: Any) -> str:
@@ -70,9 +99,12 @@ def sentence(row: Any) -> str:
     unit = "tokens" if row.axis == "tokens" else "GMACs of the baseline"
     if row.verdict == "crossing":
         what = "pays from" if row.direction == "gains" else "stops paying at"
-        limited = ", as fine as the grid allows" if row.grid_limited else ""
-        return f"{what} {amount(row.x, row.axis)} {unit} on (between {amount(row.x_low, row.axis)} and {amount(row.x_high, row.axis)}{limited})"
-    return {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict] + (f": {row.why}" if row.why else "")
+        limited = ", neighbours on the grid" if row.grid_limited else ""
+        between = f"between {amount(row.x_low, row.axis)} and {amount(row.x_high, row.axis)}{limited}"
+        return f"{what} {amount(row.x, row.axis)} {unit} on ({between})"
+    return {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict] + (
+        f": {row.why}" if row.why else ""
+    )
 
 
 def render(report: Report) -> RenderableType:
@@ -80,9 +112,9 @@ def render(report: Report) -> RenderableType:
     parts: list[RenderableType] = [Text(report.name, style="bold"), Text(report.question, style="italic")]
     for condition, points, break_evens in report.blocks():
         parts += [Text(), Text(_headline(condition)), _points_table(points)]
-        for (axis,), rows in break_evens.groupby(["axis"], sort=False):
+        for (axis,), of_axis in break_evens.groupby(["axis"], sort=False):
             parts.append(Text(f"Break-even in {'tokens' if axis == 'tokens' else 'GMACs'}", style="bold"))
-            parts += [Text(f"  {label(row)} (against {row.baseline}): {sentence(row)}", style=STYLES[row.verdict]) for row in rows.itertuples()]
+            parts += [Text(f"  {label(row)}: {sentence(row)}", style=STYLES[row.verdict]) for row in rows(of_axis)]
     if len(report.failures):
         parts += [Text(), _failures_table(report.failures)]
     if not len(report.speedups) and not len(report.failures):
@@ -98,8 +130,8 @@ def _headline(condition: dict[str, Any]) -> str:
     )
 
 
-def _rows(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
-    for row, promised in zip(points.itertuples(), theory(points), strict=True):
+def _cells(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
+    for row, promised in zip(rows(points), theory(points).tolist(), strict=True):
         yield (
             label(row),
             f"{row.tokens:.0f}",
@@ -120,9 +152,11 @@ HEADINGS = ("method", "tokens", "px", "GMACs", "MACs promise", "ms", "speed-up [
 def _points_table(points: pd.DataFrame) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in {"method", "verdict", "flags"} else "right", no_wrap=heading != "flags")
+        table.add_column(
+            heading, justify="left" if heading in {"method", "verdict", "flags"} else "right", no_wrap=heading != "flags"
+        )
     shown = ""
-    for cells in _rows(points):
+    for cells in _cells(points):
         table.add_row("" if cells[0] == shown else cells[0], *cells[1:], style=STYLES[cells[8]])
         shown = cells[0]
     return table
@@ -132,7 +166,7 @@ def _failures_table(failures: pd.DataFrame) -> Table:
     table = Table(title="No measurement", title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
     for heading in ("method", "model", "px", "batch", "reason", "message"):
         table.add_column(heading)
-    for row in failures.itertuples():
+    for row in rows(failures):
         table.add_row(label(row), row.model, f"{row.image_size:.0f}", f"{row.batch_size:.0f}", row.reason, row.message)
     return table
 
@@ -142,10 +176,13 @@ def markdown(report: Report) -> str:
     lines = [f"# {report.name}", "", report.question, ""]
     for condition, points, break_evens in report.blocks():
         lines += [f"## {_headline(condition)}", "", _markdown_row(HEADINGS), _markdown_row(["---"] * len(HEADINGS))]
-        lines += [_markdown_row(cells) for cells in _rows(points)]
-        lines += ["", *(f"- **{label(row)}**, {row.axis}: {sentence(row)}" for row in break_evens.itertuples()), ""]
+        lines += [_markdown_row(cells) for cells in _cells(points)]
+        lines += ["", *(f"- **{label(row)}**, {row.axis}: {sentence(row)}" for row in rows(break_evens)), ""]
     if len(report.failures):
-        lines += ["## No measurement", "", *(f"- {label(row)}, {row.model}, {row.image_size:.0f} px: {row.reason}: {row.message}" for row in report.failures.itertuples()), ""]
+        why = [
+            f"- {label(row)}, {row.model}, {row.image_size:.0f} px: {row.reason}: {row.message}" for row in rows(report.failures)
+        ]
+        lines += ["## No measurement", "", *why, ""]
     return "\n".join(lines)
 
 
@@ -155,9 +192,11 @@ def _markdown_row(cells: Any) -> str:
 
 def as_json(report: Report) -> str:
     """The report as one JSON object: name, question, and the rows of the three views; missing values are null."""
-    records = {name: json.loads(getattr(report, name).to_json(orient="records")) for name in ("speedups", "break_evens", "failures")}
-    for row, promised in zip(records["speedups"], theory(report.speedups), strict=True):
-        row["speedup_macs"] = None if pd.isna(promised) else round(float(promised), 6)
+    records = {
+        name: json.loads(getattr(report, name).to_json(orient="records")) for name in ("speedups", "break_evens", "failures")
+    }
+    for row, promised in zip(records["speedups"], theory(report.speedups).tolist(), strict=True):
+        row["speedup_macs"] = None if pd.isna(promised) else round(promised, 6)
     return json.dumps({"name": report.name, "question": report.question, **records}, indent=2)
 
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
 
-from sweeps.job import Device, Job
+from sweeps.job import KINDS, Device, Job
 from sweeps.outcome import Environment
 
 START_UP_S = 300.0
@@ -75,7 +75,7 @@ class Survey(NamedTuple):
 
 def survey() -> dict[Device, Environment]:
     """The device classes of this machine and their fingerprints; imports no torch."""
-    from workers.measure import environment  # noqa: PLC0415 - tests survey made-up nodes without it
+    from workers.measure import environment
 
     return {device: environment.fingerprint(device) for device in environment.devices()}
 
@@ -87,6 +87,14 @@ def load(name: str) -> Callable[..., Any]:
         raise ValueError(f"{name!r} does not name a function; write it as module:function, such as workers.run:run")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
+
+
+def prepare(entry: str) -> Callable[[Job], Any]:
+    """The entry, once all is imported that its jobs need: starting torch is no part of a job's time."""
+    if entry == Setting().entry:
+        for kind in KINDS:
+            importlib.import_module(f"workers.kinds.{kind}")
+    return load(entry)
 
 
 @contextlib.contextmanager
@@ -233,7 +241,7 @@ def main(handle: str, keeper: str, entry: str, device: str, limit: str) -> None:
         while True:
             job = pipe.recv_bytes()
             try:
-                run = run or load(entry)
+                run = run or prepare(entry)
                 pipe.send_bytes(b"R")
                 reply = b"O" + to_json(run(Job.model_validate_json(job)), inf_nan_mode="constants")
             except BaseException:  # even SystemExit of a method must reach the keeper

@@ -20,6 +20,8 @@ from sweeps.curve import Curve, Point
 from sweeps.statistics import ANALYSIS_VERSION, DEFAULT_FLOOR, median, pooled_speedup, verdict
 
 METRIC = "latency"
+BATCH = 200
+"""Comparisons that one statement may name; databases allow some ten thousand."""
 AXES = ("tokens", "gmacs")
 FIGURES: tuple[str, ...] = tuple(tables.Speedup.model_fields)
 
@@ -40,17 +42,15 @@ SAMPLES = text("SELECT * FROM sample WHERE attempt = :attempt")
 
 FORGET_SPEEDUP = text("DELETE FROM speedup_row WHERE comparison_id = :comparison AND environment = :environment")
 
-CURVES = text("SELECT DISTINCT curve_id FROM comparison WHERE comparison_id IN :comparisons").bindparams(
-    bindparam("comparisons", expanding=True)
-)
-
-ANSWERED_CURVES = text(
-    """SELECT DISTINCT r.environment, c.curve_id
+ANSWERED = text(
+    """SELECT r.environment, min(c.comparison_id) AS comparison_id
        FROM sweep_comparison_row AS l
        JOIN comparison AS c ON c.comparison_id = l.comparison_id
        JOIN speedup_row AS r ON r.comparison_id = l.comparison_id
-       WHERE l.sweep = :sweep ORDER BY r.environment, c.curve_id"""
+       WHERE l.sweep = :sweep GROUP BY r.environment, c.curve_id ORDER BY r.environment"""
 )
+
+CURVES = "SELECT curve_id FROM comparison WHERE comparison_id IN :comparisons"
 
 POINTS = text(
     f"""SELECT l.sweep, c.curve_id, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
@@ -58,20 +58,19 @@ POINTS = text(
         FROM comparison AS c
         JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
         JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
-        WHERE c.curve_id IN :curves AND r.environment = :environment AND r.speedup IS NOT NULL AND {NEWEST}
+        WHERE c.curve_id IN ({CURVES}) AND r.environment = :environment AND r.speedup IS NOT NULL AND {NEWEST}
         ORDER BY l.sweep, c.curve_id, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
-).bindparams(bindparam("curves", expanding=True))
+).bindparams(bindparam("comparisons", expanding=True))
 
-FORGET_BREAK_EVENS = text("DELETE FROM break_even_row WHERE curve_id = :curve AND environment = :environment")
+FORGET_BREAK_EVENS = text(
+    f"DELETE FROM break_even_row WHERE curve_id IN ({CURVES}) AND environment = :environment"  # noqa: S608 - made of constants
+).bindparams(bindparam("comparisons", expanding=True))
 
 
-def derive(
+def derive_speedups(
     connection: Connection, comparisons: Sequence[str], environment: str, known: Mapping[int, Timings] | None = None
 ) -> None:
-    """Bring the speed-ups of `comparisons` in `environment` up to date, and the break-evens of the curves they lie on.
-
-    `known` holds the timings of attempts that need not be read again.
-    """
+    """Bring the speed-ups of `comparisons` in `environment` up to date; `known` holds timings that need not be read again."""
     at_hand = dict(known or {})
 
     def timings(attempt: int) -> Timings:
@@ -86,27 +85,28 @@ def derive(
     if rows:
         connection.execute(FORGET_SPEEDUP, [{"comparison": row["comparison_id"], "environment": environment} for row in rows])
         connection.execute(insert(tables.Speedup), rows)
-        derive_break_evens(connection, connection.execute(CURVES, asked).scalars().all(), environment)
+
+
+def derive_break_evens(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
+    """Bring the break-evens of the curves that `comparisons` lie on up to date, in every sweep that asks for points on them."""
+    asked = {"comparisons": list(comparisons), "environment": environment}
+    rows = []
+    for (sweep, curve_id), group in groupby(connection.execute(POINTS, asked).all(), key=lambda row: (row.sweep, row.curve_id)):
+        points = list(group)
+        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "threads": points[-1].threads}
+        rows += [{**row, **same} for axis in AXES for row in _break_even(points, axis)]
+    connection.execute(FORGET_BREAK_EVENS, asked)
+    if rows:
+        connection.execute(insert(tables.BreakEven), rows)
 
 
 def derive_sweep(connection: Connection, sweep: int) -> None:
     """Bring the break-evens of a newly submitted sweep up to date: what it asks may be answered already."""
-    found = connection.execute(ANSWERED_CURVES, {"sweep": sweep}).all()
+    found = connection.execute(ANSWERED, {"sweep": sweep}).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
-        derive_break_evens(connection, [row.curve_id for row in rows], environment)
-
-
-def derive_break_evens(connection: Connection, curves: Sequence[str], environment: str) -> None:
-    """Bring the break-evens of `curves` in `environment` up to date, in every sweep that asks for points on them."""
-    found = connection.execute(POINTS, {"curves": list(curves), "environment": environment}).all()
-    rows = []
-    for (sweep, curve_id), group in groupby(found, key=lambda row: (row.sweep, row.curve_id)):
-        points = list(group)
-        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "threads": points[-1].threads}
-        rows += [{**row, **same} for axis in AXES for row in _break_even(points, axis)]
-    connection.execute(FORGET_BREAK_EVENS, [{"curve": curve, "environment": environment} for curve in curves])
-    if rows:
-        connection.execute(insert(tables.BreakEven), rows)
+        comparisons = [row.comparison_id for row in rows]
+        for start in range(0, len(comparisons), BATCH):
+            derive_break_evens(connection, comparisons[start : start + BATCH], environment)
 
 
 def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings]) -> dict[str, Any]:
@@ -178,8 +178,8 @@ def _break_even(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
         "floor": floor,
         "analysis_version": ANALYSIS_VERSION,
     }
-    nowhere = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited"))
-    crossings = [
+    nowhere: dict[str, Any] = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited"))
+    crossings: list[dict[str, Any]] = [
         {"x": at.x, "x_low": at.low, "x_high": at.high, "direction": at.direction, "grid_limited": at.grid_limited}
         for at in found.crossings
     ]

@@ -14,6 +14,22 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+__all__ = [
+    "Engine",  # for the type annotations of those who may not import SQLAlchemy
+    "StoreError",
+    "check_exists",
+    "connect",
+    "connect_readonly",
+    "explain",
+    "explained",
+    "location",
+    "network_file_system",
+    "set_write_ahead",
+    "shown",
+    "sqlite_path",
+    "writing",
+]
+
 DEFAULT = "breakeven.db"
 VARIABLE = "BREAKEVEN_DB"
 BUSY_S = 30.0
@@ -53,7 +69,7 @@ def connect(url: str | None = None) -> Engine:
 
     Raises `StoreError` for what is not a store, a store of a newer program, and places that cannot be written.
     """
-    from store.migration import prepare  # noqa: PLC0415 - migration imports this module
+    from store.migration import prepare
 
     where = location(url)
     path = sqlite_path(where)
@@ -67,7 +83,7 @@ def connect(url: str | None = None) -> Engine:
 
 def connect_readonly(url: str | None = None) -> Engine:
     """Open the store for reading alone. Raises `StoreError` if it is missing or cannot be read by this program."""
-    from store.migration import check_current  # noqa: PLC0415 - migration imports this module
+    from store.migration import check_current
 
     where = location(url)
     path = sqlite_path(where)

@@ -78,8 +78,8 @@ def _check_known(found: str, scripts: Path, engine: Engine) -> None:
 
 
 def _upgrade(connection: Connection, scripts: Path) -> None:
-    from alembic import command  # noqa: PLC0415 - takes a quarter of a second, and is needed once in a store's life
-    from alembic.config import Config  # noqa: PLC0415
+    from alembic import command
+    from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(scripts).replace("%", "%%"))

@@ -25,6 +25,47 @@ Asked = Comparison | tuple[Comparison, Mapping[str, str]]
 """A comparison, alone or with its `contents` (see `Comparison.comparison_id`)."""
 
 
+LINKED = sql("SELECT comparison_id FROM sweep_comparison_row WHERE sweep = :sweep")
+LINK_COMPARISON = sql("INSERT INTO sweep_comparison_row (sweep, comparison_id) VALUES (:sweep, :comparison) ON CONFLICT DO NOTHING")
+NEWEST = sql("SELECT id, revision, text FROM sweep WHERE name = :name ORDER BY revision DESC LIMIT 1")
+INSERT_SWEEP = sql(
+    """INSERT INTO sweep (name, revision, text, question, settings, submitted_at)
+       VALUES (:name, :revision, :text, :question, :settings, :now) RETURNING id"""
+)
+NEXT = sql(
+    """SELECT j.id, j.document, j.attempts FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep AND j.state = 'waiting' AND (:device = '' OR j.device = :device)
+       ORDER BY j.id LIMIT :limit"""
+)
+LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
+RENEW = sql("UPDATE job SET renewed_at = :now WHERE state = 'running' AND owner = :owner")
+CANCEL = sql("UPDATE job SET state = 'cancelled' WHERE id = :job")
+DOCUMENT = sql("SELECT document FROM job WHERE id = :job")
+INHERIT = sql("INSERT INTO sweep_job (sweep, job) SELECT sweep, :child FROM sweep_job WHERE job = :parent")
+HELD = sql("SELECT owner, max(renewed_at) AS renewed_at FROM job WHERE state = 'running' GROUP BY owner")
+TAKE_BACK = sql("UPDATE job SET state = 'waiting', owner = NULL, renewed_at = NULL WHERE state = 'running' AND owner = :owner")
+SWEEP_NAME = sql("SELECT name FROM sweep WHERE id = :sweep")
+COUNTS = sql(
+    """SELECT j.state, count(*) AS jobs FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep GROUP BY j.state"""
+)
+ANSWERS = sql(
+    """SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
+         SELECT CASE WHEN max(r.speedup) IS NOT NULL THEN 1 ELSE 0 END AS measured,
+                CASE WHEN max(r.speedup) IS NULL AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
+         FROM sweep_comparison_row AS l LEFT JOIN speedup_row AS r ON r.comparison_id = l.comparison_id
+         WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""
+)
+ACTIVE = sql("SELECT id, state, document FROM job WHERE job_id = :job_id AND state IN ('waiting', 'running') ORDER BY id")
+TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
+PLANNED = sql(
+    """SELECT DISTINCT j.id, j.state FROM job AS j JOIN sweep_job AS l ON l.job = j.id JOIN sweep AS s ON s.id = l.sweep
+       WHERE s.name = :name AND j.state IN ('waiting', 'failed', 'cancelled', 'split')
+         AND NOT EXISTS (SELECT 1 FROM sweep_job AS k JOIN sweep AS t ON t.id = k.sweep WHERE k.job = j.id AND t.name <> :name)"""
+)
+UNLINK = sql("DELETE FROM sweep_job WHERE job = :job")
+
+
 class QueuedJob(NamedTuple):
     """A job in the queue."""
 
@@ -71,14 +112,15 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     rows = {row["comparison_id"]: row for row in map(_comparison_row, comparisons)}
     with writing(engine) as connection:
         sweep = _sweep(connection, name, text, question, canonical(settings or {}))
-        if rows:
-            connection.execute(INSERT_COMPARISON, list(rows.values()))
-            connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": comparison_id} for comparison_id in rows])
+        fresh = sorted(set(rows) - set(connection.execute(LINKED, {"sweep": sweep}).scalars()))
+        if fresh:
+            connection.execute(INSERT_COMPARISON, [rows[comparison_id] for comparison_id in fresh])
+            connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": comparison_id} for comparison_id in fresh])
+            analysis.derive_sweep(connection, sweep)
         wanted = {_queued(connection, job) for job in jobs}
         _drop_stale_plan(connection, name, wanted)
         if wanted:
             connection.execute(LINK_JOB, [{"sweep": sweep, "job": row} for row in sorted(wanted)])
-        analysis.derive_sweep(connection, sweep)
     return sweep
 
 
@@ -153,46 +195,6 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
         counts = dict.fromkeys(tables.STATES, 0) | {row.state: row.jobs for row in connection.execute(COUNTS, {"sweep": sweep_id})}
         answers = connection.execute(ANSWERS, {"sweep": sweep_id}).one()
     return Progress(name, counts, answers.comparisons, answers.measured, answers.failed)
-
-
-LINK_COMPARISON = sql("INSERT INTO sweep_comparison_row (sweep, comparison_id) VALUES (:sweep, :comparison) ON CONFLICT DO NOTHING")
-NEWEST = sql("SELECT id, revision, text FROM sweep WHERE name = :name ORDER BY revision DESC LIMIT 1")
-INSERT_SWEEP = sql(
-    """INSERT INTO sweep (name, revision, text, question, settings, submitted_at)
-       VALUES (:name, :revision, :text, :question, :settings, :now) RETURNING id"""
-)
-NEXT = sql(
-    """SELECT j.id, j.document, j.attempts FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep AND j.state = 'waiting' AND (:device = '' OR j.device = :device)
-       ORDER BY j.id LIMIT :limit"""
-)
-LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
-RENEW = sql("UPDATE job SET renewed_at = :now WHERE state = 'running' AND owner = :owner")
-CANCEL = sql("UPDATE job SET state = 'cancelled' WHERE id = :job")
-DOCUMENT = sql("SELECT document FROM job WHERE id = :job")
-INHERIT = sql("INSERT INTO sweep_job (sweep, job) SELECT sweep, :child FROM sweep_job WHERE job = :parent")
-HELD = sql("SELECT owner, max(renewed_at) AS renewed_at FROM job WHERE state = 'running' GROUP BY owner")
-TAKE_BACK = sql("UPDATE job SET state = 'waiting', owner = NULL, renewed_at = NULL WHERE state = 'running' AND owner = :owner")
-SWEEP_NAME = sql("SELECT name FROM sweep WHERE id = :sweep")
-COUNTS = sql(
-    """SELECT j.state, count(*) AS jobs FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep GROUP BY j.state"""
-)
-ANSWERS = sql(
-    """SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
-         SELECT CASE WHEN max(r.speedup) IS NOT NULL THEN 1 ELSE 0 END AS measured,
-                CASE WHEN max(r.speedup) IS NULL AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
-         FROM sweep_comparison_row AS l LEFT JOIN speedup_row AS r ON r.comparison_id = l.comparison_id
-         WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""
-)
-ACTIVE = sql("SELECT id, state, document FROM job WHERE job_id = :job_id AND state IN ('waiting', 'running') ORDER BY id")
-TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
-PLANNED = sql(
-    """SELECT DISTINCT j.id, j.state FROM job AS j JOIN sweep_job AS l ON l.job = j.id JOIN sweep AS s ON s.id = l.sweep
-       WHERE s.name = :name AND j.state IN ('waiting', 'failed', 'cancelled', 'split')
-         AND NOT EXISTS (SELECT 1 FROM sweep_job AS k JOIN sweep AS t ON t.id = k.sweep WHERE k.job = j.id AND t.name <> :name)"""
-)
-UNLINK = sql("DELETE FROM sweep_job WHERE job = :job")
 
 
 def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: Incoming | None) -> None:

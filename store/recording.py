@@ -19,8 +19,6 @@ from sweeps.job import Job, Pair
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
 
 Source = Literal["measured", "imported"]
-BATCH = 200
-"""Comparisons that `reanalyse` rebuilds in one transaction."""
 
 KNOWN = text("SELECT id FROM attempt WHERE digest = :digest")
 END_LEASE = text(
@@ -81,9 +79,11 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
     for row in found:
         by_environment.setdefault(row.environment, []).append(row.comparison_id)
     for environment, comparisons in by_environment.items():
-        for start in range(0, len(comparisons), BATCH):
-            with writing(engine) as connection:
-                analysis.derive(connection, comparisons[start : start + BATCH], environment)
+        batches = [comparisons[start : start + analysis.BATCH] for start in range(0, len(comparisons), analysis.BATCH)]
+        for derive in (analysis.derive_speedups, analysis.derive_break_evens):  # no curve may mix points of two analyses
+            for batch in batches:
+                with writing(engine) as connection:
+                    derive(connection, batch, environment)
     return len(found)
 
 
@@ -112,8 +112,8 @@ class Incoming:
         self.job = outcome.job
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
-        # NaN and infinity stay what they are here; pydantic's own JSON would make them null
-        self.document = to_json(outcome, inf_nan_mode="constants", exclude={"samples"}).decode()
+        # NaN and infinity stay what they are here; a model's own JSON would make them null
+        self.document = to_json(outcome.model_dump(exclude={"samples"}), inf_nan_mode="constants").decode()
         try:
             self.timings = None if outcome.samples is None else timings(outcome.samples)
             self.samples = None if outcome.samples is None else pack(outcome.samples)
@@ -183,7 +183,9 @@ class Incoming:
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
         connection.execute(insert(tables.Pairing), list(rows.values()))
         known = {} if self.timings is None else {attempt: self.timings}
-        analysis.derive(connection, self.comparison_ids, self.environment["environment_id"], known)
+        environment = self.environment["environment_id"]
+        analysis.derive_speedups(connection, self.comparison_ids, environment, known)
+        analysis.derive_break_evens(connection, self.comparison_ids, environment)
 
 
 def fates(outcome: Outcome, measured: Timings | None) -> Iterator[Fate]:

@@ -1,4 +1,4 @@
-"""The vision transformers that a sweep may name: generated data (`catalogue.json`), so that planning needs neither timm nor torch."""
+"""The vision transformers that a sweep may name: generated data, so that planning needs neither timm nor torch."""
 
 import json
 from collections.abc import Mapping

@@ -120,9 +120,10 @@ class _Expander:
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
         filters = rules(self.document, self.sweep.exclude, self.vocabulary, {name for item in entries for name in item.names})
+        spots = points(self.document, self.sweep, self.vocabulary, entries)
         bindings = [sorted(item.groups()) for item in entries]
         cache: dict[tuple[Any, ...], list[Candidate]] = {}
-        for spot in points(self.document, self.sweep, self.vocabulary, entries):
+        for spot in spots:
             arms: list[Candidate] = []
             for index, (item, groups) in enumerate(zip(entries, bindings, strict=True)):
                 key = (index, *(spot.bound.get(group) for group in groups))

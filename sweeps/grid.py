@@ -30,9 +30,9 @@ def defaults(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> dict[s
 
 
 def points(document: Document, sweep: Sweep, vocabulary: Vocabulary, entries: list[Entry]) -> Iterator[Point]:
-    """The points of the grid one by one, the last axis moving fastest; ties the levers of `entries` as `zip` says.
+    """The points of the grid one by one, the last axis moving fastest.
 
-    Raises `SweepError`.
+    Ties the levers of `entries` together as `zip` says, before it returns. Raises `SweepError`.
     """
     axes = vocabulary.fields(document, ("axes",), sweep.axes, several=True)
     fixed = defaults(document, sweep, vocabulary)
@@ -46,6 +46,12 @@ def points(document: Document, sweep: Sweep, vocabulary: Vocabulary, entries: li
         dimension = (group, [name] if group is None else groups[group])
         if dimension not in dimensions:
             dimensions.append(dimension)
+    return _walk(axes, fixed, dimensions)
+
+
+def _walk(
+    axes: Mapping[str, list[Choice]], fixed: Mapping[str, Choice], dimensions: list[tuple[int | None, list[str]]]
+) -> Iterator[Point]:
     for places in itertools.product(*(range(len(axes[names[0]])) for _, names in dimensions)):
         picks = dict(fixed)
         for place, (_, names) in zip(places, dimensions, strict=True):

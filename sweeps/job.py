@@ -16,6 +16,8 @@ Runtime = Literal["eager", "compile", "cudagraph"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
+PASS_SECONDS = 2.0
+"""Peak memory, energy and throughput of an arm are read in a pass of its own that lasts at least this long."""
 
 
 class Condition(Noun):

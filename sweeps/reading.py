@@ -1,8 +1,6 @@
 """A sweep file read strictly: YAML in which every key and value knows its line, and in which YAML's traps are errors."""
 
 import difflib
-import math
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +8,16 @@ from typing import Any
 
 import yaml
 
+from sweeps.scalar import TrapError, clean, plain
+
 KeyPath = tuple[str | int, ...]
 """Where a value stands in the document, such as `("axes", "image_size", 3)`."""
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 10_000
 """Keys and values of a document with its aliases written out; stops documents that explode."""
+MAX_DEPTH = 50
+_TOO_LONG = f"{MAX_NODES} keys and values; say it with axes and ranges"
 
 
 class SweepError(ValueError):
@@ -64,14 +66,11 @@ def read(path: Path | str, text: str | None = None) -> Document:
     source = _file_text(file) if text is None else text
     if len(source) > MAX_BYTES:
         raise SweepError(file, None, "", f"has more than {MAX_BYTES} characters; a sweep file is a page of text")
-    try:
-        node = _compose(file, source)
-        _refuse_explosions(file, node, {}, set())
-        lines: dict[KeyPath, int] = {}
-        key_lines: dict[KeyPath, int] = {}
-        root = _Builder(file, lines, key_lines).value(node, ())
-    except RecursionError:
-        raise SweepError(file, None, "", "is nested too deeply; a sweep needs about six levels") from None
+    node = _compose(file, source)
+    _refuse_explosions(file, node, {}, set())
+    lines: dict[KeyPath, int] = {}
+    key_lines: dict[KeyPath, int] = {}
+    root = _Builder(file, lines, key_lines).value(node, ())
     if not isinstance(root, dict):
         problem = f"a sweep is a mapping that starts with `schema: 1`, not {_kind(root)}"
         raise SweepError(file, _line(node), "", problem)
@@ -115,17 +114,29 @@ class _Loader(yaml.BaseLoader):
     """YAML's syntax alone: no type is guessed, no tag is obeyed."""
 
     file = ""
+    depth = 0
+    nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1
         tag = getattr(event, "tag", None)
         if tag is not None:
             problem = f"the tag {tag!r} is refused: a sweep holds plain values only; leave the tag out"
-            raise SweepError(self.file, event.start_mark.line + 1, "", problem)
-        return super().compose_node(parent, index)
+            raise SweepError(self.file, line, "", problem)
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise SweepError(self.file, line, "", f"here the document passes {_TOO_LONG}")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise SweepError(self.file, line, "", "is nested too deeply; a sweep needs about six levels")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 def _compose(file: str, text: str) -> yaml.Node:
+    loader = None
     try:
         loader = _Loader(text)
         loader.file = file
@@ -149,7 +160,7 @@ def _compose(file: str, text: str) -> yaml.Node:
         # PyYAML lets these escape, e.g. for the escape "\UFFFFFFFF"
         if isinstance(error, SweepError):
             raise
-        raise SweepError(file, None, "", f"is not valid YAML: {error}") from None
+        raise SweepError(file, loader.line + 1 if loader else None, "", f"is not valid YAML: {error}") from None
     assert isinstance(node, yaml.Node)
     return node
 
@@ -164,8 +175,7 @@ def _refuse_explosions(file: str, node: yaml.Node, sizes: dict[int, int], open_n
         size = 1 + sum(_refuse_explosions(file, child, sizes, open_nodes) for child in _children(node))
         open_nodes.remove(identity)
         if size > MAX_NODES:
-            problem = f"has more than {MAX_NODES} values once its anchors are written out; use axes and ranges instead"
-            raise SweepError(file, _line(node), "", problem)
+            raise SweepError(file, _line(node), "", f"with its anchors written out the document passes {_TOO_LONG}")
         sizes[identity] = size
     return sizes[identity]
 
@@ -223,74 +233,10 @@ class _Builder:
         text: str = node.value
         try:
             if node.style is None:
-                return _plain(text)
-            return _clean(text)
-        except _TrapError as trap:
+                return plain(text)
+            return clean(text)
+        except TrapError as trap:
             raise SweepError(self.file, _line(node), dotted(path), str(trap)) from None
-
-
-class _TrapError(Exception):
-    """A scalar that YAML 1.1 and people read differently."""
-
-
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-_SWITCH = re.compile(r"yes|no|on|off|y|n", re.IGNORECASE)
-_EXPONENT = re.compile(r"([-+]?[0-9]+)([eE][-+]?[0-9]+)")
-_OCTAL = re.compile(r"[-+]?0[0-9]+")
-_RADIX = re.compile(r"[-+]?0[xob][0-9a-f_]+", re.IGNORECASE)
-_UNDERSCORE = re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?")
-_SEXAGESIMAL = re.compile(r"[-+]?[0-9]+(:[0-9]{1,2})+(\.[0-9]*)?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
-_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f\\ud800-\\udfff]")
-_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
-
-
-def _plain(text: str) -> Any:
-    """The value of an unquoted scalar: null, true, false, a decimal number, or text. Raises `_TrapError` for the rest."""
-    if text.lower() in _WORDS and text in {text.lower(), text.capitalize(), text.upper()}:
-        return _WORDS[text.lower()]
-    if _INTEGER.fullmatch(text):
-        if len(text) > 18:
-            raise _TrapError(f"{text[:18]}… is too large a number")
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        number = float(text)
-        if not math.isfinite(number):
-            raise _TrapError(f"{text} is too large a number")
-        return number
-    _refuse_traps(text)
-    return _clean(text)
-
-
-def _refuse_traps(text: str) -> None:
-    quoted = f'"{text}"'
-    if _SWITCH.fullmatch(text):
-        meant = "true" if text.lower() in {"yes", "on", "y"} else "false"
-        raise _TrapError(f"`{text}` means {meant} to some YAML readers and text to others; did you mean `{meant}` or `{quoted}`?")
-    if match := _EXPONENT.fullmatch(text):
-        raise _TrapError(f"`{text}` is text to some YAML readers; did you mean `{match[1]}.0{match[2]}`?")
-    if _OCTAL.fullmatch(text):
-        decimal = text.lstrip("+-0") or "0"
-        raise _TrapError(f"`{text}` is an octal number to some YAML readers; did you mean `{decimal}` or `{quoted}`?")
-    if _RADIX.fullmatch(text):
-        raise _TrapError(f"`{text}` is not a decimal number; write it in decimal, or `{quoted}` for text")
-    if _UNDERSCORE.fullmatch(text):
-        raise _TrapError(f"`{text}` holds underscores; did you mean `{text.replace('_', '')}` or `{quoted}`?")
-    if _SEXAGESIMAL.fullmatch(text):
-        raise _TrapError(f"`{text}` is 60-based to some YAML readers; did you mean `{quoted}`, or a time like `90s`?")
-    if _DATE.fullmatch(text):
-        raise _TrapError(f"`{text}` is a date to some YAML readers; did you mean `{quoted}`?")
-    if _NOT_FINITE.fullmatch(text):
-        raise _TrapError(f"`{text}` is not a finite number; leave the key out for its default")
-
-
-def _clean(text: str) -> str:
-    """`text`, unless it holds what no name, path or message may hold."""
-    if bad := _CONTROL.search(text):
-        raise _TrapError(f"the text holds the control character {bad[0]!r}; leave it out")
-    return text
 
 
 def _kind(value: Any) -> str:

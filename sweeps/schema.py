@@ -30,11 +30,12 @@ def json_schema(methods: Mapping[str, Method]) -> Schema:
     condition["threads"] = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}
     condition["pretrained"] = {"type": "boolean", "description": "`true` is `weights: pretrained`."}
     condition["checkpoint"] = {"type": "string", "description": "The path of a file: the same as `weights: PATH`."}
-    overrides = {name: condition[name] for name in Overrides.model_fields}
-    beside = {name: _several(schema) for name, schema in overrides.items()}
-    beside["replicate"] = _several({"type": "integer", "minimum": 0, "description": "Tells equal arms apart in A/A tests."})
-    for form, series in SERIES.items():
-        definitions[form] = _object(series, definitions)
+    replicate = {"type": "integer", "minimum": 0, "description": "Tells equal arms apart in A/A tests."}
+    definitions.update({f"axis.{name}": _several(schema) for name, schema in {**condition, "replicate": replicate}.items()})
+    axes: Schema = {name: {"$ref": f"#/$defs/axis.{name}"} for name in condition}
+    beside: Schema = {name: {"$ref": f"#/$defs/axis.{name}"} for name in (*Overrides.model_fields, "replicate")}
+    forms = {form: _object(series, definitions) for form, series in SERIES.items()}
+    definitions["series"] = {"anyOf": [_closed({form: schema}, [form]) for form, schema in forms.items()]}
     names = [DENSE_NAME, *sorted(methods)]
     steps = [_step(name, methods[name], definitions, {}) for name in sorted(methods)]
     definitions["steps"] = {"anyOf": [{"enum": sorted(methods)}, *steps]}
@@ -42,17 +43,15 @@ def json_schema(methods: Mapping[str, Method]) -> Schema:
     dense = _closed({"method": {"const": DENSE_NAME, "description": "The unmodified model."}, **beside}, ["method"])
     entries = [_step(name, methods[name], definitions, beside) for name in sorted(methods)]
     definitions["entry"] = {"anyOf": [{"enum": names}, dense, *entries, stack]}
+    definitions["test"] = _test()
     params = {key for method in methods.values() for key in method.Params.model_fields}
     tested = sorted({*Condition.model_fields, "tokens", "method", "replicate", *params})
     top["properties"] |= {
         "defaults": {**_closed(condition), "description": top["properties"]["defaults"]["description"]},
-        "axes": {
-            **_closed({name: _several(schema) for name, schema in condition.items()}),
-            "description": top["properties"]["axes"]["description"],
-        },
+        "axes": {**_closed(axes), "description": top["properties"]["axes"]["description"]},
         "methods": {**top["properties"]["methods"], "items": {"$ref": "#/$defs/entry"}},
         "baselines": {**top["properties"]["baselines"], "items": {"anyOf": [{"$ref": "#/$defs/entry"}, _closed(beside)]}},
-        "exclude": {**top["properties"]["exclude"], "items": _closed(dict.fromkeys(tested, _test()))},
+        "exclude": {**top["properties"]["exclude"], "items": _closed({key: {"$ref": "#/$defs/test"} for key in tested})},
         "include": {**top["properties"]["include"], "items": _point(params, condition, names)},
     }
     return {"$schema": DIALECT, "title": "Breakeven sweep", **top, "$defs": dict(sorted(definitions.items()))}
@@ -83,8 +82,7 @@ def _several(schema: Schema, *, sequence: bool = False) -> Schema:
     """One value or several: a list, a series, or `each`. With `sequence` a list is one value, as the schema says itself."""
     one = {key: value for key, value in schema.items() if key not in {"title", "description", "default"}}
     several: list[Schema] = [] if sequence else [{"type": "array", "minItems": 1, "items": one}]
-    several += [_closed({form: {"$ref": f"#/$defs/{form}"}}, [form]) for form in SERIES]
-    several.append(_closed({"each": {"type": "array", "minItems": 1, "items": one}}, ["each"]))
+    several += [{"$ref": "#/$defs/series"}, _closed({"each": {"type": "array", "minItems": 1, "items": one}}, ["each"])]
     told: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
     return {**told, "anyOf": [one, *several]}
 

@@ -157,7 +157,8 @@ def explained(
 
     An unknown or missing key is told before wrong values: it is often why the rest is wrong.
     """
-    first = min(error.errors(include_url=False), key=lambda item: item["type"] not in {"extra_forbidden", "missing"})
+    order = {"extra_forbidden": 0, "missing": 1}
+    first = min(error.errors(include_url=False), key=lambda item: order.get(item["type"], 2))
     location = first["loc"]
     path = place(location)
     if first["type"] == "extra_forbidden":

@@ -11,8 +11,9 @@ FLAGS = {
     "server.fileWatcherType": "none",
     "server.showEmailPrompt": "false",
     "browser.gatherUsageStats": "false",
+    "runner.magicEnabled": "false",
     "client.toolbarMode": "minimal",
-    "theme.light.primaryColor": "#0f66ad",
+    "theme.light.primaryColor": "#1a70b8",
     "theme.dark.primaryColor": "#3f9bdc",
 }
 """Given as flags, because Streamlit looks for a configuration file only in the folder it is started from."""
@@ -46,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _app(db: str | None, port: int, *, browser: bool) -> int:
-    from streamlit.web import cli  # noqa: PLC0415 - Streamlit takes a second to import, which `plot` need not wait for
+    from streamlit.web import cli  # Streamlit takes a second to import, which `plot` need not wait for
 
     if db:
         os.environ["BREAKEVEN_DB"] = db
@@ -56,8 +57,8 @@ def _app(db: str | None, port: int, *, browser: bool) -> int:
 
 
 def _plot(given: argparse.Namespace) -> int:
-    from store.connection import StoreError  # noqa: PLC0415 - keeps `--help` quick
-    from webapp.plot import PlotError, plot  # noqa: PLC0415
+    from store.connection import StoreError  # keeps `--help` quick
+    from webapp.plot import PlotError, plot
 
     try:
         plot(given.name, given.out, axes=given.axis, url=given.db, show_flagged=given.flagged)

@@ -1,24 +1,34 @@
-"""The app: opens the store, says what to do when there is none, and leads to the pages."""
+"""The app: opens the store or says what to do when there is none, asks for the sweep, and leads to the pages."""
 
+from pathlib import Path
+
+import pandas as pd
 import streamlit as st
 
 from store.connection import StoreError
-from webapp import frames
+from webapp import filters, frames
 
-st.set_page_config(page_title="Breakeven", page_icon=":material/balance:", layout="wide")
+st.set_page_config(page_title="Breakeven", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 page = st.navigation(
     [
-        st.Page("pages/break_even.py", title="Break-even", icon=":material/balance:", default=True),
-        st.Page("pages/sweeps.py", title="Sweeps", icon=":material/list:"),
+        st.Page("screens/break_even.py", title="Break-even", icon=":material/balance:", default=True),
+        st.Page("screens/sweeps.py", title="Sweeps", icon=":material/list:"),
     ],
     position="top",
 )
 try:
-    frames.check()
+    sweeps = frames.sweeps()
+    reason = "The store holds no sweep."
 except StoreError as problem:
-    st.title("Nothing to show yet")
-    st.markdown(f"{problem}".replace("\n", "  \n"))
+    sweeps, reason = pd.DataFrame(), f"{problem}."
+if sweeps.empty:
+    st.title("Nothing to show yet", anchor=False)
+    st.text(reason)
     st.markdown("Measure your first break-even with one command; it takes about two minutes:")
     st.code("breakeven run sweeps/quickstart.yaml", language="bash")
-    st.stop()
-page.run()
+else:
+    heading, choice = st.columns([3, 1], vertical_alignment="bottom")
+    with choice:
+        sweep = filters.choose_sweep(list(sweeps["sweep"]))
+    heading.header(str(sweeps.set_index("sweep").loc[sweep, "question"] or sweep), anchor=False)
+    page.run()

@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-QUALIFIERS = ("baseline", "dtype", "attention", "runtime")
+QUALIFIERS = ("dtype", "attention", "runtime", "baseline")
 """Columns that tell arms apart besides method and parameters; named only where they differ within the frame."""
 
 KEY = ("method", "params", *QUALIFIERS)
 """Columns of the `speedup` and `break_even` views that together identify one arm along a curve."""
 
 RAMPS: Mapping[str, tuple[str, str]] = {
-    "topk": ("#0f66ad", "#3f9bdc"),
-    "tome": ("#c2500c", "#e08a35"),
-    "random": ("#6b7280", "#8d96a5"),
-    "dense": ("#6b7280", "#8d96a5"),
-    "slowed": ("#7c6f64", "#a19485"),
+    "topk": ("#1a70b8", "#3f9bdc"),
+    "tome": ("#c2500c", "#cf7c28"),
+    "random": ("#6b7280", "#8a93a2"),
+    "dense": ("#6b7280", "#8a93a2"),
+    "slowed": ("#7c6f64", "#9e9182"),
 }
 """Dark and light end of each family's colours: safe for colour-blind readers, contrast 3 or more on white and on black."""
 
-OTHER_RAMPS = (("#00795a", "#1fa580"), ("#994691", "#c573bb"), ("#8a7000", "#b3981f"), ("#5560c9", "#8791e6"))
+OTHER_RAMPS = (("#00795a", "#1fa580"), ("#994691", "#c573bb"), ("#8a7000", "#aa8f18"), ("#5560c9", "#828ce4"))
 DASHES: tuple[list[int], ...] = ([1, 0], [7, 3], [3, 2], [9, 3, 2, 3])
 
 

@@ -46,7 +46,7 @@ TOOLTIPS = (
 GREY = "#808591"
 """Reads on white and on black alike: rules, notes and the noise floor."""
 
-WIDTH, HEIGHT, ROW = 660, 320, 24
+WIDTH, HEIGHT, ROW = 720, 330, 24
 """Pixels: width and height of a panel's curves, height of one row of its strip."""
 
 
@@ -112,10 +112,11 @@ def speedup_chart(
     return _finished(alt.vconcat(*views, spacing=48))
 
 
-def stacked(charts: Sequence[alt.VConcatChart], title: str) -> alt.VConcatChart:
+def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") -> alt.VConcatChart:
     """Several results of `speedup_chart` one below the other, under one title."""
     views = [panel for chart in charts for panel in chart.vconcat]
-    return _finished(alt.vconcat(*views, spacing=48, title=alt.TitleParams(title, fontSize=20, offset=24)))
+    heading = alt.TitleParams(title, subtitle=subtitle or alt.Undefined, fontSize=20, subtitleFontSize=14, offset=24)
+    return _finished(alt.vconcat(*views, spacing=48, title=heading))
 
 
 def _finished(chart: alt.VConcatChart) -> alt.VConcatChart:
@@ -162,7 +163,7 @@ def _marks(points: pd.DataFrame) -> alt.Chart:
     legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, labelExpr=words)
     marks: alt.Chart = (
         alt.Chart(points)
-        .mark_point(filled=True, size=55)
+        .mark_point(filled=True, size=65)
         .encode(
             shape=alt.Shape("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values())), legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
@@ -189,6 +190,9 @@ def _strip(panel: Panel, axis: Axis, span: Span, look: Mapping[str, arms.Style])
         orient="right",
         title=None,
         grid=False,
+        ticks=True,
+        labelFlush=False,
+        labelBaseline="middle",
         offset=14,
         tickSize=26,
         tickWidth=3,

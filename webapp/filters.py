@@ -24,38 +24,38 @@ COLUMNS: Mapping[str, str] = {
 
 
 def choose_sweep(names: list[str]) -> str:
-    """The sweep to show; the first name unless the address says otherwise."""
+    """Asks which sweep to show, for all pages; the first name unless the address says otherwise."""
     return st.selectbox("Sweep", names, key="sweep", bind="query-params")
 
 
-def narrowed(points: pd.DataFrame) -> pd.DataFrame:
-    """The rows that the reader asks for. A column gets a choice only if it holds several values; nothing chosen means all."""
+def chosen_sweep() -> str:
+    """What `choose_sweep` was told."""
+    return str(st.session_state["sweep"])
+
+
+def choose(points: pd.DataFrame) -> tuple[pd.DataFrame, Axis]:
+    """The rows and the axis that the reader asks for.
+
+    A column gets a choice only if it holds several values; nothing chosen means all.
+    """
     asked = [column for column in COLUMNS if points[column].nunique() > 1]
-    if not asked:
-        return points
-    places = st.columns(min(len(asked), 4))
+    places = st.columns([2] + [3] * min(len(asked), 4) + [3] * max(0, 4 - len(asked)), vertical_alignment="bottom")
+    with places[0]:
+        axis = _axis()
     for number, column in enumerate(asked):
         options = [str(value) for value in sorted(points[column].dropna().unique())]
-        with places[number % len(places)]:
+        with places[1 + number % (len(places) - 1)]:
             chosen = st.multiselect(COLUMNS[column], options, key=column, bind="query-params", placeholder="All")
         if chosen:
             points = points[points[column].astype(str).isin(chosen)]
-    return points
+    return points, axis
 
 
-def choose_axis() -> Axis:
-    """What to draw against."""
-    options: list[Axis] = ["tokens", "gmacs"]
-    return st.segmented_control(
-        "Against",
-        options,
-        default="tokens",
-        required=True,
-        format_func=lambda axis: f"Against {UNIT[axis]}",
-        key="axis",
-        bind="query-params",
-        label_visibility="collapsed",
+def _axis() -> Axis:
+    chosen = st.segmented_control(
+        "Against", list(UNIT.values()), default=UNIT["tokens"], required=True, key="axis", bind="query-params", width="stretch"
     )
+    return next((axis for axis, unit in UNIT.items() if unit == chosen), "tokens")
 
 
 def choose_flagged(number: int) -> bool:

@@ -1,6 +1,5 @@
 """Plot: a sweep's chart as a PNG, SVG or self-contained HTML file, drawn without a browser and without the network."""
 
-from difflib import get_close_matches
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Literal, get_args
@@ -21,8 +20,8 @@ class PlotError(ValueError):
 def plot(name: str, out: Path, *, axes: Axes = "both", url: str | None = None, show_flagged: bool = False) -> None:
     """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at twice the size in pixels).
 
-    Raises `PlotError` for another extension, an unknown sweep, a sweep without a measurement or a path that cannot be written,
-    and `store.connection.StoreError` for a store that cannot be read.
+    Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
+    `store.connection.StoreError` for an unknown sweep or a store that cannot be read.
     """
     found = [form for form in get_args(Format) if f".{form}" == out.suffix.lower()]
     if not found:
@@ -38,25 +37,22 @@ def plot(name: str, out: Path, *, axes: Axes = "both", url: str | None = None, s
 
 def figure(name: str, *, axes: Axes = "both", url: str | None = None, show_flagged: bool = False) -> alt.VConcatChart:
     """The chart that `plot` saves, for notebooks; raises as `plot` does."""
-    names = list(frames.sweeps(url)["sweep"])
-    if name not in names:
-        near = " or ".join(get_close_matches(name, names, cutoff=0.4))
-        there = f"there are: {', '.join(names)}" if names else "the store holds none; run one first: breakeven run FILE"
-        raise PlotError(f"no sweep is called '{name}'; {f'did you mean {near}?' if near else there}")
+    question = frames.question(name, url)
     points, break_evens = arms.named(frames.points(name, url), frames.break_evens(name, url))
     if points.empty:
         raise PlotError(f"sweep '{name}' has no measurement yet; see how far it is with: breakeven status")
     wanted: tuple[Axis, ...] = get_args(Axis) if axes == "both" else (axes,)
     try:
-        return charts.stacked([charts.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted], name)
+        views = [charts.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted]
     except ValueError as problem:
         raise PlotError(f"sweep '{name}': {problem}; draw flagged points with: --flagged") from problem
+    return charts.stacked(views, name, question)
 
 
 def rendered(chart: alt.VConcatChart, form: Format) -> bytes:
     """The chart as the bytes of a file, on white; HTML carries all its scripts, so that it opens without a network."""
     with alt.data_transformers.enable("default", max_rows=None):
-        on_white = chart.properties(background="white")
+        on_white = chart.properties(background="white", padding=20)
         if form == "png":
             picture = BytesIO()
             on_white.save(picture, format="png", scale_factor=2)

@@ -61,7 +61,8 @@ def headline(found: pd.DataFrame, axis: Axis, low: float, high: float) -> str:
         return f"pays at every point measured, {amount(low, axis)} to {amount(high, axis)} {unit}"
     if verdict == "never":
         return f"never pays up to {amount(high, axis)} {unit}"
-    return f"cannot tell. {found['why'].iloc[0]}"
+    reason, _, _ = str(found["why"].iloc[0]).partition(". ")
+    return f"cannot tell: {reason[:1].lower()}{reason[1:].rstrip('.')}"
 
 
 def _place(row: Mapping[str, Any], axis: Axis, unit: str, bounds: str) -> str:

@@ -27,7 +27,7 @@ class KeepParams(Params):
         return tuple(sorted(layers))
 
     def kept(self, patches: int) -> Mapping[int, int]:
-        """Patch tokens that leave each reducing block, when `patches` enter the first: `ceil(keep_rate x tokens left)`, stage by stage."""
+        """Patch tokens that leave each reducing block when `patches` enter the first: each time `ceil(keep_rate x tokens left)`."""
         left = {}
         for layer in self.layers:
             patches = left[layer] = math.ceil(round(self.keep_rate * patches, ROUNDING))
@@ -51,7 +51,7 @@ class KeepParams(Params):
 
 
 def removing(removed: Sequence[int], tokens: int) -> tuple[BlockTokens, ...]:
-    """Tokens in each block when block i removes `removed[i]` tokens between its attention and its MLP and `tokens` enter the first."""
+    """Tokens in each block when `tokens` enter the first and block i removes `removed[i]` after its attention."""
     trace = []
     for count in removed:
         trace.append(BlockTokens(tokens, tokens - count))

@@ -1,14 +1,14 @@
 """Token arithmetic that reduction methods share: class-token scores, selection, bipartite matching and merging; it knows no model.
 
-Shapes: B images, N tokens, K tokens selected, D channels, H heads, d channels of a head, P prefix tokens, R merged tokens, M tokens left.
-All shapes follow from the arguments' shapes and plain numbers, and nothing waits for the device.
+Shapes: B images, N tokens, K tokens selected, D channels (E with the size), H heads, d channels of a head, X images times heads;
+A and C tokens in the sets A and B of a matching, R of them merged, M tokens left. All shapes follow from the arguments' shapes and
+plain numbers, and nothing waits for the device.
 """
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 
 def class_token_scores(q_BHNd: Tensor, k_BHNd: Tensor, scale: float) -> Tensor:
@@ -33,7 +33,7 @@ def select(x_BND: Tensor, index_BK: Tensor) -> Tensor:
 
 
 class Matching(NamedTuple):
-    """Which patch tokens are merged into which; see `match`."""
+    """Which patch tokens are merged into which; see `match`. Places are counted among the patch tokens of a set."""
 
     source_BR: Tensor
     """Tokens merged away, as places in the set A."""
@@ -44,17 +44,18 @@ class Matching(NamedTuple):
 
 
 def alternate(x_BND: Tensor, prefix: int) -> tuple[Tensor, Tensor]:
-    """The sets A (tokens at even places) and B (at odd places), as views; the `prefix` tokens are in neither."""
-    return x_BND[:, prefix + prefix % 2 :: 2], x_BND[:, prefix + 1 - prefix % 2 :: 2]
+    """The patch tokens of the sets A (tokens at even places) and B (at odd places), as views."""
+    return x_BND[:, ::2][:, (prefix + 1) // 2 :], x_BND[:, 1::2][:, prefix // 2 :]
 
 
 def match(metric_BNd: Tensor, prefix: int, r: int) -> Matching:
     """Bipartite soft matching: the `r` tokens of A most similar (by cosine) to a token of B, each with that token.
 
-    `r` is at most the size of A. Bolya et al., ICLR 2023, arXiv 2210.09461, section 3 and appendix D.
+    `r` is at most half of the patch tokens. Bolya et al., ICLR 2023, arXiv 2210.09461, section 3 and appendix D.
     """
-    a_BAd, b_BCd = alternate(metric_BNd / metric_BNd.norm(dim=-1, keepdim=True), prefix)
-    best_BA, place_BA = (a_BAd @ b_BCd.mT).max(-1)
+    unit_BNd = metric_BNd / metric_BNd.norm(dim=-1, keepdim=True)
+    similarity_BAC = (unit_BNd[:, ::2] @ unit_BNd[:, 1::2].mT)[:, (prefix + 1) // 2 :, prefix // 2 :]
+    best_BA, place_BA = similarity_BAC.max(-1)
     order_BA = best_BA.argsort(-1, descending=True)
     source_BR = order_BA[:, :r]
     return Matching(source_BR, place_BA.gather(1, source_BR), order_BA[:, r:].sort(-1).values)
@@ -67,7 +68,7 @@ def merge(x_BND: Tensor, size_BN1: Tensor | None, matching: Matching, prefix: in
     """
     D = x_BND.shape[-1]
     # The sizes ride along as one more channel, so that tokens and sizes move in the same operators.
-    sum_BNE = F.pad(x_BND, (0, 1), value=1.0) if size_BN1 is None else torch.cat((x_BND * size_BN1, size_BN1), -1)
+    sum_BNE = torch.nn.functional.pad(x_BND, (0, 1), value=1.0) if size_BN1 is None else torch.cat((x_BND * size_BN1, size_BN1), -1)
     a_BAE, b_BCE = alternate(sum_BNE, prefix)
     out_BME = torch.cat((sum_BNE[:, :prefix], select(a_BAE, matching.unmerged_BK), b_BCE), 1)
     first_b = out_BME.shape[1] - b_BCE.shape[1]

@@ -1,4 +1,4 @@
-"""Null test and positive control of this machine: `python -m tests.benchmarks.null` prints every ratio, the verdicts and the spreads.
+"""Null test and positive control of this machine: `python -m tests.benchmarks.null` prints ratios, verdicts and spreads.
 
 Times are read on a quiet machine; the part with a busy neighbour makes its own noise. Takes about three minutes.
 """
@@ -102,10 +102,8 @@ def show(title: str, rows: Sequence[Row]) -> Counter[Verdict]:
     print(f"{'px':>4} {'arm':<36} {'ratio':>7} {'low':>7} {'high':>7} {'pairs':>5} {'stopped':<10} {'verdict':<8} flags")
     for row in rows:
         value, low, high, n = row.estimate
-        flags = ", ".join(row.flags)
-        print(
-            f"{row.image_size:>4} {row.arm:<36} {value:7.4f} {low:7.4f} {high:7.4f} {n:>5} {row.stopped:<10} {row.verdict:<8} {flags}"
-        )
+        interval = f"{value:7.4f} {low:7.4f} {high:7.4f}"
+        print(f"{row.image_size:>4} {row.arm:<36} {interval} {n:>5} {row.stopped:<10} {row.verdict:<8} {', '.join(row.flags)}")
     counts = Counter(row.verdict for row in rows)
     print(f"verdicts: {', '.join(f'{count} {name}' for name, count in counts.most_common())}")
     print(f"ratios in interleaved rounds:        {spread([row.estimate.value for row in rows])}")

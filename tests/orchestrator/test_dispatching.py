@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from orchestrator.cluster import Cluster, ClusterError
 from orchestrator.dispatching import dispatch
-from sweeps.job import Arm, Job, Step
+from sweeps.job import Arm, Step
 from sweeps.spec import Retry
 from tests.orchestrator.conftest import Store, job
 
@@ -52,16 +51,16 @@ def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize(
-    ("guilty", "reason", "message", "executions"),
+    ("guilty", "reason", "message"),
     [
-        ("segfault", "crash", "the worker died of SIGSEGV while running (2 executions)", 4),
-        ("leave", "crash", "the worker left with exit status 3 while running (2 executions)", 4),
-        ("hang", "timeout", "killed after 0.5 s of running without a result", 3),
-        ("raise_exit", "error", "the worker raised SystemExit: no licence found", 3),
+        ("segfault", "crash", "the worker died of SIGSEGV while running (2 executions)"),
+        ("leave", "crash", "the worker left with exit status 3 while running (2 executions)"),
+        ("hang", "timeout", "killed after 0.5 s of running without a result"),
+        ("raise_exit", "error", "the worker raised SystemExit: no licence found"),
     ],
 )
 def test_guilty_arm_is_found_and_the_innocent_are_answered_once(
-    store: Store, cluster: Cluster, guilty: str, reason: str, message: str, executions: int
+    store: Store, cluster: Cluster, guilty: str, reason: str, message: str
 ) -> None:
     """A job of four arms is halved until the guilty one stands alone; every execution is on record."""
     summary, events = store.dispatch(store.submit([job("a", "b", guilty, "c", timeout_s=0.5)]), cluster)
@@ -71,7 +70,9 @@ def test_guilty_arm_is_found_and_the_innocent_are_answered_once(
     assert store.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
     told = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
     assert told.to_dict("list") == {"message": [message], "n": [1]}
-    assert len(spans(store)) == executions + 2
+    assert len(spans(store)) == (
+        6 if reason == "crash" else 5
+    )  # two wholes, two innocent parts, the guilty one, which is tried twice
     assert overlaps(spans(store)) == 0
     assert [event.what for event in events].count("split") == 2
     assert "suspected" not in [event.what for event in events]
@@ -125,7 +126,7 @@ def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> N
         dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe)
     assert store.states() == {"done": 1, "waiting": 2}
     assert store.dispatch(sweep, cluster)[0] == (2, 0, 0, False)
-    assert set(store.answers().values()) == {"measured"} if False else len(spans(store)) == 3
+    assert len(spans(store)) == 3
 
 
 SCRIPT = """
@@ -166,15 +167,15 @@ def read_until(process: subprocess.Popen[str], line: str, times: int) -> None:
                 break
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, cluster: Cluster, tmp_path: Path, number: int) -> None:
-    """Ctrl-C (which a terminal sends to the whole process group) or SIGTERM: the job in flight waits again, and nothing is said but counts."""
+    """After Ctrl-C, which a terminal sends to all processes, or SIGTERM the job in flight waits again; Ray prints nothing."""
     jobs = [job("a", model="slow", image_size=size) for size in range(32, 160, 16)]
     sweep = store.submit(jobs)
     with started_elsewhere(store, sweep, tmp_path) as process:
         read_until(process, "answered", 2)
         stop = time.monotonic()
-        os.killpg(process.pid, number)
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
         assert process.stdout is not None
         rest = process.stdout.read().split("\n")
         assert process.wait(10) == 0
@@ -188,7 +189,7 @@ def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, clust
 
 
 def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: Cluster, tmp_path: Path) -> None:
-    """After `kill -9` the next run measures the rest: no answer lost, none double, no overlap with what the dead one left running."""
+    """After `kill -9` the next run measures the rest: nothing is lost, nothing double, and the dead one's worker is gone."""
     jobs = [job("a", model="slow", image_size=size) for size in range(32, 160, 16)]
     sweep = store.submit(jobs)
     with started_elsewhere(store, sweep, tmp_path) as process:

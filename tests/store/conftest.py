@@ -1,5 +1,6 @@
 """A real SQLite store for each test, and outcomes as a worker would hand them back, made from simulated timings."""
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +21,9 @@ CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2"
 
 def a_job(image_size: int = 224, keep_rates: Sequence[float] = (0.5,), protocol: Protocol | None = None, version: int = 1) -> Job:
     """A block of dense and one topk arm for each keep rate."""
-    arms = [Arm(stack=(Step(method="topk", params={"keep_rate": rate, "layers": [3, 6, 9]}, version=version),)) for rate in keep_rates]
+    arms = [
+        Arm(stack=(Step(method="topk", params={"keep_rate": rate, "layers": [3, 6, 9]}, version=version),)) for rate in keep_rates
+    ]
     return Job(
         condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
         arms=(Arm(), *arms),
@@ -101,9 +104,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "breakeven.db"
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store; copying it is quicker than creating it again."""
+    path = tmp_path_factory.mktemp("store") / "empty.db"
+    connect(str(path)).dispose()
+    return path
+
+
 @pytest.fixture
-def engine(path: Path) -> Iterator[Engine]:
+def engine(path: Path, empty_store: Path) -> Iterator[Engine]:
     """An empty store in a file of its own."""
+    shutil.copy(empty_store, path)
     engine = connect(str(path))
     yield engine
     engine.dispose()

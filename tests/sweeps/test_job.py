@@ -19,7 +19,8 @@ def test_asked_is_pinned() -> None:
 
 def test_arm_ids_are_pinned() -> None:
     """Golden identities of arms."""
-    assert [arm.arm_id for arm in (DENSE, TOPK, TOME, REPLICATE)] == ["6cb99fb9c27e3323", "212af6ab5482de97", "3bc2b5892660899b", "1f6363c3b86f919b"]
+    ids = [arm.arm_id for arm in (DENSE, TOPK, TOME, REPLICATE)]
+    assert ids == ["6cb99fb9c27e3323", "212af6ab5482de97", "3bc2b5892660899b", "1f6363c3b86f919b"]
 
 
 def test_question_and_comparison_ids_are_pinned() -> None:

@@ -13,6 +13,7 @@ from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from workers.kinds import arms as making
 from workers.kinds.latency import consistent
+from workers.measure.macs import Forwards
 from workers.measure.timeout import alarm
 from workers.run import run
 
@@ -79,10 +80,10 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
-    """A job on the smallest input, each arm compared with the first unless told otherwise."""
+    """A job on the smallest input and one thread, each arm compared with the first unless told otherwise."""
     arms = tuple(arms)
     pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
-    point = Condition(model=MODEL, image_size=SIZE, **condition)
+    point = Condition(**({"model": MODEL, "image_size": SIZE, "threads": 1} | condition))
     return Job(condition=point, arms=arms, pairs=tuple(pairs), protocol=protocol)
 
 
@@ -135,7 +136,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
         assert 0 < latency.low <= latency.value <= latency.high
         throughput = next(metric for metric in arm.metrics if metric.name == "throughput")
         assert throughput.n is not None
-        assert throughput.n * 3 / throughput.value == pytest.approx(0.5, abs=0.4), "images seen over the pass's length"
+        assert 0.5 <= throughput.n * 3 / throughput.value < 5, "images over throughput is the length of the pass"
     assert outcome.readings["seconds"] > 0
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
@@ -149,15 +150,18 @@ def test_arms_may_override_the_condition() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 2, 64])
-def test_a_batch_mistake_breaks_the_identity(batch: int) -> None:
-    """A throughput of one image per forward, or a batch counted double, is caught; a third more load is not."""
-    latency = 0.01
-    assert consistent(batch / latency, latency, batch)
-    assert consistent(batch / latency * 1.33, latency, batch)
-    assert consistent(batch / latency / 1.33, latency, batch)
-    assert not consistent(2 * batch / latency, latency, batch)
-    assert not consistent(batch / latency / 2, latency, batch)
-    assert consistent(1 / latency, latency, batch) == (batch == 1)
+def test_a_batch_or_time_mistake_breaks_the_identity(batch: int) -> None:
+    """Throughput x latency is the batch: a lost or doubled image or forward is caught, and load that comes and goes is not."""
+    times = [0.010, 0.011, 0.012]
+    good = Forwards(forwards=3, images=3 * batch)
+    assert consistent(good, 3, batch, 0.011, times)
+    assert consistent(good, 3, batch, 0.014, times), "the machine was a little slower during the rounds"
+    assert consistent(good, 3, batch, 0.011, [0.010, 0.200, 0.300]), "and much slower during the pass"
+    assert not consistent(good, 3, batch, 0.022, times), "a latency of two forwards"
+    assert not consistent(good, 3, batch, 0.0055, times), "a latency of half a forward"
+    assert not consistent(Forwards(forwards=6, images=6 * batch), 3, batch, 0.011, times)
+    assert not consistent(Forwards(forwards=3, images=3 * batch - 1), 3, batch, 0.011, times)
+    assert consistent(Forwards(forwards=3, images=3), 3, batch, 0.011, times) == (batch == 1)
 
 
 def test_faulty_arms_fail_alone(faulty: Any) -> None:
@@ -224,22 +228,22 @@ def test_a_broken_promise_of_tokens_is_flagged(faulty: Any) -> None:
 
 
 def test_the_alarm_takes_the_arm_that_hangs_and_leaves_the_others_their_time(faulty: Any) -> None:
-    """One arm hangs at its first call and one while it is timed: both time out, the rest is measured."""
-    arms = [DENSE, faulty("hanging", "time.sleep(60)"), faulty("hanging_late", "if len(calls) > 12: time.sleep(60)"), TOPK]
+    """One arm hangs while it is timed: it times out, and the rest is measured in as much time again."""
+    arms = [DENSE, faulty("hanging", "if len(calls) > 12: time.sleep(60)"), TOPK]
     run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
-    with alarm(2):
-        outcome = run(job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=2)), pass_seconds=PASS_S)
-    assert reasons(outcome) == {1: "timeout", 2: "timeout"}
+    with alarm(4):
+        outcome = run(job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=4)), pass_seconds=PASS_S)
+    assert reasons(outcome) == {1: "timeout"}
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 3)
+    assert outcome.samples.arms == (0, 2)
     assert len(outcome.samples.seconds) == 6
 
 
 def test_pairs_come_before_passes_when_time_is_short() -> None:
     """A time-out too short for the passes still gives the fewest pairs; what was skipped is flagged and absent."""
-    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=6, pairs_max=300, half_width=1e-9, timeout_s=4)), pass_seconds=5)
+    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=6, half_width=1e-9, timeout_s=60)), pass_seconds=100)
     assert outcome.samples is not None
-    assert len(outcome.samples.seconds) >= 6
+    assert len(outcome.samples.seconds) == 6
     for arm in outcome.arms:
         assert "pass_skipped" in arm.flags
         assert "throughput" not in metrics(arm)
@@ -256,6 +260,8 @@ def test_the_model_stays_loaded_between_jobs() -> None:
 
 def test_threads_are_those_asked_for() -> None:
     """One thread when one is asked for, and every core when nothing is said, whatever was set before."""
-    assert run(job([DENSE], threads=1), pass_seconds=PASS_S).arms[0].threads == 1
-    torch.set_num_threads(1)
-    assert run(job([DENSE]), pass_seconds=PASS_S).arms[0].threads == max(1, int(making.cores()))
+    point = Condition(model=MODEL, image_size=SIZE)
+    making.use_threads(point.model_copy(update={"threads": 1}))
+    assert torch.get_num_threads() == 1
+    making.use_threads(point)
+    assert torch.get_num_threads() == max(1, int(making.cores()))

@@ -16,14 +16,13 @@ ALONE = """
 import runpy, sys
 for name in ("ray", "sqlmodel", "sqlalchemy", "alembic", "streamlit", "altair", "typer", "rich"):
     sys.modules[name] = None
-sys.argv[1:] = sys.argv[1:]
 runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
 """
 
 
 def job(seed: int = 0) -> Job:
     """One arm, six rounds."""
-    condition = Condition(model="deit_tiny_patch16_224", image_size=32, seed=seed)
+    condition = Condition(model="deit_tiny_patch16_224", image_size=32, seed=seed, threads=1)
     return Job(condition=condition, arms=(Arm(),), protocol=Protocol(pairs_min=6, pairs_max=6))
 
 

@@ -17,7 +17,6 @@ from workers.kinds.faults import NotANumberError
 from workers.measure.clock import synchronise
 from workers.measure.environment import cores
 from workers.measure.macs import Trace, trace
-from workers.models import Unsupported
 from workers.models.vision import Loaded, build, example_input, load
 
 MODELS_KEPT = 2
@@ -91,9 +90,6 @@ def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtyp
     """
     arm = job.arms[index]
     condition = arm.condition(job.condition)
-    refusal = methods.refuses(arm, model.network)
-    if refusal is not None:
-        raise Unsupported(refusal)
     network = build(model, job.condition, arm)
     key = (condition.image_size, condition.dtype)
     if key not in inputs:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sweeps.job import Dtype, Job, Pair
+from sweeps.job import PASS_SECONDS, Dtype, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric, Samples
 from sweeps.statistics import Estimate, median, outliers
 from workers.kinds import Findings
@@ -17,17 +17,15 @@ from workers.kinds.arms import Ready, loaded, make_ready, use_threads
 from workers.kinds.faults import Faults
 from workers.measure.clock import stopwatch, synchronise
 from workers.measure.energy import energy
-from workers.measure.macs import count_forwards
+from workers.measure.macs import Forwards, count_forwards
 from workers.measure.memory import peak_memory
 from workers.measure.monitors import Watch, watch
 from workers.measure.rounds import ArmError, Warmup, calibrate, measure, warm_up
 
-PASS_SECONDS = 2.0
-"""Peak memory, energy and throughput are read over at least this long, per arm."""
 CHUNK_S = 0.1
-"""Within a pass the device is waited for this often, so that the pass ends in time."""
-THROUGHPUT_TOLERANCE = 1.5
-"""throughput x latency may miss the batch by this factor, for load changes in between; a wrong batch is off by 2 or more."""
+"""Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""
+LATENCY_TOLERANCE = 1.5
+"""The latency may lie outside the times seen in the pass by this factor; counting a forward or an image double makes it 2."""
 TIMEOUT_SHARE = 0.9
 """So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
 
@@ -162,28 +160,39 @@ def _with_pass(outcome: ArmOutcome, arm: Ready, seconds: float, deadline: Deadli
         return outcome.model_copy(update={"flags": (*outcome.flags, "pass_skipped")})
     device = arm.condition.device
     latency_s = next(metric.value for metric in outcome.metrics if metric.name == "latency") / 1e3
-    chunk = max(1, int(CHUNK_S / latency_s))
+    chunk = max(1, int(CHUNK_S / latency_s)) if device == "cuda" else 1
+    forwards_s = []
     with peak_memory(device) as memory, energy(device) as spent, count_forwards(arm.model) as counted:
-        start = time.perf_counter()
-        while (wall := time.perf_counter() - start) < seconds:
+        start = now = time.perf_counter()
+        while now - start < seconds:
+            before = now
             for _ in range(chunk):
                 arm.step()
             synchronise(device)
-    metrics = [Metric(name="throughput", value=counted.images / wall, unit="images/s", n=counted.forwards), *memory.metrics]
-    if spent.joules is not None:
+            now = time.perf_counter()
+            forwards_s.append((now - before) / chunk)
+    throughput = counted.images / (now - start)
+    metrics = [Metric(name="throughput", value=throughput, unit="images/s", n=counted.forwards), *memory.metrics]
+    if spent.joules is not None and counted.images:
         metrics.append(Metric(name="energy_per_image", value=spent.joules / counted.images, unit="J", n=counted.forwards))
         metrics.append(Metric(name="mean_power", value=spent.joules / spent.seconds, unit="W", n=1))
     flags = list(outcome.flags)
     if not memory.metrics:
         flags.append("memory_unmeasured")
-    if not consistent(counted.images / wall, latency_s, arm.condition.batch_size):
+    if not consistent(counted, len(forwards_s) * chunk, arm.condition.batch_size, latency_s, forwards_s):
         flags.append("identity_violated")
     return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys(flags))})
 
 
-def consistent(throughput: float, latency_s: float, batch: int) -> bool:
-    """Whether throughput (images/s) x latency (s per forward) is the batch, within `THROUGHPUT_TOLERANCE` either way."""
-    return batch / THROUGHPUT_TOLERANCE < throughput * latency_s < batch * THROUGHPUT_TOLERANCE
+def consistent(counted: Forwards, called: int, batch: int, latency_s: float, forwards_s: Sequence[float]) -> bool:
+    """Whether throughput x latency is the batch: exactly in the images counted, and in time as closely as noise allows.
+
+    `counted` are the forwards and images that the model's first block saw in a pass of `called` forwards, `latency_s` is what
+    the rounds said, and `forwards_s` are the times per forward seen in the pass: the latency has to lie among them, give or
+    take `LATENCY_TOLERANCE`. Load that comes and goes widens their range; a mistake by a factor of 2 stays outside of it.
+    """
+    complete = counted.forwards == called and counted.images == called * batch
+    return complete and min(forwards_s) / LATENCY_TOLERANCE < latency_s < max(forwards_s) * LATENCY_TOLERANCE
 
 
 def _metric(name: str, estimate: Estimate, unit: str, scale: float) -> Metric:

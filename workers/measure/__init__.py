@@ -1,0 +1,1 @@
+"""Measuring: one module for each thing that is read off a running model or its machine."""

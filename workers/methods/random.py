@@ -44,9 +44,9 @@ def refuses(params: Params, network: Network) -> str | None:
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that keeps tokens drawn at random. Raises `Unsupported` as `fit` does."""
-    import torch  # noqa: PLC0415 - planning imports this file, and needs no torch
+    import torch
 
-    from workers.models.reduction import fit  # noqa: PLC0415 - see above
+    from workers.models.reduction import fit
 
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     generator = torch.Generator().manual_seed(params.seed)

@@ -42,7 +42,8 @@ def refuses(params: Params, network: Network) -> str | None:  # noqa: ARG001 - w
 
 
 def apply(model: "VisionTransformer", params: Params) -> "nn.Module":
-    """`model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
-    from workers.models.runtime import Slowed  # noqa: PLC0415 - planning imports this file, and needs no torch
+    """A twin of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
+    from workers.models.reduction import twin
+    from workers.models.runtime import Slowed
 
-    return Slowed(model, params.fraction)
+    return Slowed(twin(model), params.fraction)

@@ -2,7 +2,8 @@
 
 Per block r tokens of one alternate set are each merged into the most similar token of the other (cosine of the keys' mean over
 heads), as a mean weighted by size; later attention adds log(size) to each key's logits. At most half of the patch tokens are merged
-in a block; prefix tokens (class, distillation, registers) never are. Average pooling weights tokens by size.
+in a block; prefix tokens (class, distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
+not.
 """
 
 import math
@@ -87,10 +88,9 @@ def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockToke
 
 
 def macs(params: Params, network: Network, image_size: int) -> int:
-    """The similarities of one half of the patch tokens with the other half, in each block that merges."""
-    merging = [block for block in tokens(params, network, image_size) if block.mlp < block.attention]
-    patches = [block.attention - network.prefix_tokens for block in merging]
-    return sum((count // 2) * (count - count // 2) for count in patches) * network.head_dim
+    """The similarities of one half of the tokens with the other half, in each block that merges."""
+    merging = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
+    return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim
 
 
 def refuses(params: Params, network: Network) -> str | None:
@@ -101,7 +101,7 @@ def refuses(params: Params, network: Network) -> str | None:
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that merges tokens. Raises `Unsupported` as `fit` does."""
-    from workers.models.reduction import fit  # noqa: PLC0415 - planning imports this file, and needs no torch
+    from workers.models.reduction import fit
 
     merged = params.merged(len(model.blocks), model.patch_embed.num_patches)
     reductions = {block: merge_similar(model.num_prefix_tokens, r) for block, r in enumerate(merged) if r > 0}
@@ -110,7 +110,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
 def merge_similar(prefix: int, r: int) -> "Reduction":
     """Merges `r` tokens behind the `prefix` tokens."""
-    from workers.tokens import match, merge  # noqa: PLC0415 - see apply
+    from workers.tokens import match, merge
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "Attended") -> "tuple[Tensor, Tensor | None]":
         return merge(x_BND, size_BN1, match(attended.k_BHNd.mean(1), prefix, r), prefix)

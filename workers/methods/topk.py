@@ -40,7 +40,7 @@ def refuses(params: KeepParams, network: Network) -> str | None:
 
 def apply(model: "VisionTransformer", params: KeepParams) -> "VisionTransformer":
     """A twin of `model` that keeps the patch tokens with the highest scores. Raises `Unsupported` as `fit` does."""
-    from workers.models.reduction import fit  # noqa: PLC0415 - planning imports this file, and needs no torch
+    from workers.models.reduction import fit
 
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     reductions = {}
@@ -53,7 +53,7 @@ def apply(model: "VisionTransformer", params: KeepParams) -> "VisionTransformer"
 
 def keep_best(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":
     """Keeps the `prefix` tokens and the `kept` best of `patches`; constants get the device and type of `like`."""
-    from workers.tokens import class_token_scores, select  # noqa: PLC0415 - see apply
+    from workers.tokens import class_token_scores, select
 
     # Scores are at most 1: these bonuses put the prefix tokens first, in their order, without a second operator to keep them apart.
     bonus_1N = like.new_tensor([[*range(prefix + 1, 1, -1), *([0] * patches)]])

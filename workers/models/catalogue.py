@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> Network | None:
-    """The geometry of one timm model, read from the model itself (on the meta device); `None` if its parts are not the plain ones."""
+    """The geometry of one timm model, read from the model itself on the meta device; `None` if it is not plain."""
     model = timm.create_model(name, device=torch.device("meta"))
     return network(name, model) if plain(model) else None
 

@@ -1,18 +1,20 @@
-"""Fits a token reduction into the blocks of a timm vision transformer: what all such methods share; a method adds only what is its own.
+"""Fits a token reduction into the blocks of a timm vision transformer: what all such methods share.
 
-Shapes: B images, N tokens, D channels, H heads, d channels of a head. Nothing is kept between forwards: tokens and sizes are handed on.
+Shapes: B images, N tokens, D channels, H heads, d channels of a head. Nothing is kept between forwards: tokens and sizes are
+handed on from block to block.
 """
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from timm.layers.attention import Attention
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from workers.models import Unsupported
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class Attended(NamedTuple):
@@ -26,8 +28,11 @@ class Attended(NamedTuple):
 
 
 Reduction = Callable[[Tensor, Tensor | None, Attended], tuple[Tensor, Tensor | None]]
-"""What removes tokens between a block's attention and its MLP: from the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens
-each stands for; `None`: one each) and what the attention computed, to the tokens left and their sizes. Prefix tokens stay first."""
+"""What removes tokens between a block's attention and its MLP.
+
+It gets the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and what the attention
+computed, and returns the tokens left, prefix tokens first, and their sizes.
+"""
 
 
 class ReducingBlock(nn.Module):
@@ -80,9 +85,10 @@ class Trunk(nn.Sequential):
 
 
 def attend(attn: Any, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Attended]:
-    """What timm's `Attention` computes (less dropout), with log(size) added to each key's logits, and what a reduction may choose by.
+    """What timm's `Attention` computes (less dropout), and what a reduction may choose by.
 
-    Proportional attention: Bolya et al., ICLR 2023, arXiv 2210.09461, section 3, equation 1.
+    Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et al., ICLR 2023,
+    arXiv 2210.09461, section 3.
     """
     B, N, _ = x_BND.shape
     q_BHNd, k_BHNd, v_BHNd = attn.qkv(x_BND).view(B, N, 3, attn.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
@@ -90,7 +96,7 @@ def attend(attn: Any, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, A
     bias_B11N = None if size_BN1 is None else size_BN1.log().to(q_BHNd.dtype).mT[:, None]
     if attn.fused_attn:
         attention_BHNN = None
-        y_BHNd = F.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
+        y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
     else:
         logits_BHNN = (q_BHNd * attn.scale) @ k_BHNd.mT
         attention_BHNN = (logits_BHNN if bias_B11N is None else logits_BHNN + bias_B11N).softmax(-1)
@@ -101,26 +107,26 @@ def attend(attn: Any, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, A
     return attn.proj(y_BND), Attended(q_BHNd, k_BHNd, attention_BHNN, attn.scale)
 
 
-def twin(model: nn.Module) -> Any:
+def twin(model: M) -> M:
     """The same model in modules of its own but with the very same parameters and buffers, so that it can be changed alone."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, shared)
 
 
-def fit(model: Any, reductions: Mapping[int, Reduction], *, proportional: bool = False, by_size: bool = False) -> Any:
+def fit(model: M, reductions: Mapping[int, Reduction], *, proportional: bool = False, by_size: bool = False) -> M:
     """A twin of `model` that runs each reduction in the block of its index; all other blocks stay timm's own.
 
-    `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: so is average pooling.
-    Raises `Unsupported` unless every block is timm's plain `Block` with plain `Attention`.
+    `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: average
+    pooling is too. Raises `Unsupported` unless every block is timm's plain `Block` with plain `Attention`.
     """
-    fitted = twin(model)
+    fitted: Any = twin(model)
     parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
     strange = next((part for part in parts if type(part) not in (Block, Attention)), None)
     if type(fitted.blocks) is not nn.Sequential or strange is not None:
         made_of = type(fitted.blocks if strange is None else strange).__name__
         raise Unsupported(f"tokens can be removed from plain timm blocks only, and this model's are made of {made_of}")
     if not reductions:
-        return fitted
+        return cast(M, fitted)
     first = min(reductions)
     blocks = [
         ReducingBlock(block, reductions.get(index), proportional=proportional and index > first)
@@ -133,4 +139,4 @@ def fit(model: Any, reductions: Mapping[int, Reduction], *, proportional: bool =
         left_out = 0 if fitted.pool_include_prefix else fitted.num_prefix_tokens
         average = Average(fitted.patch_embed.num_patches + fitted.num_prefix_tokens - left_out, left_out)
     fitted.blocks = Trunk(*blocks, average=average)
-    return fitted
+    return cast(M, fitted)

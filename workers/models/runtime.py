@@ -1,4 +1,4 @@
-"""Ways of running a built model: mixed precision, compiled, captured as a CUDA graph, or slowed on purpose; each wraps the eager model."""
+"""Ways of running a built model, each a wrapper: mixed precision, compiled, captured as a CUDA graph, slowed on purpose."""
 
 import time
 from typing import Any, cast
@@ -88,7 +88,7 @@ class CudaGraph(Wrapped):
             raise ValueError(f"this graph was captured for {tuple(self.input_BCHW.shape)} and cannot run {tuple(x_BCHW.shape)}")
         self.input_BCHW.copy_(x_BCHW)
         cast(torch.cuda.CUDAGraph, self.graph).replay()
-        return self.output
+        return cast(Tensor, self.output)
 
     def _capture(self, x_BCHW: Tensor) -> None:
         self.input_BCHW = x_BCHW.clone()

@@ -15,7 +15,7 @@ from sweeps.catalogue import networks
 from sweeps.job import Arm, Condition, Dtype
 from sweeps.method import Network
 from workers import methods
-from workers.models import Unsupported as Unsupported
+from workers.models import Unsupported
 from workers.models.reduction import twin
 from workers.models.runtime import Autocast, Compiled, CudaGraph
 
@@ -30,7 +30,7 @@ DTYPES: dict[Dtype, torch.dtype] = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """A condition's model in float32 and evaluation mode, on its device, and its geometry. Run it under `torch.inference_mode()`."""
+    """A condition's model in float32 and evaluation mode, on its device; run it under `torch.inference_mode()`."""
 
     model: Any
     """A `timm.models.vision_transformer.VisionTransformer`."""
@@ -50,7 +50,8 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     known = timm.models.get_pretrained_cfg(condition.model)
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
-    with torch.random.fork_rng(devices=[]):
+    # A model made in inference mode could serve nothing else later.
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
         model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.image_size)
     if condition.weights not in ("random", "pretrained"):
@@ -61,8 +62,8 @@ def load(condition: Condition, device: torch.device) -> Loaded:
 def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
     """The model of one arm: images [B, channels, size, size] to logits [B, classes]. `loaded.model` stays as it is.
 
-    Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size its own
-    position embeddings (resampled by timm). Raises `Unsupported` with the reason.
+    Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size
+    its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
     """
     own = arm.condition(condition)
     _check_size(loaded.network, own.image_size)

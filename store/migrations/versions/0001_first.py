@@ -7,6 +7,13 @@ revision = "0001"
 down_revision = None
 
 
+def number(table: str, column: str, least: str = "") -> sa.CheckConstraint:
+    bound = f" AND {column} {least}" if least else ""
+    return sa.CheckConstraint(
+        f"{column} + 0 = {column} AND {column} < 1e308 AND {column} > -1e308{bound}", name=op.f(f"ck_{table}_{column}")
+    )
+
+
 def upgrade() -> None:
     op.create_table(
         "comparison",
@@ -30,14 +37,8 @@ def upgrade() -> None:
         sa.Column("baseline", sa.String(), nullable=False),
         sa.Column("document", sa.String(), nullable=False),
         sa.Column("contents", sa.String(), nullable=False),
-        sa.CheckConstraint(
-            "batch_size + 0 = batch_size AND batch_size < 1e308 AND batch_size > -1e308 AND batch_size > 0",
-            name=op.f("ck_comparison_batch_size"),
-        ),
-        sa.CheckConstraint(
-            "image_size + 0 = image_size AND image_size < 1e308 AND image_size > -1e308 AND image_size > 0",
-            name=op.f("ck_comparison_image_size"),
-        ),
+        number("comparison", "batch_size", "> 0"),
+        number("comparison", "image_size", "> 0"),
         sa.PrimaryKeyConstraint("comparison_id", name=op.f("pk_comparison")),
     )
     op.create_index(op.f("ix_comparison_curve_id"), "comparison", ["curve_id"], unique=False)
@@ -65,9 +66,7 @@ def upgrade() -> None:
         sa.Column("queued_at", sa.Float(), nullable=False),
         sa.Column("document", sa.String(), nullable=False),
         sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'cancelled', 'split')", name=op.f("ck_job_state")),
-        sa.CheckConstraint(
-            "attempts + 0 = attempts AND attempts < 1e308 AND attempts > -1e308 AND attempts >= 0", name=op.f("ck_job_attempts")
-        ),
+        number("job", "attempts", ">= 0"),
         sa.ForeignKeyConstraint(["parent"], ["job.id"], name=op.f("fk_job_parent")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_job")),
     )
@@ -83,9 +82,7 @@ def upgrade() -> None:
         sa.Column("question", sa.String(), nullable=False),
         sa.Column("settings", sa.String(), nullable=False),
         sa.Column("submitted_at", sa.Float(), nullable=False),
-        sa.CheckConstraint(
-            "revision + 0 = revision AND revision < 1e308 AND revision > -1e308 AND revision > 0", name=op.f("ck_sweep_revision")
-        ),
+        number("sweep", "revision", "> 0"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sweep")),
         sa.UniqueConstraint("name", "revision", name=op.f("uq_sweep_name_revision")),
     )
@@ -108,15 +105,9 @@ def upgrade() -> None:
         sa.Column("readings", sa.String(), nullable=False),
         sa.Column("document", sa.String(), nullable=False),
         sa.CheckConstraint("source IN ('measured', 'imported', 'published')", name=op.f("ck_attempt_source")),
-        sa.CheckConstraint(
-            "ended_at + 0 = ended_at AND ended_at < 1e308 AND ended_at > -1e308 AND ended_at >= started_at",
-            name=op.f("ck_attempt_ended_at"),
-        ),
-        sa.CheckConstraint("n + 0 = n AND n < 1e308 AND n > -1e308 AND n > 0", name=op.f("ck_attempt_n")),
-        sa.CheckConstraint(
-            "started_at + 0 = started_at AND started_at < 1e308 AND started_at > -1e308 AND started_at > 0",
-            name=op.f("ck_attempt_started_at"),
-        ),
+        number("attempt", "ended_at", ">= started_at"),
+        number("attempt", "n", "> 0"),
+        number("attempt", "started_at", "> 0"),
         sa.ForeignKeyConstraint(["environment"], ["environment.environment_id"], name=op.f("fk_attempt_environment")),
         sa.ForeignKeyConstraint(["job"], ["job.id"], name=op.f("fk_attempt_job")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_attempt")),
@@ -147,16 +138,10 @@ def upgrade() -> None:
         sa.CheckConstraint("axis IN ('tokens', 'gmacs')", name=op.f("ck_break_even_row_axis")),
         sa.CheckConstraint("direction IN ('gains', 'loses')", name=op.f("ck_break_even_row_direction")),
         sa.CheckConstraint("verdict IN ('crossing', 'always', 'never', 'unclear')", name=op.f("ck_break_even_row_verdict")),
-        sa.CheckConstraint(
-            "points + 0 = points AND points < 1e308 AND points > -1e308 AND points >= 0", name=op.f("ck_break_even_row_points")
-        ),
-        sa.CheckConstraint("x + 0 = x AND x < 1e308 AND x > -1e308 AND x > 0", name=op.f("ck_break_even_row_x")),
-        sa.CheckConstraint(
-            "x_high + 0 = x_high AND x_high < 1e308 AND x_high > -1e308 AND x_high > 0", name=op.f("ck_break_even_row_x_high")
-        ),
-        sa.CheckConstraint(
-            "x_low + 0 = x_low AND x_low < 1e308 AND x_low > -1e308 AND x_low > 0", name=op.f("ck_break_even_row_x_low")
-        ),
+        number("break_even_row", "points", ">= 0"),
+        number("break_even_row", "x", "> 0"),
+        number("break_even_row", "x_high", "> 0"),
+        number("break_even_row", "x_low", "> 0"),
         sa.ForeignKeyConstraint(["comparison_id"], ["comparison.comparison_id"], name=op.f("fk_break_even_row_comparison_id")),
         sa.ForeignKeyConstraint(["environment"], ["environment.environment_id"], name=op.f("fk_break_even_row_environment")),
         sa.ForeignKeyConstraint(["sweep"], ["sweep.id"], name=op.f("fk_break_even_row_sweep")),
@@ -213,26 +198,12 @@ def upgrade() -> None:
         sa.Column("tokens_final", sa.Integer(), nullable=False),
         sa.Column("threads", sa.Integer(), nullable=False),
         sa.Column("flags", sa.String(), nullable=False),
-        sa.CheckConstraint(
-            "batch + 0 = batch AND batch < 1e308 AND batch > -1e308 AND batch > 0", name=op.f("ck_measured_arm_batch")
-        ),
-        sa.CheckConstraint(
-            "gmacs + 0 = gmacs AND gmacs < 1e308 AND gmacs > -1e308 AND gmacs >= 0", name=op.f("ck_measured_arm_gmacs")
-        ),
-        sa.CheckConstraint(
-            "gmacs_method + 0 = gmacs_method AND gmacs_method < 1e308 AND gmacs_method > -1e308 AND gmacs_method >= 0",
-            name=op.f("ck_measured_arm_gmacs_method"),
-        ),
-        sa.CheckConstraint(
-            "threads + 0 = threads AND threads < 1e308 AND threads > -1e308 AND threads > 0", name=op.f("ck_measured_arm_threads")
-        ),
-        sa.CheckConstraint(
-            "tokens + 0 = tokens AND tokens < 1e308 AND tokens > -1e308 AND tokens >= 0", name=op.f("ck_measured_arm_tokens")
-        ),
-        sa.CheckConstraint(
-            "tokens_final + 0 = tokens_final AND tokens_final < 1e308 AND tokens_final > -1e308 AND tokens_final >= 0",
-            name=op.f("ck_measured_arm_tokens_final"),
-        ),
+        number("measured_arm", "batch", "> 0"),
+        number("measured_arm", "gmacs", ">= 0"),
+        number("measured_arm", "gmacs_method", ">= 0"),
+        number("measured_arm", "threads", "> 0"),
+        number("measured_arm", "tokens", ">= 0"),
+        number("measured_arm", "tokens_final", ">= 0"),
         sa.ForeignKeyConstraint(["attempt"], ["attempt.id"], name=op.f("fk_measured_arm_attempt")),
         sa.PrimaryKeyConstraint("attempt", "arm", name=op.f("pk_measured_arm")),
     )
@@ -246,10 +217,10 @@ def upgrade() -> None:
         sa.Column("low", sa.Float(), nullable=True),
         sa.Column("high", sa.Float(), nullable=True),
         sa.Column("n", sa.Integer(), nullable=True),
-        sa.CheckConstraint("high + 0 = high AND high < 1e308 AND high > -1e308", name=op.f("ck_metric_row_high")),
-        sa.CheckConstraint("low + 0 = low AND low < 1e308 AND low > -1e308", name=op.f("ck_metric_row_low")),
-        sa.CheckConstraint("n + 0 = n AND n < 1e308 AND n > -1e308 AND n >= 0", name=op.f("ck_metric_row_n")),
-        sa.CheckConstraint("value + 0 = value AND value < 1e308 AND value > -1e308", name=op.f("ck_metric_row_value")),
+        number("metric_row", "high"),
+        number("metric_row", "low"),
+        number("metric_row", "n", ">= 0"),
+        number("metric_row", "value"),
         sa.ForeignKeyConstraint(["attempt"], ["attempt.id"], name=op.f("fk_metric_row_attempt")),
         sa.PrimaryKeyConstraint("attempt", "arm", "metric", name=op.f("pk_metric_row")),
     )
@@ -310,59 +281,21 @@ def upgrade() -> None:
         sa.Column("flags", sa.String(), nullable=False),
         sa.CheckConstraint("source IN ('measured', 'imported', 'published')", name=op.f("ck_speedup_row_source")),
         sa.CheckConstraint("verdict IN ('faster', 'slower', 'same', 'unclear')", name=op.f("ck_speedup_row_verdict")),
-        sa.CheckConstraint(
-            "baseline_ms + 0 = baseline_ms AND baseline_ms < 1e308 AND baseline_ms > -1e308 AND baseline_ms > 0",
-            name=op.f("ck_speedup_row_baseline_ms"),
-        ),
-        sa.CheckConstraint(
-            "device_ms + 0 = device_ms AND device_ms < 1e308 AND device_ms > -1e308 AND device_ms > 0",
-            name=op.f("ck_speedup_row_device_ms"),
-        ),
-        sa.CheckConstraint(
-            "floor + 0 = floor AND floor < 1e308 AND floor > -1e308 AND floor >= 0", name=op.f("ck_speedup_row_floor")
-        ),
-        sa.CheckConstraint(
-            "gmacs + 0 = gmacs AND gmacs < 1e308 AND gmacs > -1e308 AND gmacs >= 0", name=op.f("ck_speedup_row_gmacs")
-        ),
-        sa.CheckConstraint(
-            "gmacs_baseline + 0 = gmacs_baseline AND gmacs_baseline < 1e308 AND gmacs_baseline > -1e308 AND gmacs_baseline >= 0",
-            name=op.f("ck_speedup_row_gmacs_baseline"),
-        ),
-        sa.CheckConstraint(
-            "gmacs_method + 0 = gmacs_method AND gmacs_method < 1e308 AND gmacs_method > -1e308 AND gmacs_method >= 0",
-            name=op.f("ck_speedup_row_gmacs_method"),
-        ),
-        sa.CheckConstraint(
-            "method_ms + 0 = method_ms AND method_ms < 1e308 AND method_ms > -1e308 AND method_ms > 0",
-            name=op.f("ck_speedup_row_method_ms"),
-        ),
-        sa.CheckConstraint(
-            "pairs + 0 = pairs AND pairs < 1e308 AND pairs > -1e308 AND pairs >= 0", name=op.f("ck_speedup_row_pairs")
-        ),
-        sa.CheckConstraint(
-            "rounds + 0 = rounds AND rounds < 1e308 AND rounds > -1e308 AND rounds >= 0", name=op.f("ck_speedup_row_rounds")
-        ),
-        sa.CheckConstraint(
-            "speedup + 0 = speedup AND speedup < 1e308 AND speedup > -1e308 AND speedup > 0", name=op.f("ck_speedup_row_speedup")
-        ),
-        sa.CheckConstraint(
-            "speedup_high + 0 = speedup_high AND speedup_high < 1e308 AND speedup_high > -1e308 AND speedup_high > 0",
-            name=op.f("ck_speedup_row_speedup_high"),
-        ),
-        sa.CheckConstraint(
-            "speedup_low + 0 = speedup_low AND speedup_low < 1e308 AND speedup_low > -1e308 AND speedup_low > 0",
-            name=op.f("ck_speedup_row_speedup_low"),
-        ),
-        sa.CheckConstraint(
-            "threads + 0 = threads AND threads < 1e308 AND threads > -1e308 AND threads >= 0", name=op.f("ck_speedup_row_threads")
-        ),
-        sa.CheckConstraint(
-            "tokens + 0 = tokens AND tokens < 1e308 AND tokens > -1e308 AND tokens >= 0", name=op.f("ck_speedup_row_tokens")
-        ),
-        sa.CheckConstraint(
-            "tokens_final + 0 = tokens_final AND tokens_final < 1e308 AND tokens_final > -1e308 AND tokens_final >= 0",
-            name=op.f("ck_speedup_row_tokens_final"),
-        ),
+        number("speedup_row", "baseline_ms", "> 0"),
+        number("speedup_row", "device_ms", "> 0"),
+        number("speedup_row", "floor", ">= 0"),
+        number("speedup_row", "gmacs", ">= 0"),
+        number("speedup_row", "gmacs_baseline", ">= 0"),
+        number("speedup_row", "gmacs_method", ">= 0"),
+        number("speedup_row", "method_ms", "> 0"),
+        number("speedup_row", "pairs", ">= 0"),
+        number("speedup_row", "rounds", ">= 0"),
+        number("speedup_row", "speedup", "> 0"),
+        number("speedup_row", "speedup_high", "> 0"),
+        number("speedup_row", "speedup_low", "> 0"),
+        number("speedup_row", "threads", ">= 0"),
+        number("speedup_row", "tokens", ">= 0"),
+        number("speedup_row", "tokens_final", ">= 0"),
         sa.ForeignKeyConstraint(["comparison_id"], ["comparison.comparison_id"], name=op.f("fk_speedup_row_comparison_id")),
         sa.ForeignKeyConstraint(["environment"], ["environment.environment_id"], name=op.f("fk_speedup_row_environment")),
         sa.ForeignKeyConstraint(["failure"], ["failure.id"], name=op.f("fk_speedup_row_failure")),

@@ -10,8 +10,7 @@ import streamlit as st
 from webapp import arms, charts, filters, frames, plot, wording
 from webapp.scales import Axis
 
-PANELS = 12
-"""More panels than this are not drawn at once."""
+PANELS = 12  # more are not drawn at once
 
 PICTURES: dict[plot.Format, str] = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html"}
 
@@ -33,15 +32,18 @@ TABLE = {
 
 
 def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style]) -> None:
-    """One sentence for each arm of a panel."""
+    """One sentence for each arm of a panel; what the analysis says in full appears at a touch."""
     counted = panel.points[~charts.flagged(panel.points)]
     x = (counted if len(counted) else panel.points).groupby("arm")[charts.X_COLUMN[axis]].agg(["min", "max"])
     lines = []
     for name in (name for name in styles if name in x.index):
-        said = wording.headline(panel.break_evens[panel.break_evens["arm"] == name], axis, *map(float, x.loc[name]))
-        lines.append(f'<div><span style="color:{styles[name].color}">●</span>&ensp;<b>{escape(name)}</b> {escape(said)}</div>')
+        found = panel.break_evens[panel.break_evens["arm"] == name]
+        said = wording.headline(found, axis, *map(float, x.loc[name]))
+        why = "" if found.empty else str(found["why"].iloc[0])
+        dot = f'<span style="color:{styles[name].color}">●</span>'
+        lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name)}</b> {escape(said)}</div>')
     about = panel.about
-    st.markdown(f"**{about['model']}** on {about['device_name']}, batch {about['batch_size']}")
+    st.markdown(f"On **{about['device_name']}**, {about['model']}, batch {about['batch_size']}")
     st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
 
 
@@ -60,37 +62,24 @@ def table(points: pd.DataFrame) -> None:
     st.dataframe(points.assign(interval=intervals)[columns], column_config=TABLE, hide_index=True)
 
 
-found = frames.sweeps()
-if found.empty:
-    st.title("Nothing to show yet", anchor=False)
-    st.markdown("The store holds no sweep. Measure your first break-even with one command; it takes about two minutes:")
-    st.code("breakeven run sweeps/quickstart.yaml", language="bash")
-    st.stop()
-
-heading, choice = st.columns([3, 1], vertical_alignment="bottom")
-with choice:
-    sweep = filters.choose_sweep(list(found["sweep"]))
-heading.header(str(found.set_index("sweep").loc[sweep, "question"] or sweep), anchor=False)
-
+sweep = filters.chosen_sweep()
 points, break_evens = arms.named(frames.points(sweep), frames.break_evens(sweep))
 if points.empty:
     st.info(f"Sweep **{sweep}** has no measurement yet. The Sweeps page shows how far it is.", icon=":material/hourglass_empty:")
     st.stop()
 styles = arms.styles(points)
-points = filters.narrowed(points)
+points, axis = filters.choose(points)
 if points.empty:
     st.info("No point fits all of these choices; take one of them back.", icon=":material/filter_alt_off:")
     st.stop()
 distrusted = charts.flagged(points)
-with st.container(horizontal=True, vertical_alignment="center", gap="large"):
-    axis = filters.choose_axis()
-    show_flagged = filters.choose_flagged(int(distrusted.sum()))
 
 panels = list(charts.panels(points, break_evens[break_evens["axis"] == axis]))
 for panel in panels[:PANELS]:
     headlines(panel, axis, styles)
 if len(panels) > PANELS:
     st.info(f"Shown are {PANELS} of {len(panels)} panels. Choose above to see the others.", icon=":material/filter_alt:")
+show_flagged = filters.choose_flagged(int(distrusted.sum()))
 drawn = pd.concat([panel.points for panel in panels[:PANELS]])
 try:
     chart = charts.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)

@@ -1,0 +1,76 @@
+"""What the orchestration of one job costs, side by side with Ray Tune: no-op jobs, every outcome durably stored.
+
+Run on a quiet machine from the project's folder: uv run python -m tests.benchmarks.overhead
+"""
+
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from orchestrator.cluster import Cluster
+from orchestrator.dispatching import dispatch
+from store.connection import connect
+from store.queue import submit
+from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.spec import Retry
+
+JOBS = 100
+TRIALS = 15
+ROUNDS = 2
+
+
+def breakeven(cluster: Cluster, folder: Path) -> float:
+    """Seconds per no-op job of ours: claimed, run by a warm worker, outcome and statistics committed to SQLite."""
+    jobs = [
+        Job(condition=Condition(model="noop", image_size=16 * size), arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
+        for size in range(1, JOBS + 2)
+    ]
+    engine = connect(str(folder / "breakeven.db"))
+    warm_up = submit(engine, "warm-up", "", "", [], jobs[:1])
+    dispatch(engine, warm_up, cluster, retry=Retry())
+    sweep = submit(engine, "overhead", "", "", [comparison for job in jobs[1:] for comparison in job.comparisons()], jobs[1:])
+    began = time.perf_counter()
+    summary = dispatch(engine, sweep, cluster, retry=Retry())
+    took = time.perf_counter() - began
+    engine.dispose()
+    assert summary.measured == JOBS, summary
+    return took / JOBS
+
+
+def ray_tune(folder: Path) -> float:
+    """Seconds per trivial trial of Ray Tune, one at a time, actors reused, no loggers."""
+    from ray import tune
+
+    def trivial(config: dict[str, Any]) -> None:
+        tune.report({"y": config["x"]})
+
+    tuner = tune.Tuner(
+        trivial,
+        param_space={"x": tune.grid_search(list(range(TRIALS)))},
+        tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=1),
+        run_config=tune.RunConfig(storage_path=str(folder), verbose=0, log_to_file=False),
+    )
+    began = time.perf_counter()
+    results = tuner.fit()
+    took = time.perf_counter() - began
+    assert len(results) == TRIALS
+    assert not results.errors
+    return took / TRIALS
+
+
+def main() -> None:
+    os.environ |= {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"}
+    with Cluster.start(entry="tests.orchestrator.entries:noop") as cluster:
+        logging.getLogger("ray.tune").setLevel(logging.ERROR)
+        print(f"milliseconds per job, {ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        for _ in range(ROUNDS):
+            with tempfile.TemporaryDirectory() as folder:
+                ours, tune = breakeven(cluster, Path(folder)) * 1e3, ray_tune(Path(folder) / "tune") * 1e3
+            print(f"breakeven {ours:6.2f}   Ray Tune (reuse_actors) {tune:7.2f}   ratio {tune / ours:5.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+import pytest
+
+from orchestrator.cluster import Cluster
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from tests.orchestrator.conftest import Store
+
+TOPK = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})
+ANSWERS = """SELECT c.method, c.params, coalesce(f.reason, 'measured') AS answer, f.message FROM pairing AS p
+             JOIN comparison AS c ON c.comparison_id = p.comparison_id LEFT JOIN failure AS f ON f.id = p.failure"""
+
+
+def tiny(*steps: Step, image_size: int = 32, timeout_s: float = 30.0) -> Job:
+    """Dense against arms of one step each, on a real model, as short as the protocol allows."""
+    arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
+    return Job(
+        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size, threads=1),
+        arms=arms,
+        pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
+        protocol=Protocol(pairs_min=30, pairs_max=30, half_width=0.5, budget_s=0.1, timeout_s=timeout_s),
+    )
+
+
+def faulty(what: str) -> Step:
+    return Step(method="faulty", params={"what": what})
+
+
+def test_model_is_built_once_for_all_its_jobs(store: Store, cluster: Cluster) -> None:
+    """The second job on a model is answered by the same process, which has the model still."""
+    summary, events = store.dispatch(store.submit([tiny(TOPK), tiny(faulty("nan"))]), cluster)
+    assert summary == (1, 1, 0, False)
+    readings = [event.outcome.readings for event in events if event.outcome]
+    assert readings[0]["pid"] == readings[1]["pid"]
+    assert [reading["models_built"] for reading in readings] == [1, 1]
+
+
+def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(store: Store, cluster: Cluster) -> None:
+    """Faults that Python can catch need no bisecting: one job, one attempt, each arm with its own answer."""
+    summary, _ = store.dispatch(store.submit([tiny(faulty("raise"), TOPK, faulty("nan"), faulty("hog"))]), cluster)
+    assert summary == (1, 2, 1, False)
+    answers = dict(store.table(ANSWERS)[["params", "answer"]].itertuples(index=False))
+    assert answers == {
+        '{"what":"raise"}': "error",
+        '{"what":"nan"}': "not_a_number",
+        '{"what":"hog"}': "out_of_memory",
+        '{"keep_rate":0.5,"layers":[3,6,9]}': "measured",
+    }
+    assert len(store.table("SELECT id FROM attempt")) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "reason", "timeout_s"), [("segfault", "crash", 60.0), pytest.param("hang", "timeout", 20.0, marks=pytest.mark.slow)]
+)
+def test_deadly_arm_is_named_and_the_innocent_one_measured(
+    store: Store, cluster: Cluster, what: str, reason: str, timeout_s: float
+) -> None:
+    """A segfault, and a hang that no Python code can end, cost only their own arm; dense is measured beside the innocent one."""
+    summary, _ = store.dispatch(store.submit([tiny(TOPK, faulty(what), timeout_s=timeout_s)]), cluster, max_attempts=1)
+    assert summary == (1, 1, 0, False)
+    rows = store.table(ANSWERS).set_index("method")
+    assert rows["answer"].to_dict() == {"topk": "measured", "faulty": reason}
+    assert ("SIGSEGV" if what == "segfault" else "killed after 20 s") in rows.loc["faulty", "message"]
+    assert "faulty.py" in store.table("SELECT detail FROM failure WHERE arm IS NOT NULL")["detail"][0]

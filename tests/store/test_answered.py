@@ -1,0 +1,126 @@
+"""Which questions need not be asked again, and the small tables of reading.py."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from sqlalchemy import Engine
+
+from store import queue, reading
+from store.connection import StoreError
+from store.recording import record
+from sweeps.job import Job, Protocol
+from sweeps.outcome import Failure, Outcome
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+
+
+def is_answered(engine: Engine, outcomes: Sequence[Outcome], asked: Protocol) -> bool:
+    for outcome in outcomes:
+        record(engine, None, None, outcome)
+    comparison, environment = outcomes[0].job.comparison_ids()[0], outcomes[0].environment.environment_id
+    found = reading.answered(engine, {comparison: asked}, [environment])
+    return found == {(comparison, number) for number in range(asked.rounds)}
+
+
+@pytest.mark.parametrize(
+    ("measured", "noise", "asked", "expected"),
+    [
+        (Protocol(), 0.001, Protocol(), True),  # narrow enough
+        (Protocol(budget_s=1), 0.001, Protocol(budget_s=99), True),  # narrow enough, however it was measured
+        (Protocol(), 0.5, Protocol(), True),  # wide, but asking the same again would not help
+        (Protocol(), 0.5, Protocol(budget_s=99), False),  # wide, and now more is asked
+        (Protocol(), 0.01, Protocol(half_width=0.0001), False),
+        (Protocol(), 0.001, Protocol(pairs_min=100), False),
+        (Protocol(), 0.001, Protocol(rounds=2), False),
+    ],
+)
+def test_precision(
+    *,
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    measured: Protocol,
+    noise: float,
+    asked: Protocol,
+    expected: bool,
+) -> None:
+    """An answer counts if it is as narrow as asked, or was measured under a protocol that asked as much."""
+    assert is_answered(engine, [make_outcome(make_job(protocol=measured), noise=noise)], asked) is expected
+
+
+def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Each round is answered on its own; flagged ones count."""
+    protocol = Protocol(rounds=3)
+    rounds = [make_job(protocol=protocol).model_copy(update={"round": number}) for number in range(3)]
+    (comparison,) = rounds[0].comparison_ids()
+    for number in (0, 2):
+        record(engine, None, None, make_outcome(rounds[number], seed=number, flags=["contended"]))
+    (environment,) = reading.environments(engine)
+    assert reading.answered(engine, {comparison: protocol}, [environment["environment_id"]]) == {(comparison, 0), (comparison, 2)}
+
+
+@pytest.mark.parametrize(
+    ("reason", "asked", "expected"),
+    [
+        ("out_of_memory", Protocol(), True),
+        ("unsupported", Protocol(half_width=0.0001, rounds=3), True),
+        ("error", Protocol(), False),
+        ("timeout", Protocol(), True),
+        ("timeout", Protocol(timeout_s=999), False),
+    ],
+)
+def test_failures(
+    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, asked: Protocol, expected: bool
+) -> None:
+    """Failures that answer the question are answers; a time-out only while no more time is allowed."""
+    outcome = make_outcome(make_job(), failures=[Failure(arm=1, reason=reason, message="so")])
+    assert is_answered(engine, [outcome], asked) is expected
+
+
+def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Neither another machine's answer nor that of an older method version counts."""
+    outcome = make_outcome(make_job(version=1))
+    record(engine, None, None, outcome)
+    old, new = outcome.job.comparison_ids()[0], make_job(version=2).comparison_ids()[0]
+    assert reading.answered(engine, {old: Protocol()}, ["elsewhere"]) == set()
+    assert reading.answered(engine, {old: Protocol(), new: Protocol()}, [outcome.environment.environment_id]) == {(old, 0)}
+
+
+def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The list of sweeps counts comparisons, answers and jobs."""
+    jobs = [make_job(size) for size in (32, 64, 96)]
+    row = queue.submit(engine, "quick", "text", "Does it pay?", [each for job in jobs for each in job.comparisons()], jobs)
+    me = queue.owner()
+    first, second = queue.claim(engine, row, owner=me, limit=2)
+    record(engine, first.row, me, make_outcome(first.job))
+    record(engine, second.row, me, make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]))
+    (sweep,) = reading.sweeps(engine)
+    shown = {
+        key: sweep[key]
+        for key in ("name", "question", "comparisons", "measured", "failures", "waiting", "running", "done", "failed")
+    }
+    assert shown == {
+        "name": "quick", "question": "Does it pay?", "comparisons": 3, "measured": 1, "failures": 1,
+        "waiting": 1, "running": 0, "done": 2, "failed": 0,
+    }  # fmt: skip
+    assert [each["device_name"] for each in reading.environments(engine)] == ["Imaginary CPU"]
+
+
+def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
+    """A name that is not there is answered with the nearest ones."""
+    with pytest.raises(StoreError, match="no sweep called quick; there is none yet"):
+        reading.sweep(engine, "quick")
+    queue.submit(engine, "quickstart", "text", "?", make_job().comparisons(), [])
+    assert reading.sweep(engine, "quickstart")["text"] == "text"
+    with pytest.raises(StoreError, match="did you mean quickstart"):
+        reading.sweep(engine, "quickstrat")
+
+
+def test_table(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A query with parameters becomes a data frame, and a wrong one a StoreError."""
+    record(engine, None, None, make_outcome(make_job(64)))
+    frame = reading.table(engine, "SELECT tokens, method FROM speedup WHERE image_size = :size", size=64)
+    assert frame.to_dict("records") == [{"tokens": 16, "method": "topk"}]
+    with pytest.raises(StoreError, match="no such column: token"):
+        reading.table(engine, "SELECT token FROM speedup")

@@ -1,0 +1,85 @@
+"""Several processes on one store, and a process that is killed in the middle of writing."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import Engine, text
+
+from store import queue
+from store.connection import connect
+from sweeps.job import Job
+
+DISPATCHER = """
+import sys
+sys.path[:0] = [{here!r}]
+from conftest import an_outcome
+from store import connection, queue, recording
+
+engine, me = connection.connect({path!r}), queue.owner()
+while claimed := queue.claim(engine, {sweep}, owner=me, limit=2):
+    for job in claimed:
+        recording.record(engine, job.row, me, an_outcome(job.job, seed=job.row))
+        print(job.row, flush=True)
+"""
+
+
+def dispatcher(path: Path, sweep: int) -> "subprocess.Popen[str]":
+    """A process that answers the sweep's jobs and prints the row of each one that is stored."""
+    program = DISPATCHER.format(here=str(Path(__file__).parent), path=str(path), sweep=sweep)
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def jobs(make_job: Callable[..., Job], count: int) -> list[Job]:
+    plain = make_job(32)
+    return [plain.model_copy(update={"condition": plain.condition.model_copy(update={"seed": seed})}) for seed in range(count)]
+
+
+def submit(engine: Engine, planned: list[Job]) -> int:
+    return queue.submit(engine, "sweep", "text", "?", [each for job in planned for each in job.comparisons()], planned)
+
+
+def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
+    """Two dispatchers share a queue: every job is done once, none is lost, and neither sees an error."""
+    sweep = submit(engine, jobs(make_job, 60))
+    processes = [dispatcher(path, sweep) for _ in range(2)]
+    said = [process.communicate() for process in processes]
+    assert [errors for _, errors in said] == ["", ""]
+    done = [int(row) for printed, _ in said for row in printed.split()]
+    assert len(done) == len(set(done)) == 60
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*), count(DISTINCT job), max(n) FROM attempt")).one() == (60, 60, 1)
+    assert queue.progress(engine, sweep).measured == 60
+
+
+def test_kill_minus_nine(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
+    """Killed at any moment: what was said to be stored is stored and whole, only jobs in flight go back, and all get done."""
+    sweep = submit(engine, jobs(make_job, 100))
+    process = dispatcher(path, sweep)
+    assert process.stdout is not None
+    printed = [process.stdout.readline() for _ in range(5)]
+    time.sleep(0.037)
+    process.send_signal(signal.SIGKILL)
+    rest, _ = process.communicate()
+    promised = {int(row) for row in "".join([*printed, rest]).split()}
+    again = connect(str(path))
+    with again.connect() as connection:
+        assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+        stored = set(connection.execute(text("SELECT job FROM attempt")).scalars())
+        whole = connection.execute(
+            text(
+                """SELECT count(*) FROM attempt AS t JOIN sample AS s ON s.attempt = t.id JOIN pairing AS p ON p.attempt = t.id
+                   JOIN speedup AS v ON v.comparison_id = p.comparison_id JOIN job AS j ON j.id = t.job AND j.state = 'done'"""
+            )
+        ).scalar()
+    assert promised <= stored
+    assert whole == len(stored) < 100
+    assert queue.recover(again) <= 2
+    counts = queue.progress(again, sweep).counts
+    assert (counts["running"], counts["waiting"]) == (0, 100 - len(stored))
+    assert dispatcher(path, sweep).communicate()[1] == ""
+    with again.connect() as connection:
+        assert connection.execute(text("SELECT count(*), count(DISTINCT job) FROM attempt")).one() == (100, 100)

@@ -1,0 +1,223 @@
+"""The queue: submitting, claiming under a lease, giving back, splitting, and recovering from the dead."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from store import queue
+from store.connection import StoreError, writing
+from store.recording import record
+from sweeps.job import Job, Protocol
+from sweeps.outcome import Failure, Outcome
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+ME = queue.owner()
+
+
+def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text") -> int:
+    jobs = list(jobs)
+    asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
+    return queue.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}})
+
+
+def states(engine: Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.execute(text("SELECT state FROM job ORDER BY id")).scalars())
+
+
+def test_submit_and_claim(engine: Engine, make_job: MakeJob) -> None:
+    """Jobs come out as they went in, oldest first, each once."""
+    jobs = [make_job(size) for size in (32, 64, 96)]
+    sweep = submit(engine, jobs)
+    first = queue.claim(engine, sweep, owner=ME, limit=2)
+    rest = queue.claim(engine, sweep, owner=ME, limit=2)
+    assert [claimed.job for claimed in first + rest] == jobs
+    assert [claimed.attempts for claimed in first] == [0, 0]
+    assert queue.claim(engine, sweep, owner=ME) == []
+    assert queue.progress(engine, sweep).counts["running"] == 3
+
+
+def test_claim_for_a_device(engine: Engine, make_job: MakeJob) -> None:
+    """A dispatcher gets only jobs for the class of device that it has."""
+    job = make_job()
+    cuda = job.model_copy(update={"condition": job.condition.model_copy(update={"device": "cuda"})})
+    sweep = submit(engine, [job, cuda])
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, device="cuda", limit=5)] == [cuda]
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, device="cpu", limit=5)] == [job]
+
+
+def test_same_text_is_the_same_sweep(engine: Engine, make_job: MakeJob) -> None:
+    """Submitting again queues nothing twice; another text is a new revision, which takes over."""
+    first = submit(engine, [make_job(32), make_job(64)])
+    assert submit(engine, [make_job(32), make_job(64)]) == first
+    assert states(engine) == ["waiting", "waiting"]
+    second = submit(engine, [make_job(64), make_job(96)], text="other text")
+    assert second != first
+    assert states(engine) == ["cancelled", "waiting", "waiting"]
+    assert queue.progress(engine, second).counts["waiting"] == 2
+    with engine.connect() as connection:
+        linked = connection.execute(text("SELECT sweep, count(*) FROM sweep_comparison GROUP BY sweep")).all()
+    assert linked == [("sweep", 2)]
+
+
+def test_two_sweeps_share_a_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """What two sweeps ask is queued once, counted in both, and not cancelled when one of them changes."""
+    one, two = submit(engine, [make_job(32)], name="one"), submit(engine, [make_job(32)], name="two")
+    assert states(engine) == ["waiting"]
+    submit(engine, [make_job(64)], name="one", text="other")
+    assert states(engine) == ["waiting", "waiting"]
+    (claimed,) = queue.claim(engine, two, owner=ME)
+    record(engine, claimed.row, ME, make_outcome(claimed.job))
+    assert queue.progress(engine, one).measured == queue.progress(engine, two).measured == 1
+
+
+def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJob) -> None:
+    """A job that waits is measured as precisely as the most demanding of its sweeps asks."""
+    sweep = submit(engine, [make_job(protocol=Protocol(pairs_max=100, half_width=0.005))])
+    submit(engine, [make_job(protocol=Protocol(pairs_max=200, half_width=0.02, budget_s=20))], name="other")
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    assert claimed.job.protocol == Protocol(pairs_max=200, half_width=0.005, budget_s=20)
+    submit(engine, [make_job(protocol=Protocol(pairs_min=50, half_width=0.001))], name="third")
+    assert states(engine) == ["running", "waiting"]
+
+
+def test_comparisons_may_come_without_contents(engine: Engine, make_job: MakeJob) -> None:
+    """A comparison alone is one whose contents are empty; a sweep may be stored before it is planned."""
+    sweep = queue.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
+    assert queue.progress(engine, sweep) == queue.Progress("sweep", dict.fromkeys(queue.tables.STATES, 0), 1, 0, 0)
+
+
+def test_release(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A job given back waits again; an outcome handed over with it is history that answers nothing."""
+    sweep = submit(engine, [make_job()])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    queue.release(engine, claimed.row, ME)
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    assert claimed.attempts == 0
+    crash = make_outcome(claimed.job, failures=[Failure(arm=None, reason="crash", message="signal 11")])
+    queue.release(engine, claimed.row, ME, crash)
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    assert claimed.attempts == 1
+    assert queue.progress(engine, sweep).failed == 0
+    record(engine, claimed.row, ME, make_outcome(claimed.job))
+    with engine.connect() as connection:
+        assert connection.execute(
+            text("SELECT n, reason FROM attempt LEFT JOIN failure ON attempt = attempt.id ORDER BY n")
+        ).all() == [
+            (1, "crash"),
+            (2, None),
+        ]
+
+
+def test_split(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The parts of a split job wait in its place, and its history is kept."""
+    sweep = submit(engine, [make_job(keep_rates=(0.3, 0.5, 0.7))])
+    (whole,) = queue.claim(engine, sweep, owner=ME)
+    pairs = whole.job.pairs
+    parts = [whole.job.only(pairs[:1]), whole.job.only(pairs[1:])]
+    crash = make_outcome(whole.job, speedups=(1, 1, 1), failures=[Failure(arm=None, reason="crash", message="signal 11")])
+    children = queue.split(engine, whole.row, ME, parts, crash)
+    assert queue.progress(engine, sweep).counts | {"cancelled": 0} == {
+        "waiting": 2, "running": 0, "done": 0, "failed": 0, "cancelled": 0, "split": 1,
+    }  # fmt: skip
+    claimed = queue.claim(engine, sweep, owner=ME, limit=9)
+    assert [child.row for child in claimed] == children
+    assert [child.job for child in claimed] == parts
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT parent FROM job ORDER BY id")).scalars().all() == [None, whole.row, whole.row]
+        assert connection.execute(text("SELECT count(*) FROM attempt")).scalar() == 1
+
+
+def test_split_must_keep_every_question(engine: Engine, make_job: MakeJob) -> None:
+    """Parts that lose a question, or ask one twice, are refused, and the job stays with its owner."""
+    sweep = submit(engine, [make_job(keep_rates=(0.3, 0.5))])
+    (whole,) = queue.claim(engine, sweep, owner=ME)
+    for parts in ([whole.job.only(whole.job.pairs[:1])], [whole.job, whole.job]):
+        with pytest.raises(StoreError, match="must ask each of its 2 questions once"):
+            queue.split(engine, whole.row, ME, parts)
+    assert states(engine) == ["running"]
+
+
+def test_stale_plan_after_a_split(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A new plan replaces waiting parts of the old one, so that nothing is measured twice."""
+    job = make_job(keep_rates=(0.3, 0.5))
+    sweep = submit(engine, [job])
+    (whole,) = queue.claim(engine, sweep, owner=ME)
+    queue.split(engine, whole.row, ME, [job.only(job.pairs[:1]), job.only(job.pairs[1:])])
+    submit(engine, [job])
+    claimed = queue.claim(engine, sweep, owner=ME, limit=9)
+    assert [each.job for each in claimed] == [job]
+    assert queue.progress(engine, sweep).counts["split"] == 0
+
+
+def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Only the owner of a running job may speak for it."""
+    sweep = submit(engine, [make_job()])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    for speak in (
+        lambda: record(engine, claimed.row, "other:1:1", make_outcome(claimed.job)),
+        lambda: queue.release(engine, claimed.row, "other:1:1"),
+        lambda: queue.split(engine, claimed.row, "other:1:1", [claimed.job]),
+    ):
+        with pytest.raises(StoreError, match=f"is held by {ME}; it is not running for other:1:1"):
+            speak()
+    queue.release(engine, claimed.row, ME)
+    with pytest.raises(StoreError, match="is waiting; it is not running for"):
+        record(engine, claimed.row, ME, make_outcome(claimed.job))
+    with pytest.raises(StoreError, match="job 77 does not exist"):
+        queue.release(engine, 77, ME)
+
+
+def test_outcome_of_another_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """An outcome is stored only for the job it is of."""
+    sweep = submit(engine, [make_job(32)])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    with pytest.raises(StoreError, match="has the identity"):
+        record(engine, claimed.row, ME, make_outcome(make_job(64)))
+    assert states(engine) == ["running"]
+
+
+def test_recover_from_a_dead_process(engine: Engine, path: Path, make_job: MakeJob) -> None:
+    """Jobs of a process that died wait again; those of a living one stay with it."""
+    sweep = submit(engine, [make_job(32), make_job(64)])
+    program = f"from store import connection, queue; queue.claim(connection.connect({str(path)!r}), {sweep}, owner=queue.owner())"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    queue.claim(engine, sweep, owner=ME)
+    assert states(engine) == ["running", "running"]
+    assert queue.recover(engine) == 1
+    assert states(engine) == ["waiting", "running"]
+
+
+def test_a_recycled_process_id_is_no_owner(engine: Engine, make_job: MakeJob) -> None:
+    """A living process with the owner's id that began at another time is not the owner."""
+    sweep = submit(engine, [make_job()])
+    host = ME.partition(":")[0]
+    queue.claim(engine, sweep, owner=f"{host}:{os.getpid()}:1")
+    assert queue.recover(engine) == 1
+
+
+def test_other_hosts_are_believed_while_they_renew(engine: Engine, make_job: MakeJob) -> None:
+    """An owner elsewhere loses its jobs only when its lease is old."""
+    sweep = submit(engine, [make_job()])
+    queue.claim(engine, sweep, owner="elsewhere:1:1")
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - queue.LEASE_S - 1})
+    assert queue.renew(engine, "elsewhere:1:1") == 1
+    assert queue.recover(engine) == 0
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - queue.LEASE_S - 1})
+    assert queue.recover(engine) == 1
+    assert queue.renew(engine, "elsewhere:1:1") == 0
+
+
+def test_unknown_sweep(engine: Engine) -> None:
+    """Progress of a sweep that is not there is an error."""
+    with pytest.raises(StoreError, match="no sweep 5"):
+        queue.progress(engine, 5)

@@ -1,0 +1,127 @@
+"""The pages, run by Streamlit's own test harness on a real store."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.webapp.simulated import job, outcome, store_sweep
+
+APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Opens the app on a store, at a page, with an address."""
+
+    def run(url: str, page: str = "", **query: str | list[str]) -> AppTest:
+        monkeypatch.setenv("BREAKEVEN_DB", url)
+        app = AppTest.from_file(APP, default_timeout=30)
+        for key, value in query.items():
+            app.query_params[key] = value
+        app.run()
+        if page:
+            app.switch_page(page).run()
+        assert not app.exception
+        return app
+
+    return run
+
+
+def said(app: AppTest) -> str:
+    """All words of a page in reading order."""
+    kinds = (app.title, app.header, app.subheader, app.markdown, app.info, app.text, app.code, app.get("html"))
+    return " ".join(str(getattr(element, "value", "") or element.proto.body) for kind in kinds for element in kind)
+
+
+def chart(app: AppTest) -> dict[str, object]:
+    (element,) = app.get("vega_lite_chart")
+    spec: dict[str, object] = json.loads(element.proto.spec)
+    return spec
+
+
+def test_headlines(opened: Open, filled: str) -> None:
+    """The page opens with the answer in words: one sentence per arm, with what cannot be told and why."""
+    app = opened(filled, sweep="quickstart")
+    words = said(app)
+    assert "From how many tokens on does token reduction pay on this machine?" in words
+    assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
+    assert "<b>topk, keep rate 0.7</b> pays from 35 tokens on (16 to 64)" in words
+    assert "<b>tome, r ratio 0.02</b> never pays up to 196 tokens" in words
+    assert "<b>tome, r ratio 0.06</b> cannot tell: neither faster nor slower is clear at any point" in words
+    assert "<b>random, keep rate 0.5</b> pays at every point measured, 16 to 196 tokens" in words
+
+
+def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
+    """An address brings back the same view, and a choice that narrows nothing is not offered."""
+    app = opened(filled, sweep="batches", axis="GMACs", batch_size="2", method=["topk"])
+    assert app.selectbox(key="sweep").value == "batches"
+    assert {element.key: element.value for element in app.multiselect} == {"batch_size": ["2"], "method": ["topk"]}
+    assert len(chart(app)["vconcat"]) == 1  # type: ignore[arg-type]
+    assert "GMACs on" in said(app)
+    assert "tome" not in said(app)
+    assert set(app.dataframe[0].value["arm"]) == {"topk, keep rate 0.5", "topk, keep rate 0.7"}
+
+
+def test_flagged_points_on_request(opened: Open, filled: str) -> None:
+    """Flagged points are counted beside the switch that shows them, in the chart and in the table."""
+    app = opened(filled, sweep="quickstart")
+    before = len(app.dataframe[0].value)
+    assert app.toggle(key="flagged").label == "Show 5 flagged points"
+    app.toggle(key="flagged").set_value(True).run()
+    assert len(app.dataframe[0].value) == before + 5
+
+
+def test_choices_without_a_point(opened: Open, filled: str) -> None:
+    """A sweep chosen anew starts with all its points, even if the address still names choices of another."""
+    app = opened(filled, sweep="batches", batch_size="2")
+    app.selectbox(key="sweep").set_value("quickstart").run()
+    assert not app.exception
+    assert "deit_tiny_patch16_224" in said(app)
+
+
+def test_sweeps_page(opened: Open, filled: str) -> None:
+    """Counts by state, failures with their reasons, and the list of all sweeps."""
+    app = opened(filled, "screens/sweeps.py", sweep="batches")
+    assert {metric.label: metric.value for metric in app.metric} == {"Waiting": "0", "Running": "1", "Done": "15", "Failed": "0"}
+    failures, sweeps = (element.value for element in app.dataframe)
+    assert set(failures["message"]) == {"nothing left to drop below 9 tokens"}
+    assert set(failures["reason"]) == {"unsupported"}
+    assert dict(zip(sweeps["sweep"], sweeps["state"], strict=True)) == {"batches": "running", "quickstart": "done"}
+    assert dict(zip(sweeps["sweep"], sweeps["measured"], strict=True)) == {"batches": 73, "quickstart": 39}
+
+
+@pytest.mark.parametrize("page", ["", "screens/sweeps.py"])
+def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) -> None:
+    """An empty store, a missing one, and a file that is none: a friendly page with the one command to run."""
+    strange = tmp_path / "strange.db"
+    strange.write_text("This is a letter, not a database. " * 10)
+    for url, reason in (
+        (empty, "holds no sweep"),
+        (str(tmp_path / "none.db"), "does not exist"),
+        (str(strange), "not an SQLite database"),
+    ):
+        words = said(opened(url, page))
+        assert "Nothing to show yet" in words
+        assert reason in words
+        assert "breakeven run sweeps/quickstart.yaml" in words
+
+
+def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
+    """A sweep without a measurement says that, and where to look."""
+    url = str(tmp_path / "waiting.db")
+    store_sweep(url, "waiting", [job(64)], lambda _: None)
+    assert "has no measurement yet" in said(opened(url))
+
+
+def test_all_flagged(opened: Open, tmp_path: Path) -> None:
+    """If every point is flagged the page says so instead of drawing nothing, and the switch brings them back."""
+    url = str(tmp_path / "flagged.db")
+    store_sweep(url, "noisy", [job(64), job(96)], lambda asked: outcome(asked, flags=("contended",)))
+    app = opened(url)
+    assert "10 measured, 10 of them flagged and hidden" in said(app)
+    app.toggle(key="flagged").set_value(True).run()
+    assert chart(app)["vconcat"]

@@ -1,0 +1,81 @@
+"""`python -m webapp plot`: three formats without a browser or a network, and one clear line when there is nothing to draw."""
+
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.webapp.simulated import job, store_sweep
+from webapp.__main__ import main
+
+
+def drawn(out: Path, url: str, *more: str, name: str = "quickstart") -> int:
+    """Runs the command and returns its exit code."""
+    return main(["plot", name, "-o", str(out), "--db", url, *more])
+
+
+def test_png(filled: str, tmp_path: Path) -> None:
+    """A PNG at twice the size of the chart: sharp, and wide enough to read."""
+    out = tmp_path / "tokens.png"
+    assert drawn(out, filled, "--axis", "tokens") == 0
+    head = out.read_bytes()[:24]
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", head[16:24])
+    assert 1900 < width < 2600
+    assert 1000 < height < 1500
+
+
+def test_svg(filled: str, tmp_path: Path) -> None:
+    """The SVG holds title, question, device, units and verdicts as text."""
+    out = tmp_path / "chart.svg"
+    assert drawn(out, filled) == 0
+    words = set(re.findall(r">([^<]+)</text>", out.read_text()))
+    assert {"quickstart", "From how many tokens on does token reduction pay on this machine?", "deit_tiny_patch16_224"} <= words
+    assert {"Patch tokens per image", "GMACs per image of the unmodified model (papers say GFLOPs)", "196", "1×"} <= words
+    assert "tome, r ratio 0.02: never pays up to 196 tokens" in words
+
+
+def test_html_needs_no_network(filled: str, tmp_path: Path) -> None:
+    """The HTML file carries its scripts: nothing in it is loaded from elsewhere."""
+    out = tmp_path / "chart.html"
+    assert drawn(out, filled, "--axis", "gmacs") == 0
+    text = out.read_text()
+    assert "vegaEmbed" in text
+    assert not re.search(r"<(script|link)[^>]+(src|href)\s*=", text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("quikstart", "x.png", "did you mean quickstart"),
+        ("quickstart", "x.pdf", "use .png, .svg or .html"),
+        ("quickstart", "missing/x.svg", "No such file or directory"),
+    ],
+    ids=["unknown sweep", "unknown format", "no such folder"],
+)
+def test_wrong_usage(filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str, str]) -> None:
+    """A wrong name, extension or folder ends with exit code 2 and what would be right."""
+    name, file, said = wrong
+    assert drawn(tmp_path / file, filled, name=name) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_measured_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sweep that has only waited says so, and a store that is missing names the command that makes one."""
+    url = str(tmp_path / "waiting.db")
+    store_sweep(url, "waiting", [job(64)], lambda _: None)
+    assert drawn(tmp_path / "x.png", url, name="waiting") == 2
+    assert "has no measurement yet" in capsys.readouterr().err
+    assert drawn(tmp_path / "x.png", str(tmp_path / "none.db")) == 2
+    assert "breakeven run" in capsys.readouterr().err
+
+
+def test_usage_errors_of_the_command_line() -> None:
+    """Started as a program, a missing command or an unknown axis is wrong usage: exit code 2."""
+    for arguments in ([], ["plot", "x", "-o", "x.png", "--axis", "flops"]):
+        ended = subprocess.run([sys.executable, "-m", "webapp", *arguments], capture_output=True, text=True, check=False)
+        assert (ended.returncode, "usage: python -m webapp" in ended.stderr) == (2, True)

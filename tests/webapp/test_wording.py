@@ -1,0 +1,51 @@
+"""Verdicts in plain words, numbers with units, and no claim beyond what was measured."""
+
+import pandas as pd
+import pytest
+
+from webapp import wording
+
+
+def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = "") -> pd.DataFrame:
+    """Rows of the view `break_even` for one arm."""
+    rows = [dict(zip(("x", "x_low", "x_high", "direction"), crossing, strict=True)) for crossing in crossings]
+    nothing: dict[str, object] = {"x": None, "x_low": None, "x_high": None, "direction": None}
+    return pd.DataFrame(rows or [nothing]).assign(verdict=verdict, why=why, points=8)
+
+
+@pytest.mark.parametrize(
+    ("rows", "headline", "short"),
+    [
+        (found("crossing", (36.2, 16, 64, "gains")), "pays from 36 tokens on (16 to 64)", "from 36 tokens [16, 64]"),
+        (found("crossing", (36.2, 16, 64, "loses")), "stops paying at 36 tokens (16 to 64)", "at 36 tokens [16, 64]"),
+        (
+            found("crossing", (100.4, 64, 144, "loses"), (36.2, 16, 64, "gains")),
+            "crosses the line 2 times, at 36 tokens (16 to 64), 100 tokens (64 to 144)",
+            "at 36 tokens [16, 64], 100 tokens [64, 144]",
+        ),
+        (found("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
+        (found("never"), "never pays up to 196 tokens", "never pays up to 196 tokens"),
+        (found("unclear", why="One point is not a curve. More."), "cannot tell: one point is not a curve", "cannot tell"),
+        (found("never").iloc[:0], "has not been analysed yet", "not analysed"),
+    ],
+    ids=["gains", "loses", "twice", "always", "never", "unclear", "nothing"],
+)
+def test_break_even_in_words(rows: pd.DataFrame, headline: str, short: str) -> None:
+    """Each verdict reads as a sentence, with the interval, and says how far the measurement went."""
+    assert wording.headline(rows, "tokens", 4, 196) == headline
+    assert wording.short(rows, "tokens", 196) == short
+
+
+def test_numbers() -> None:
+    """Tokens are whole, GMACs have two digits, intervals two decimals, and what is not known is a dash."""
+    assert [wording.amount(1234.4, "tokens"), wording.amount(0.03481, "gmacs"), wording.amount(78.5, "gmacs")] == [
+        "1,234",
+        "0.035",
+        "78",
+    ]
+    assert [wording.interval(1.178, 1.2701), wording.interval(None, 1.2), wording.interval(float("nan"), 1.2)] == [
+        "[1.18, 1.27]",
+        "–",
+        "–",
+    ]
+    assert [wording.counted(1, "point"), wording.counted(12000, "point")] == ["1 point", "12,000 points"]

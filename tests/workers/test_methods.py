@@ -1,0 +1,285 @@
+"""What every method must keep to, tested for all method files on several makes of model, and how methods are found."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from sweeps.catalogue import networks
+from sweeps.job import DENSE, Arm, Condition, Overrides, Step
+from sweeps.method import BlockTokens
+from tests.workers.small import MAKES, SIZE, calm, images, small, small_network
+from workers import methods
+from workers.measure.macs import trace
+from workers.methods import InvalidMethod
+from workers.models.reduction import twin
+from workers.models.vision import Loaded, build
+
+FOUND = methods.methods()
+CASES = [
+    pytest.param(method, params, make, id=f"{name}-{index}-{make}")
+    for name, method in FOUND.items()
+    for index, params in enumerate(method.EXAMPLES)
+    for make in MAKES
+    if method.refuses(params, small_network(make)) is None
+]
+ONE_EACH = [pytest.param(method, method.EXAMPLES[0], id=name) for name, method in FOUND.items()]
+DEIT_S, DEIT_B, DEIT_TI = (networks()[f"deit_{size}_patch16_224"] for size in ("small", "base", "tiny"))
+
+calm = pytest.fixture(autouse=True)(calm)
+
+
+def arm(name, **params):
+    """An arm of one step, its parameters spelled out as planning does."""
+    return Arm(stack=(Step(method=name, params=FOUND[name].Params(**params).model_dump(mode="json")),))
+
+
+@pytest.mark.parametrize(("method", "params", "make"), CASES)
+def test_promises_and_delivers_its_tokens(method, params, make):
+    """The tokens that the method promises for each block are those that its tensors have, and a patch token is always left."""
+    seen = trace(method.apply(small(make), params), images())
+    promised = method.tokens(params, small_network(make), SIZE)
+    assert seen.blocks == promised
+    assert seen.final == promised[-1].mlp > small_network(make).prefix_tokens
+    assert seen.batch == 2
+
+
+@pytest.mark.parametrize(("method", "params", "make"), CASES)
+def test_each_image_for_itself(method, params, make):
+    """A batch gives what its images give one by one, again and again; the given model stays as it was and shares its weights."""
+    model = small(make)
+    before = model(images())
+    weights = {name: value.data_ptr() for name, value in model.state_dict().items()}
+    applied = method.apply(model, params)
+    together = applied(images())
+    torch.testing.assert_close(together, torch.cat([applied(image[None]) for image in images()]), rtol=1e-4, atol=1e-5)
+    assert torch.equal(applied(images()), together)
+    assert torch.equal(model(images()), before)
+    assert {name: value.data_ptr() for name, value in model.state_dict().items()} == weights
+    assert {value.data_ptr() for value in applied.parameters()} == set(weights.values())
+
+
+@pytest.mark.parametrize(("method", "params", "make"), CASES)
+def test_analytic_macs_equal_counted_ones(method, params, make):
+    """The network on the tokens it saw, plus what the method adds, is what an independent counter finds, to 0.1 %."""
+    network = small_network(make)
+    model = build(Loaded(small(make), network), Condition(model=make, image_size=SIZE, attention="manual"), DENSE)
+    with FlopCounterMode(display=False) as counter:
+        method.apply(model, params)(images(1))
+    analytic = network.macs(SIZE, method.tokens(params, network, SIZE)) + method.macs(params, network, SIZE)
+    if method.__name__.endswith("topk"):  # manual attention has formed the class token's row already
+        analytic -= method.macs(params, network, SIZE)
+    assert counter.get_total_flops() / 2 == pytest.approx(analytic, rel=1e-3)
+
+
+@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("name", FOUND)
+def test_exact_at_its_neutral_setting(name, make):
+    """Where nothing is to be done the method changes nothing."""
+    method, network = FOUND[name], small_network(make)
+    if method.refuses(method.NEUTRAL, network) is None:
+        torch.testing.assert_close(method.apply(small(make), method.NEUTRAL)(images()), small(make)(images()), rtol=0, atol=1e-5)
+        assert method.tokens(method.NEUTRAL, network, SIZE) == network.dense_tokens(SIZE)
+        assert method.macs(method.NEUTRAL, network, SIZE) == 0
+
+
+@pytest.mark.parametrize(("method", "params"), ONE_EACH)
+def test_prefix_tokens_stay_first(method, params):
+    """Class and register tokens leave every block at their places: each is nearest to itself in the dense model."""
+
+    def prefixes(model):
+        seen = []
+        trunk = next(part.blocks for part in model.modules() if hasattr(part, "blocks"))
+        for block in trunk:
+            block.register_forward_pre_hook(lambda _, args: seen.append(args[0][:, :prefix]))
+        model(images())
+        return seen
+
+    prefix = small_network("registers").prefix_tokens
+    for ours, dense in zip(prefixes(method.apply(small("registers"), params)), prefixes(twin(small("registers"))), strict=True):
+        assert torch.equal(torch.cdist(ours, dense).argmin(-1), torch.arange(prefix).expand(2, -1))
+
+
+@pytest.mark.parametrize(("method", "params"), ONE_EACH)
+def test_two_forwards_at_once(method, params):
+    """Nothing is kept between forwards: one that starts in the middle of another disturbs neither."""
+    model = method.apply(small("plain"), params)
+    alone, other = model(images(1)), model(images(2))
+    trunk = next(part.blocks for part in model.modules() if hasattr(part, "blocks"))
+    inner = []
+
+    def interrupt(*_):
+        hook.remove()
+        inner.append(model(images(2)))
+
+    hook = trunk[2].register_forward_pre_hook(interrupt)
+    assert torch.equal(model(images(1)), alone)
+    assert torch.equal(inner[0], other)
+
+
+@pytest.mark.parametrize(("method", "params"), ONE_EACH)
+def test_traces_as_one_graph(method, params):
+    """torch.compile takes the model as one graph and keeps its answer, or the method says why it cannot and is refused."""
+    model = small("registers")
+    if getattr(method, "EAGER_ONLY", None):
+        compiled = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
+        with pytest.raises(Exception, match=method.EAGER_ONLY):
+            build(Loaded(model, small_network("registers")), Condition(model="registers", image_size=SIZE), compiled)
+        return
+    applied = method.apply(model, params)
+    compiled = torch.compile(applied, fullgraph=True, backend="eager", dynamic=False)
+    torch.testing.assert_close(compiled(images()), applied(images()), rtol=1e-5, atol=1e-6)
+
+
+def test_topk_keeps_a_share_at_each_stage():
+    """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 20, 2 and 1 patch tokens at 224 pixels, and the published MACs."""
+    stages = arm("topk", keep_rate=0.1)
+    assert [block.mlp for block in methods.tokens(stages, DEIT_B, 224)] == [197] * 3 + [21] * 3 + [3] * 3 + [2] * 3
+    assert [block.mlp for block in methods.tokens(stages, DEIT_B, 448)] == [785] * 3 + [80] * 3 + [9] * 3 + [2] * 3
+    assert [round(DEIT_B.macs(size, methods.tokens(stages, DEIT_B, size)) / 1e9, 3) for size in (224, 448)] == [5.552, 24.727]
+    assert [round(DEIT_B.macs(size, methods.tokens(DENSE, DEIT_B, size)) / 1e9, 2) for size in (224, 448)] == [17.56, 78.50]
+    assert methods.macs(stages, DEIT_B, 224) == (197 + 21 + 3) * 768
+
+
+def test_keep_rate_rounds_up_as_written():
+    """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point says a little more."""
+    assert dict(FOUND["topk"].Params(keep_rate=0.55, layers=(1, 0)).kept(100)) == {0: 55, 1: 31}
+
+
+def test_tome_merges_at_most_half():
+    """r=13 on DeiT-S takes 13 tokens a block and the published MACs; r=100 takes half of the patch tokens each time."""
+    merging = arm("tome", r=13)
+    assert [block.mlp for block in methods.tokens(merging, DEIT_S, 224)] == [197 - 13 * block for block in range(1, 13)]
+    assert round(DEIT_S.macs(224, methods.tokens(merging, DEIT_S, 224)) / 1e9, 3) == 2.703
+    assert round(DEIT_S.macs(224, DEIT_S.dense_tokens(224)) / 1e9, 3) == 4.599
+    capped = methods.tokens(arm("tome", r=100), DEIT_S, 224)
+    assert [block.mlp for block in capped] == [99, 50, 26, 14, 8, 5, 3, 2, 2, 2, 2, 2]
+    assert [block.mlp for block in methods.tokens(arm("tome", r=16), DEIT_S, 224)][-2:] == [21, 11]
+
+
+@pytest.mark.parametrize(("network", "percent"), [(DEIT_S, 0.13), (DEIT_TI, 0.47)])
+def test_tome_matching_adds_little(network, percent):
+    """The similarities cost 0.13 % of DeiT-S with r=13, and 0.47 % of DeiT-Ti, which has fewer heads to average over."""
+    merging = arm("tome", r=13)
+    share = methods.macs(merging, network, 224) / network.macs(224, methods.tokens(merging, network, 224))
+    assert round(100 * share, 2) == percent
+
+
+def test_tome_amounts():
+    """A ramp keeps its mean and truncates, a list ends in zeros, and a ratio is a share of the patch tokens present."""
+    params = FOUND["tome"].Params
+    assert params(r=16, inflect=-1).asked(12)[:3] == (32, 29, 26)
+    assert params(r=16, inflect=-1).asked(12)[-1] == 0
+    assert params(r=16, inflect=1).asked(12)[0] == 0
+    assert params(r=8, inflect=0).asked(3) == (8, 8, 8)
+    assert params(r=5, inflect=1).asked(1) == (0,)
+    assert params(r=(4, 2)).asked(4) == (4, 2, 0, 0)
+    assert params(r_ratio=0.1).merged(3, 100) == (10, 9, 8)
+    assert params(r_ratio=0.29).merged(1, 100) == (29,)
+    assert params(r_ratio=0.5).merged(3, 5) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("topk", {"keep_rate": 0}, "greater than 0"),
+        ("topk", {"keep_rate": 0.5, "layers": [3, 3]}, "must be different blocks"),
+        ("topk", {"keep_rate": 0.5, "layers": [-1]}, "counted from 0"),
+        ("random", {"keep_rate": 0.5, "seed": -1}, "greater than or equal to 0"),
+        ("tome", {}, "give either r or r_ratio"),
+        ("tome", {"r": 1, "r_ratio": 0.1}, "not both"),
+        ("tome", {"r": [3, 4], "inflect": 1}, "inflect needs a single r"),
+        ("tome", {"r_ratio": 0.6}, "less than or equal to 0.5"),
+        ("slowed", {"fraction": -1}, "greater than or equal to 0"),
+        ("slowed", {"share": 1}, "Extra inputs"),
+    ],
+)
+def test_impossible_parameters(name, params, message):
+    """Parameters that mean nothing are refused with the reason."""
+    with pytest.raises(ValueError, match=message):
+        FOUND[name].Params(**params)
+
+
+def test_refusals():
+    """A method says why it cannot run on a network; a stack in which two methods remove tokens is refused too."""
+    without_class = networks()["vit_base_patch16_siglip_224"]
+    assert "no class token" in methods.refuses(arm("topk", keep_rate=0.5), without_class)
+    assert methods.refuses(arm("random", keep_rate=0.5), without_class) is None
+    assert "block 12, but deit_tiny_patch16_224 has the blocks 0 to 11" in methods.refuses(
+        arm("random", keep_rate=0.5, layers=(12,)), DEIT_TI
+    )
+    assert "r lists 13 blocks" in methods.refuses(arm("tome", r=(1,) * 13), DEIT_TI)
+    both = Arm(stack=arm("topk", keep_rate=0.5).stack + arm("tome", r=2).stack)
+    assert methods.refuses(both, DEIT_TI) == "topk and tome both change the number of tokens; only one method of a stack can"
+    slowed = Arm(stack=arm("tome", r=2).stack + arm("slowed").stack)
+    assert methods.refuses(slowed, DEIT_TI) is None
+    assert methods.tokens(slowed, DEIT_TI, 224) == methods.tokens(arm("tome", r=2), DEIT_TI, 224)
+
+
+def test_unknown_names_and_versions():
+    """A step that names no method, or another version of it than is installed, is never run as something else."""
+    with pytest.raises(InvalidMethod, match="no method 'evit'; there are random, slowed, tome, topk"):
+        methods.tokens(Arm(stack=(Step(method="evit"),)), DEIT_TI, 224)
+    with pytest.raises(InvalidMethod, match="version 99 of 'topk'"):
+        methods.tokens(Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}, version=99),)), DEIT_TI, 224)
+
+
+def test_listed_without_torch():
+    """Methods are listed, and promise tokens, without importing torch or timm."""
+    program = (
+        "import sys\nfrom sweeps.catalogue import networks\nfrom workers.methods import methods\n"
+        "for each in methods().values(): each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'], 224)\n"
+        "print(sorted({'torch', 'timm', 'ray'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+OWN = '''"""Keeps everything."""
+from sweeps.method import Params
+PAPER = "none"
+VERSION = 3
+def tokens(params, network, image_size): return network.dense_tokens(image_size)
+def macs(params, network, image_size): return 0
+def refuses(params, network): return None
+def apply(model, params): return model
+'''
+
+
+def test_a_method_of_ones_own(tmp_path, monkeypatch):
+    """A file in a folder that $BREAKEVEN_METHODS names is a method, and is none any more when the variable is gone."""
+    (tmp_path / "mine.py").write_text(OWN)
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
+    assert set(methods.methods()) == {"mine", *FOUND}
+    assert methods.methods()["mine"].VERSION == 3
+    assert methods.tokens(Arm(stack=(Step(method="mine", version=3),)), DEIT_TI, 32) == (BlockTokens(5, 5),) * 12
+    monkeypatch.delenv("BREAKEVEN_METHODS")
+    assert set(methods.methods()) == set(FOUND)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("one", OWN.replace('"""Keeps everything."""', ""), "one.py: has no docstring"),
+        ("two", OWN.replace("VERSION = 3", ""), "two.py: lacks VERSION"),
+        ("three", OWN.replace("from sweeps.method import Params", "class Params: pass"), "three.py: Params must be a subclass"),
+        ("four", OWN.replace("def refuses", "def refuse"), "four.py: lacks the function refuses"),
+        ("five", "import nothing_of_this_name", "five.py: cannot be imported: ModuleNotFoundError"),
+        ("topk", OWN, "topk.py: there is a method 'topk' already"),
+    ],
+)
+def test_a_method_that_lacks_a_part(tmp_path, monkeypatch, name, text, message):
+    """A method file that cannot be used is an error that names the file and what is missing."""
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
+    with pytest.raises(InvalidMethod, match=message):
+        methods.methods()
+
+
+def test_a_folder_that_is_not_there(tmp_path, monkeypatch):
+    """A folder that does not exist is named."""
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path / "gone"))
+    with pytest.raises(InvalidMethod, match="gone, which is not a folder"):
+        methods.methods()

@@ -1,0 +1,220 @@
+"""Models loaded and arms built from them: weights, sizes, types, attention, and ways of running."""
+
+import time
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from timm.models.vision_transformer import ParallelScalingBlock, VisionTransformer
+
+from sweeps.job import DENSE, Arm, Condition, Overrides, Step
+from tests.workers.small import MAKES, SIZE, calm, images, small, small_network
+from workers.methods import slowed, tome
+from workers.models import Unsupported
+from workers.models.reduction import ReducingBlock, attend, fit, twin
+from workers.models.runtime import Compiled, Slowed
+from workers.models.vision import Loaded, build, example_input, load
+
+TINY = Condition(model="test_vit", image_size=64)
+TOME = Step(method="tome", params={"r": 3})
+CPU = torch.device("cpu")
+
+calm = pytest.fixture(autouse=True)(calm)
+
+
+def overriding(**fields):
+    return Arm(overrides=Overrides(**fields))
+
+
+def built(make, arm=DENSE, **condition):
+    return build(Loaded(small(make), small_network(make)), Condition(model=make, image_size=SIZE, **condition), arm)
+
+
+def test_random_weights_are_seeded():
+    """The same seed gives the same weights and images, another seed others; torch's own generator is left alone."""
+    state = torch.get_rng_state()
+    one, again, other = (load(TINY.model_copy(update={"seed": seed}), CPU) for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state)
+    x = example_input(TINY, one.network, CPU)
+    assert x.shape == (1, 3, 64, 64)
+    assert torch.equal(one.model(x), again.model(x))
+    assert not torch.equal(one.model(x), other.model(x))
+    assert torch.equal(x, example_input(TINY, one.network, CPU))
+    assert not torch.equal(x, example_input(TINY.model_copy(update={"seed": 1}), one.network, CPU))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model": "resnet18"}, "resnet18 is not one of the 169"),
+        ({"image_size": 40}, "image_size 40 is not a multiple of test_vit's patch size 16; near by: 32 or 48"),
+        ({"weights": "archive.npz"}, "NumPy archive"),
+        ({"weights": "broken.pt"}, "does not hold the weights of this model"),
+        ({"weights": "pickled.pt"}, "does not hold the weights of this model"),
+        ({"model": "test_vit4", "weights": "pretrained"}, "timm has no pretrained weights for test_vit4"),
+    ],
+)
+def test_what_cannot_be_loaded(tmp_path, monkeypatch, fields, message):
+    """A model, size or file that cannot be loaded is unsupported, with the reason."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "archive.npz").write_bytes(b"")
+    torch.save({"head.weight": torch.zeros(1)}, tmp_path / "broken.pt")
+    torch.save({"state_dict": Condition}, tmp_path / "pickled.pt")  # a class: more than weights
+    with pytest.raises(Unsupported, match=message):
+        load(TINY.model_copy(update=fields), CPU)
+
+
+def test_a_checkpoint_that_is_not_there(tmp_path):
+    """A missing file is an error of this machine and no answer."""
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load(TINY.model_copy(update={"weights": str(tmp_path / "gone.safetensors")}), CPU)
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "weights.pt"])
+def test_checkpoints_are_read_at_any_size(tmp_path, file):
+    """A checkpoint gives back the very weights; at another image size only the position embeddings are resampled."""
+    saved = load(TINY.model_copy(update={"seed": 7}), CPU).model.state_dict()
+    save_file(saved, tmp_path / file) if file.endswith("safetensors") else torch.save(saved, tmp_path / file)
+    same = load(TINY.model_copy(update={"weights": str(tmp_path / file)}), CPU).model.state_dict()
+    assert all(torch.equal(same[name], saved[name]) for name in saved)
+    larger = load(Condition(model="test_vit", image_size=96, weights=str(tmp_path / file)), CPU).model.state_dict()
+    assert {name for name in saved if not torch.equal(saved[name], larger[name])} == {"pos_embed"}
+    assert larger["pos_embed"].shape == (1, 37, 64)
+
+
+def test_arms_share_weights_and_nothing_else():
+    """Arms are modules of their own, so that hooks on one see nothing of another, over the very same weights."""
+    loaded = Loaded(small("plain"), small_network("plain"))
+    condition = Condition(model="plain", image_size=SIZE)
+    one, two = (build(loaded, condition, arm) for arm in (DENSE, overriding(attention="manual")))
+    assert not set(map(id, one.modules())) & set(map(id, (*two.modules(), *loaded.model.modules())))
+    weights = [value.data_ptr() for value in loaded.model.parameters()]
+    assert [value.data_ptr() for value in one.parameters()] == [value.data_ptr() for value in two.parameters()] == weights
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_manual_attention_computes_the_same(make):
+    """Fused and manual attention agree; the arm really runs what it says."""
+    fused, manual = built(make), built(make, overriding(attention="manual"))
+    assert all(block.attn.fused_attn for block in fused.blocks)
+    assert not any(block.attn.fused_attn for block in manual.blocks)
+    torch.testing.assert_close(manual(images()), fused(images()), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "manual"])
+@pytest.mark.parametrize("make", MAKES)
+def test_our_block_is_timms(make, attention):
+    """A block with nothing to remove, and sizes of one in its attention, computes what timm's block computes."""
+    model = built(make, attention=attention)
+    tokens = small_network(make).dense_tokens(SIZE)[0].attention
+    x, ones = torch.randn(2, tokens, 48), torch.ones(2, tokens, 1)
+    for block in model.blocks:
+        expected = block(x)
+        ours, sizes = ReducingBlock(block, None, proportional=True)(x, ones)
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+        assert sizes is ones
+        torch.testing.assert_close(ReducingBlock(block, None, proportional=False)(x, None)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "manual"])
+def test_a_size_counts_like_copies(attention):
+    """Attention to a token of size 3 is attention to three copies of it."""
+    attn = built("plain", attention=attention).blocks[0].attn
+    x, sizes = torch.randn(2, 5, 48), torch.tensor([1.0, 3, 1, 2, 1]).view(1, 5, 1).expand(2, -1, -1)
+    copies = x.repeat_interleave(torch.tensor([1, 3, 1, 2, 1]), dim=1)
+    torch.testing.assert_close(attend(attn, x, sizes)[0], attn(copies)[:, [0, 1, 4, 5, 7]], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", ["plain", "distilled", "registers", "average", "average_with_registers"])
+def test_merging_equal_tokens_loses_nothing(make):
+    """Where patches come in equal copies, only copies are merged, and the answer is the dense model's: sizes are carried right."""
+    model = twin(small(make))
+    model.pos_embed.data = torch.zeros_like(model.pos_embed)
+    shades = torch.randn(3, 8, 8).repeat(1, 5, 5) + torch.randn(2, 1, 5, 5).bernoulli(0.3).kron(torch.ones(1, 1, 8, 8)) * 2
+    torch.testing.assert_close(tome.apply(model, tome.Params(r=(4, 2)))(shades), model(shades), rtol=1e-3, atol=1e-4)
+    assert not torch.allclose(
+        tome.apply(model, tome.Params(r=(8, 2), prop_attn=False))(shades), model(shades), rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_an_arm_at_another_size(make):
+    """An arm that overrides the image size runs at that size on the same weights, position embeddings resampled."""
+    model = built(make, overriding(image_size=24))
+    assert model(images(2, 24)).shape == (2, 7)
+    own = {name for name, value in model.named_parameters() if value.data_ptr() != small(make).get_parameter(name).data_ptr()}
+    assert own == {"pos_embed"}
+    with pytest.raises(Unsupported, match="not a multiple"):
+        built(make, overriding(image_size=25))
+
+
+@pytest.mark.parametrize("stack", [(), (TOME,), (Step(method="topk", params={"keep_rate": 0.5, "layers": [1]}),)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "autocast-float16"])
+def test_other_types(dtype, stack):
+    """An arm in half precision has its own weights (autocast shares them) and its input comes in its type."""
+    loaded, condition = load(TINY, CPU), TINY.model_copy(update={"dtype": dtype})
+    model = build(loaded, condition, Arm(stack=stack))
+    x = example_input(condition, loaded.network, CPU)
+    kind = torch.float32 if dtype.startswith("autocast") else getattr(torch, dtype)
+    assert x.dtype == kind
+    assert {value.dtype for value in model.parameters()} == {kind}
+    out = model(x)
+    assert out.dtype == (torch.float16 if dtype.startswith("autocast") else kind)
+    assert out.isfinite().all()
+    assert {value.dtype for value in loaded.model.parameters()} == {torch.float32}
+
+
+def test_cuda_graphs_need_cuda():
+    """A captured graph is refused on a CPU, with the reason."""
+    with pytest.raises(Unsupported, match="needs a CUDA device"):
+        built("plain", overriding(runtime="cudagraph"))
+
+
+def test_refusals_become_unsupported():
+    """What the method refuses, the worker does not run."""
+    with pytest.raises(Unsupported, match="no class token"):
+        built("average", Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),)))
+
+
+def test_strange_blocks_are_refused():
+    """Tokens are removed from timm's plain blocks only; anything else is named."""
+    strange = VisionTransformer(img_size=32, embed_dim=48, depth=2, num_heads=3, block_fn=ParallelScalingBlock)
+    with pytest.raises(Unsupported, match="made of ParallelScalingBlock"):
+        fit(strange, {})
+    with pytest.raises(Unsupported, match="made of ReducingBlock"):
+        tome.apply(tome.apply(small("plain"), tome.Params(r=1)), tome.Params(r=1))
+
+
+def test_slowed_takes_its_share():
+    """Each forward takes at least the asked share longer than the model inside it, and gives the same answer."""
+    model = slowed.apply(small("plain"), slowed.Params(fraction=0.5))
+    assert isinstance(model, Slowed)
+    marks = []
+    model.eager.register_forward_pre_hook(lambda *_: marks.append(time.perf_counter()))
+    model.eager.register_forward_hook(lambda *_: marks.append(time.perf_counter()))
+    for _ in range(20):
+        assert torch.equal(model(images()), small("plain")(images()))
+        assert time.perf_counter() - marks[-2] >= 1.5 * (marks[-1] - marks[-2])
+
+
+def test_many_compiled_arms_stay_compiled(monkeypatch):
+    """More arms than a limit of recompilations left standing would allow are each compiled; none falls back to eager unseen."""
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda *args, **kwargs: compile_(*args, backend=backend, **kwargs))
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 2)
+    for layer in range(4):
+        assert Compiled(fit(small("plain"), {layer: lambda x, size, _: (x[:, :9], size)}))(images()).shape == (2, 7)
+    assert len(graphs) == 4
+
+
+@pytest.mark.slow
+def test_a_compiled_arm_computes_the_same():
+    """torch.compile with its own code generator gives the eager arm's answer."""
+    eager, compiled = (built("plain", Arm(stack=(TOME,)), runtime=runtime) for runtime in ("eager", "compile"))
+    torch.testing.assert_close(compiled(images()), eager(images()), rtol=1e-4, atol=1e-5)
