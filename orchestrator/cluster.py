@@ -1,5 +1,7 @@
 """Cluster: the nodes that Ray gives us, each with one warm worker per device class; the only Ray calls of the project."""
 
+import contextlib
+import fcntl
 import logging
 import os
 import secrets
@@ -25,6 +27,8 @@ PLACEMENT_S = 60.0
 KNOCK_S = 5.0
 NEW_PROCESS_S = 20.0
 OURS = "BREAKEVEN_"
+SHORT = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
+PREFIX = "breakeven-"
 
 
 class ClusterError(Exception):
@@ -66,7 +70,7 @@ class Cluster:
     Ray neither retries nor restarts anything: what happens after a fault is for the dispatcher to decide.
     """
 
-    def __init__(self, setting: Setting, folder: str | None) -> None:
+    def __init__(self, setting: Setting, folder: "Folder | None") -> None:
         self._setting, self._folder = setting, folder
         self._keepers: dict[tuple[str, Device], Any] = {}
         self._running: dict[Any, Running] = {}
@@ -88,11 +92,12 @@ class Cluster:
         """
         ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS)))
         setting = Setting(entry, survey, str(Path.cwd()), _import_path(), ours, memory_bytes)
-        folder = None if address else tempfile.mkdtemp(prefix="be-", dir="/tmp")  # sockets: 107 characters of path at most
+        folder = None if address else Folder()
         try:
             _init(address, folder)
         except BaseException:
-            _remove(folder)
+            if folder:
+                folder.remove()
             raise
         cluster = cls(setting, folder)
         try:
@@ -150,7 +155,8 @@ class Cluster:
             ray.shutdown()
         self._running.clear()
         self._keepers.clear()
-        _remove(self._folder)
+        if self._folder:
+            self._folder.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -249,7 +255,32 @@ class Cluster:
             ray.kill(keeper)
 
 
-def _init(address: str | None, folder: str | None) -> None:
+class Folder:
+    """The files of a Ray of our own: gone when it ends, or at our next start if it was killed."""
+
+    def __init__(self) -> None:
+        for old in SHORT.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError):
+                self._hold(str(old))
+                self.remove()
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=SHORT)
+        self._hold(self.path)
+
+    def _hold(self, path: str) -> None:
+        """Lock the folder until this process ends. Raises `OSError` if another one holds it."""
+        self.path, self._file = path, os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._file)
+
+
+def _init(address: str | None, folder: Folder | None) -> None:
     """Start or join a Ray cluster, quietly. Raises `ClusterError`."""
     quiet = {
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -266,17 +297,17 @@ def _init(address: str | None, folder: str | None) -> None:
         os.environ.setdefault(key, value)
     import ray
 
-    local = {"address": "local", "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False, "_temp_dir": folder}
+    local = {
+        "address": "local",
+        "object_store_memory": OBJECT_STORE_BYTES,
+        "include_dashboard": False,
+        "_temp_dir": folder and folder.path,
+    }
     try:
         ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
     except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         problem = f"Ray cannot be reached at {address}" if address else "Ray cannot be started here"
         raise ClusterError(f"{problem}: {error}") from error
-
-
-def _remove(folder: str | None) -> None:
-    if folder:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _knock(address: str) -> None:

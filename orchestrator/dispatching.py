@@ -109,7 +109,7 @@ class Dispatcher:
             for running in self._tasks:
                 self._cluster.kill(running)
             for task in self._tasks.values():
-                queue.release(self._engine, task.queued.row, self._owner)
+                self._give_back(task)
 
     def _refuse_infeasible(self) -> None:
         offered = {device for node in self._cluster.nodes() for device in node.devices}
@@ -137,7 +137,7 @@ class Dispatcher:
         try:
             running = self._cluster.submit(job, node, fresh=fresh)
         except BaseException:
-            queue.release(self._engine, task.queued.row, self._owner)
+            self._give_back(task)
             raise
         self._unsound.discard(place)
         self._tasks[running] = task
@@ -148,8 +148,7 @@ class Dispatcher:
         try:
             self._settle(finished.running, finished.result, task)
         except BaseException:
-            with contextlib.suppress(StoreError):  # it may have been given back or recorded already
-                queue.release(self._engine, task.queued.row, self._owner)
+            self._give_back(task)
             raise
 
     def _settle(self, running: Running, result: Outcome | Fault, task: Task) -> None:
@@ -199,6 +198,10 @@ class Dispatcher:
         if isinstance(alone, Fault) or alone.failures:
             self._guilty[suspect(task.queued.job)] = alone
         return convict(task, node, task.fault, alone)
+
+    def _give_back(self, task: Task) -> None:
+        with contextlib.suppress(StoreError):  # it may be recorded already; if the store is out of reach the next run recovers it
+            queue.release(self._engine, task.queued.row, self._owner)
 
     def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
         record(self._engine, task.queued.row, self._owner, outcome)

@@ -24,8 +24,8 @@ def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> Point:
 
 
 def defaults(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> dict[str, Choice]:
-    """The values under `defaults`. Raises `SweepError`."""
-    found = vocabulary.fields(document, ("defaults",), sweep.defaults, several=False)
+    """The values under `defaults`; without a device there it is `auto`. Raises `SweepError`."""
+    found = vocabulary.fields(document, ("defaults",), {"device": "auto", **sweep.defaults}, several=False)
     return {name: choices[0] for name, choices in found.items()}
 
 

@@ -26,7 +26,7 @@ def json_schema(methods: Mapping[str, Method]) -> Schema:
     definitions: Schema = {}
     top = _object(Sweep, definitions)
     condition = _fields(Condition, definitions)
-    condition["device"] = {"enum": ["auto", *condition["device"]["enum"]], "default": "cpu"}
+    condition["device"] = {"enum": ["auto", *condition["device"]["enum"]], "default": "auto"}
     condition["threads"] = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}
     condition["pretrained"] = {"type": "boolean", "description": "`true` is `weights: pretrained`."}
     condition["checkpoint"] = {"type": "string", "description": "The path of a file: the same as `weights: PATH`."}

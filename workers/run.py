@@ -152,7 +152,7 @@ def _only_outcomes() -> Iterator[TextIO]:
 
 def _whole(fault: BaseException) -> Failure:
     """The failure of a job before any of its arms could be tried."""
-    from workers.kinds.faults import reason  # noqa: PLC0415 - needs torch, which takes seconds to import
+    from workers.kinds.faults import reason
 
     text = str(fault).strip().partition("\n")[0] or type(fault).__name__
     detail = "".join(traceback.format_exception(fault))

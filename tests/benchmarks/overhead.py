@@ -1,8 +1,10 @@
 """What the orchestration of one job costs, side by side with Ray Tune: no-op jobs, every outcome durably stored.
 
-Run on a quiet machine from the project's folder: uv run python -m tests.benchmarks.overhead
+Run from the project's folder, on a quiet machine with no other sweep under way (they take turns on a host):
+uv run python -m tests.benchmarks.overhead
 """
 
+import itertools
 import logging
 import os
 import tempfile
@@ -17,16 +19,23 @@ from store.queue import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.spec import Retry
 
-JOBS = 100
-TRIALS = 15
-ROUNDS = 2
+JOBS = 300
+POINTS = 15
+"""Image sizes on one curve, whose break-even is derived anew with every outcome."""
+TRIALS = 30
+ROUNDS = 3
 
 
 def breakeven(cluster: Cluster, folder: Path) -> float:
     """Seconds per no-op job of ours: claimed, run by a warm worker, outcome and statistics committed to SQLite."""
+    conditions = itertools.product(range(1, JOBS // POINTS + 2), range(16, 16 * (POINTS + 1), 16))
     jobs = [
-        Job(condition=Condition(model="noop", image_size=16 * size), arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
-        for size in range(1, JOBS + 2)
+        Job(
+            condition=Condition(model="noop", image_size=size, batch_size=batch),
+            arms=(DENSE, Arm(replicate=1)),
+            pairs=(Pair(0, 1),),
+        )
+        for batch, size in itertools.islice(conditions, JOBS + 1)
     ]
     engine = connect(str(folder / "breakeven.db"))
     warm_up = submit(engine, "warm-up", "", "", [], jobs[:1])

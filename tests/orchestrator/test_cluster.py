@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -64,20 +65,24 @@ def test_fault_comes_back_as_plain_data(cluster: Cluster) -> None:
     assert 0 < finished.result.started_at < finished.result.ended_at
 
 
-def test_local_cluster_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Starting and closing Ray prints nothing, and writes neither into the home folder nor for good into the temporary one."""
+def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
+    """A local Ray prints nothing, keeps off the home folder, and removes its files and a killed one's, not those of one that runs."""
     script = """
         from pathlib import Path
         from orchestrator.cluster import Cluster
 
         if __name__ == "__main__":
-            before = set(Path("/tmp").glob("be-*"))
             with Cluster.start(entry="tests.orchestrator.entries:noop") as cluster:
-                (folder,) = {made for made in set(Path("/tmp").glob("be-*")) - before if cluster._folder == str(made)}
+                folder = Path(cluster._folder.path)
+                print(folder.exists())
             print(folder.exists())
     """
-    assert ran_elsewhere(script, home=tmp_path) == ["False"]
+    killed = Path(tempfile.mkdtemp(prefix="breakeven-", dir="/tmp"))
+    assert cluster._folder is not None
+    assert ran_elsewhere(script, home=tmp_path) == ["True", "False"]
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+    assert not killed.exists()
+    assert Path(cluster._folder.path).exists()
 
 
 @pytest.mark.parametrize(
