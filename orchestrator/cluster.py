@@ -1,21 +1,18 @@
 """Cluster: the nodes that Ray gives us, each with one warm worker per device class; the only Ray calls of the project."""
 
-import contextlib
-import fcntl
 import logging
 import os
 import secrets
-import shutil
 import socket
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from orchestrator.folder import Folder
 from orchestrator.worker import Fault, Keeper, Setting, Survey
 from sweeps.job import Device, Job
 from sweeps.outcome import Environment, Outcome
@@ -27,8 +24,6 @@ PLACEMENT_S = 60.0
 KNOCK_S = 5.0
 NEW_PROCESS_S = 20.0
 OURS = "BREAKEVEN_"
-SHORT = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
-PREFIX = "breakeven-"
 
 
 class ClusterError(Exception):
@@ -70,7 +65,7 @@ class Cluster:
     Ray neither retries nor restarts anything: what happens after a fault is for the dispatcher to decide.
     """
 
-    def __init__(self, setting: Setting, folder: "Folder | None") -> None:
+    def __init__(self, setting: Setting, folder: Folder | None) -> None:
         self._setting, self._folder = setting, folder
         self._keepers: dict[tuple[str, Device], Any] = {}
         self._running: dict[Any, Running] = {}
@@ -253,31 +248,6 @@ class Cluster:
         keeper = self._keepers.pop((node.node_id, device), None)
         if keeper is not None:
             ray.kill(keeper)
-
-
-class Folder:
-    """The files of a Ray of our own: gone when it ends, or at our next start if it was killed."""
-
-    def __init__(self) -> None:
-        for old in SHORT.glob(f"{PREFIX}*"):
-            with contextlib.suppress(OSError):
-                self._hold(str(old))
-                self.remove()
-        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=SHORT)
-        self._hold(self.path)
-
-    def _hold(self, path: str) -> None:
-        """Lock the folder until this process ends. Raises `OSError` if another one holds it."""
-        self.path, self._file = path, os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._file)
-            raise
-
-    def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._file)
 
 
 def _init(address: str | None, folder: Folder | None) -> None:

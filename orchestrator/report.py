@@ -125,8 +125,9 @@ def render(report: Report) -> RenderableType:
 def _headline(condition: dict[str, Any]) -> str:
     weights = "random weights" if condition["weights"] == "random" else f"weights {condition['weights']}"
     return (
-        f"{condition['model']} ({weights}), batch {condition['batch_size']}, {condition['dtype']}, {condition['attention']} attention, "
-        f"{condition['runtime']}, on {condition['device_name']}, {condition['threads']} threads, against {condition['baseline']}"
+        f"{condition['model']} ({weights}), batch {condition['batch_size']}, {condition['dtype']}, "
+        f"{condition['attention']} attention, {condition['runtime']}, "
+        f"on {condition['device_name']}, {condition['threads']} threads, against {condition['baseline']}"
     )
 
 

@@ -66,7 +66,7 @@ def test_fault_comes_back_as_plain_data(cluster: Cluster) -> None:
 
 
 def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
-    """A local Ray prints nothing, keeps off the home folder, and removes its files and a killed one's, not those of one that runs."""
+    """A local Ray prints nothing, keeps off the home folder, and removes its files and a killed one's, not a running one's."""
     script = """
         from pathlib import Path
         from orchestrator.cluster import Cluster
