@@ -151,17 +151,11 @@ def test_arms_may_override_the_condition() -> None:
 
 @pytest.mark.parametrize("batch", [1, 2, 64])
 def test_a_batch_or_time_mistake_breaks_the_identity(batch: int) -> None:
-    """Throughput x latency is the batch: a lost or doubled image or forward is caught, and load that comes and goes is not."""
-    times = [0.010, 0.011, 0.012]
-    good = Forwards(forwards=3, images=3 * batch)
-    assert consistent(good, 3, batch, 0.011, times)
-    assert consistent(good, 3, batch, 0.014, times), "the machine was a little slower during the rounds"
-    assert consistent(good, 3, batch, 0.011, [0.010, 0.200, 0.300]), "and much slower during the pass"
-    assert not consistent(good, 3, batch, 0.022, times), "a latency of two forwards"
-    assert not consistent(good, 3, batch, 0.0055, times), "a latency of half a forward"
-    assert not consistent(Forwards(forwards=6, images=6 * batch), 3, batch, 0.011, times)
-    assert not consistent(Forwards(forwards=3, images=3 * batch - 1), 3, batch, 0.011, times)
-    assert consistent(Forwards(forwards=3, images=3), 3, batch, 0.011, times) == (batch == 1)
+    """Throughput x latency is the batch: a lost or doubled image or forward is caught."""
+    assert consistent(Forwards(forwards=3, images=3 * batch), 3, batch)
+    assert not consistent(Forwards(forwards=6, images=6 * batch), 3, batch)
+    assert not consistent(Forwards(forwards=3, images=3 * batch - 1), 3, batch)
+    assert consistent(Forwards(forwards=3, images=3), 3, batch) == (batch == 1), "the reports' mistake: the batch was always 1"
 
 
 def test_faulty_arms_fail_alone(faulty: Any) -> None:

@@ -24,8 +24,6 @@ from workers.measure.rounds import ArmError, Warmup, calibrate, measure, warm_up
 
 CHUNK_S = 0.1
 """Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""
-LATENCY_TOLERANCE = 1.5
-"""The latency may lie outside the times seen in the pass by this factor; counting a forward or an image double makes it 2."""
 TIMEOUT_SHARE = 0.9
 """So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
 
@@ -37,6 +35,8 @@ class Timed:
     samples: Samples
     warmup: Warmup
     watch: Watch
+    counted: tuple[Forwards, ...]
+    """Forwards and images that the first block of each column's model saw while the samples were taken."""
 
 
 class Deadline:
@@ -74,7 +74,7 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> Findings:
         for each in ready:
             outcome = each.outcome()
             if timed and each.index in timed.samples.arms:
-                outcome = _with_times(outcome, timed)
+                outcome = _with_times(outcome, timed, each.condition.batch_size)
                 with faults.of(each.index, f"measuring memory and throughput of {each.arm}, after it was timed"):
                     outcome = _with_pass(outcome, each, pass_seconds, deadline)
             arms.append(outcome)
@@ -107,7 +107,8 @@ def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline,
                 inner = calibrate(steps, clock)
                 warmup = warm_up(steps, inner, seed=job.job_id, stopwatch=clock, deadline=time.monotonic() + deadline.left)
                 budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
-                with watch(job.condition.device, torch.get_num_threads()) as seen:
+                with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as counters:
+                    counted = tuple(counters.enter_context(count_forwards(arm.model)) for arm in arms)
                     samples = measure(
                         steps,
                         inner,
@@ -118,7 +119,7 @@ def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline,
                         stopwatch=clock,
                         deadline=time.monotonic() + deadline.left,
                     )
-            return Timed(samples, warmup, seen)
+            return Timed(samples, warmup, seen, counted)
         except ArmError as fault:
             guilty = arms[fault.column]
             faults.add(guilty.index, fault.__cause__ or fault, f"timing {guilty.arm}")
@@ -131,7 +132,7 @@ def _fail_orphans(job: Job, alive: Sequence[Pair], faults: Faults) -> None:
             faults.inherit(arm, baseline, str(job.arms[baseline]))
 
 
-def _with_times(outcome: ArmOutcome, timed: Timed) -> ArmOutcome:
+def _with_times(outcome: ArmOutcome, timed: Timed, batch: int) -> ArmOutcome:
     column = timed.samples.arms.index(outcome.arm)
     walls = [row[column] for row in timed.samples.seconds]
     metrics = [
@@ -139,6 +140,8 @@ def _with_times(outcome: ArmOutcome, timed: Timed) -> ArmOutcome:
         Metric(name="outlier_share", value=float(outliers(walls).mean()), unit="1", n=len(walls)),
     ]
     flags = list(outcome.flags)
+    if not consistent(timed.counted[column], len(walls) * timed.samples.inner[column], batch):
+        flags.append("identity_violated")
     if timed.samples.device_seconds is not None:
         devices = [row[column] for row in timed.samples.device_seconds]
         metrics.append(_metric("device_latency", median(devices), "ms", 1e3))
@@ -179,20 +182,18 @@ def _with_pass(outcome: ArmOutcome, arm: Ready, seconds: float, deadline: Deadli
     flags = list(outcome.flags)
     if not memory.metrics:
         flags.append("memory_unmeasured")
-    if not consistent(counted, len(forwards_s) * chunk, arm.condition.batch_size, latency_s, forwards_s):
+    if not consistent(counted, len(forwards_s) * chunk, arm.condition.batch_size):
         flags.append("identity_violated")
     return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys(flags))})
 
 
-def consistent(counted: Forwards, called: int, batch: int, latency_s: float, forwards_s: Sequence[float]) -> bool:
-    """Whether throughput x latency is the batch: exactly in the images counted, and in time as closely as noise allows.
+def consistent(counted: Forwards, called: int, batch: int) -> bool:
+    """Whether throughput x latency is the batch, for the images that the model's first block saw in `called` forwards.
 
-    `counted` are the forwards and images that the model's first block saw in a pass of `called` forwards, `latency_s` is what
-    the rounds said, and `forwards_s` are the times per forward seen in the pass: the latency has to lie among them, give or
-    take `LATENCY_TOLERANCE`. Load that comes and goes widens their range; a mistake by a factor of 2 stays outside of it.
+    With the wall time of these very forwards, throughput is images / wall and latency is wall / called, so that their product
+    is images / called: it holds exactly, however noisy the machine, or something was not what it seemed.
     """
-    complete = counted.forwards == called and counted.images == called * batch
-    return complete and min(forwards_s) / LATENCY_TOLERANCE < latency_s < max(forwards_s) * LATENCY_TOLERANCE
+    return counted.forwards == called and counted.images == called * batch
 
 
 def _metric(name: str, estimate: Estimate, unit: str, scale: float) -> Metric:

@@ -213,4 +213,3 @@ _GPU_SUMMARIES: tuple[tuple[str, str, Callable[[list[float]], float]], ...] = (
     ("gpu_power_mean", "power", mean),
     ("gpu_processes", "processes", max),
 )
-
