@@ -96,9 +96,12 @@ def measure(
     devices: list[tuple[float, ...]] = []
     orders: list[tuple[int, ...]] = []
     widths: list[list[float]] = []
+    upcoming: list[tuple[int, ...]] = []
     stopped: Stopped | None = None
     while stopped is None:
-        order = _order(len(steps), f"{seed}:{len(walls)}")
+        if not upcoming:  # drawn ahead, because work between two rounds makes the first sample of the next one slower
+            upcoming = [_order(len(steps), f"{seed}:{len(walls) + turn}") for turn in range(LOOK_EVERY)][::-1]
+        order = upcoming.pop()
         timings = dict(zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True))
         row = [timings[column] for column in range(len(steps))]
         walls.append(tuple(timing.wall for timing in row))
