@@ -245,4 +245,3 @@ def _beside(result: Entry, key: str, value: Any, others: set[str]) -> Lever:
     if key not in _BESIDE:
         raise result.document.unknown_key(path, (*others, "method", *_BESIDE))
     return Lever(None, key, path, spread(result.document, path, value, whole=key in _WHOLE_BESIDE))
-

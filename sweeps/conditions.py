@@ -21,10 +21,7 @@ NAMED_WEIGHTS = ("random", "pretrained")
 
 def adapters(noun: type[Noun]) -> dict[str, TypeAdapter[Any]]:
     """One strict validator per field of `noun`."""
-    return {
-        name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info]))
-        for name, info in noun.model_fields.items()
-    }
+    return {name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info])) for name, info in noun.model_fields.items()}
 
 
 def takes_integers(annotation: Any) -> bool:
