@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NETWORKS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from sweeps.expansion import Expansion, load
 from sweeps.job import DENSE, Condition, Pair, Protocol
 from sweeps.method import Method
 from sweeps.reading import SweepError, read
+from tests.sweeps.conftest import NETWORKS
 
 Expand = Callable[..., Expansion]
 Fault = Callable[..., SweepError]
