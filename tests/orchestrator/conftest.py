@@ -23,10 +23,11 @@ MEMORY_BYTES = 3_000_000_000
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A local Ray whose workers run `tests/orchestrator/entries.py`, and know the methods of `tests/faults`."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:  # workers remember what was set when the cluster started
         patch.setenv("BREAKEVEN_METHODS", str(FAULTS))
-        with Cluster.start(entry="tests.orchestrator.entries:run", memory_bytes=MEMORY_BYTES) as started:
-            yield started
+        started = Cluster.start(entry="tests.orchestrator.entries:run", memory_bytes=MEMORY_BYTES)
+    with started:
+        yield started
 
 
 class Store:

@@ -15,8 +15,8 @@ from sweeps.job import Job
 
 DISPATCHER = """
 import sys
-sys.path[:0] = [{here!r}]
-from conftest import an_outcome
+sys.path[:0] = [{root!r}]
+from tests.store.conftest import an_outcome
 from store import connection, queue, recording
 
 engine, me = connection.connect({path!r}), queue.owner()
@@ -29,7 +29,7 @@ while claimed := queue.claim(engine, {sweep}, owner=me, limit=2):
 
 def dispatcher(path: Path, sweep: int) -> "subprocess.Popen[str]":
     """A process that answers the sweep's jobs and prints the row of each one that is stored."""
-    program = DISPATCHER.format(here=str(Path(__file__).parent), path=str(path), sweep=sweep)
+    program = DISPATCHER.format(root=str(Path(__file__).parents[2]), path=str(path), sweep=sweep)
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from test_expansion import QUICKSTART
 
 from sweeps.expansion import Expansion
 from sweeps.method import Method
 from sweeps.schema import json_schema, text
 from tests.sweeps.conftest import METHODS
+from tests.sweeps.test_expansion import QUICKSTART
 
 HEAD = "schema: 1\nname: trial\n"
 
