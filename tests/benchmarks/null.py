@@ -1,6 +1,6 @@
 """Null test and positive control of this machine: `python -m tests.benchmarks.null` prints ratios, verdicts and spreads.
 
-Times are read on a quiet machine; the part with a busy neighbour makes its own noise. Takes about three minutes.
+Times are read on a quiet machine; the part with a busy neighbour makes its own noise. Takes about six minutes.
 """
 
 import contextlib
@@ -44,10 +44,15 @@ def jobs(name: str) -> tuple[Job, ...]:
     return load(PROJECT / "sweeps" / f"{name}.yaml", methods=methods(), networks=networks(), auto="cpu").jobs
 
 
-def compare(name: str, *, apart: bool = False) -> list[Row]:
-    """Every comparison of the sweep; `apart` times each job's arms one after the other as well, in as many samples."""
+def compare(name: str, *, apart: bool = False, budget_s: float | None = None) -> list[Row]:
+    """Every comparison of the sweep, in `budget_s` seconds a job instead of the sweep's own.
+
+    `apart` times each job's arms one after the other as well, in as many samples.
+    """
     rows = []
-    for job in jobs(name):
+    for asked in jobs(name):
+        shorter = {} if budget_s is None else {"budget_s": budget_s}
+        job = asked.model_copy(update={"protocol": asked.protocol.model_copy(update=shorter)})
         outcome = run(job, pass_seconds=PASS_S)
         if outcome.samples is None or outcome.failures:
             raise RuntimeError(f"{name}: {outcome.failures}")
