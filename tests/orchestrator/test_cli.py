@@ -20,6 +20,7 @@ SWEEP = """\
 schema: 1
 name: tiny
 question: Does it run from one end to the other?
+defaults: {threads: 1}
 axes:
   model: [deit_tiny_patch16_224]
   image_size: [32, 48, 64]
