@@ -116,7 +116,7 @@ def query(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = 10.0,
     rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
 ) -> None:
-    """Ask the database in SQL, read-only: views speedup, break_even, failures, metric, sweep_comparison."""
+    """Ask the database in SQL, read-only: views speedup, accuracy, break_even, failures, metric, sweep_comparison."""
     from orchestrator.listing import show_query
 
     show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), _console(), seconds=seconds, rows=rows)

@@ -123,7 +123,7 @@ class Cluster:
         if device not in node.devices:
             raise ClusterError(f"{node.host} does not offer device {device}; it offers {', '.join(node.devices)}")
         keeper = self._keepers.get((node.node_id, device)) or self._place(node.node_id, device)
-        reference = keeper.run.remote(job.model_dump_json(), job.protocol.timeout_s, fresh=fresh)
+        reference = keeper.run.remote(job.model_dump_json(), job.timeout_s, fresh=fresh)
         running = Running(node, job, reference)
         self._running[reference] = running
         return running

@@ -10,12 +10,23 @@ from store.connection import Engine
 from store.reading import answered
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
-from sweeps.job import PASS_SECONDS, Device, Job, Pair, Protocol
+from sweeps.job import PASS_SECONDS, Condition, Device, Job, Pair, Protocol
 from sweeps.outcome import Environment
+from workers.artifacts import recipe
+from workers.data import listing
+from workers.data.corruptions import CORRUPTIONS
 from workers.methods import methods
 
 WARM_UP_SECONDS = 2.0
 """What building, checking and warming up the arms of one small job takes, for the estimate only."""
+TRAINING_SECONDS = 150.0
+"""What training a model on demand may take; counted once for each model, since nobody looks here whether it is there already."""
+GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
+"""How fast an accuracy job is taken to run at least: two CPU cores, or a small GPU, on the work of the unmodified model."""
+IMAGE_SECONDS = 0.02
+"""Reading and preparing one image."""
+DIGITS_IMAGES = 360
+"""Held-out images of the digits; how many a folder has is not known here: the time-out is then the estimate."""
 
 
 class InfeasibleError(Exception):
@@ -37,8 +48,27 @@ class Plan:
 
     @property
     def at_most_s(self) -> float:
-        """Upper estimate of the measuring time in seconds: every job uses its whole budget, one after the other."""
-        return math.fsum(WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS for job in self.jobs)
+        """Upper estimate of the measuring time in seconds, one job after the other.
+
+        Latency jobs use their whole budget. Accuracy jobs run each arm like the unmodified model, at `GMACS_PER_SECOND`.
+        """
+        trained = {job.condition.model for job in self.jobs if job.condition.weights == "trained"}
+        return math.fsum(map(seconds, self.jobs)) + TRAINING_SECONDS * len(trained)
+
+
+def seconds(job: Job) -> float:
+    """Upper estimate for one job, its time-out at most."""
+    if job.kind == "latency":
+        return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS
+    condition, images = job.condition, job.protocol.images or math.inf
+    if condition.data == "digits":
+        images = min(images, DIGITS_IMAGES)
+    network = networks().get(condition.model)
+    if network is None or images == math.inf:
+        return job.protocol.timeout_s
+    gmacs = network.macs(condition.image_size, network.dense_tokens(condition.image_size)) / 1e9
+    needed = images * (IMAGE_SECONDS + len(job.arms) * gmacs / GMACS_PER_SECOND[condition.device])
+    return min(WARM_UP_SECONDS * len(job.arms) + needed, job.protocol.timeout_s)
 
 
 def preferred(devices: Iterable[Device]) -> Device:
@@ -56,7 +86,22 @@ def require(devices: Collection[Device], environments: Mapping[Device, Collectio
 
 def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansion:
     """Expand the sweep file against the methods and models that this installation knows. Raises `SweepError`."""
-    return load(path, methods=methods(), networks=networks(), auto=auto, text=text)
+    listings: dict[str | None, Mapping[str, str]] = {}  # a folder of many images is listed once
+
+    def contents(condition: Condition) -> Mapping[str, str]:
+        if condition.data not in listings:
+            listings[condition.data] = listing(condition)
+        return {**recipe(condition), **listings[condition.data]}
+
+    return load(
+        path,
+        methods=methods(),
+        networks=networks(),
+        auto=auto,
+        text=text,
+        contents=contents,
+        corruptions=tuple(CORRUPTIONS),
+    )
 
 
 def plan(expansion: Expansion, engine: Engine | None, environments: Mapping[Device, Collection[Environment]]) -> Plan:

@@ -11,8 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from orchestrator.dispatching import Event
-from orchestrator.report import STYLES, ratio
-from sweeps.job import Job
+from orchestrator.phrases import STYLES, bounded, ratio
+from sweeps.agreement import compare
+from sweeps.job import Job, Pair
 from sweeps.outcome import Outcome
 from sweeps.statistics import speedup, verdict
 
@@ -78,26 +79,54 @@ class Display:
 
 
 def lines(outcome: Outcome) -> Iterator[Text]:
-    """One line for each comparison of an outcome: its speed-up and verdict, or why there is none."""
-    samples = outcome.samples
-    seconds = np.asarray(samples.seconds) if samples else np.empty((0, 0))
-    column = {arm: index for index, arm in enumerate(samples.arms)} if samples else {}
+    """One line for each comparison of an outcome: what it says of speed or accuracy, or why it says nothing."""
     failures = {failure.arm: failure for failure in outcome.failures}
     several = len({pair.baseline for pair in outcome.job.pairs}) > 1
+    said = _accuracies(outcome) if outcome.job.kind == "accuracy" else _speedups(outcome)
     for pair in outcome.job.pairs:
         arm, baseline = outcome.job.arms[pair.arm], outcome.job.arms[pair.baseline]
         name = f"  {arm}" + (f" against {baseline}" if several else "")
         failure = next((failures[index] for index in (pair.arm, pair.baseline, None) if index in failures), None)
-        if failure is not None or pair.arm not in column or pair.baseline not in column:
-            why = f"{failure.reason}: {failure.message}" if failure else "no samples"
-            yield Text(f"{name}: {why}", style="red")
-            continue
-        estimate = speedup(seconds[:, column[pair.baseline]], seconds[:, column[pair.arm]])
-        said = verdict(estimate)
-        yield Text(f"{name}: {ratio(estimate.value, estimate.low, estimate.high)} {said}", style=STYLES[said])
+        if failure is not None or pair not in said:
+            yield Text(f"{name}: {f'{failure.reason}: {failure.message}' if failure else 'no samples'}", style="red")
+        else:
+            words, judged = said[pair]
+            yield Text(f"{name}: {words} {judged}", style=STYLES[judged])
+
+
+def _speedups(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
+    """Speed-up and verdict of each pair that was timed."""
+    samples = outcome.samples
+    if samples is None:
+        return {}
+    seconds = np.asarray(samples.seconds)
+    column = {arm: index for index, arm in enumerate(samples.arms)}
+    found: dict[Pair, tuple[str, str]] = {}
+    for pair in outcome.job.pairs:
+        if pair.arm in column and pair.baseline in column:
+            estimate = speedup(seconds[:, column[pair.baseline]], seconds[:, column[pair.arm]])
+            found[pair] = ratio(estimate.value, estimate.low, estimate.high), verdict(estimate)
+    return found
+
+
+def _accuracies(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
+    """Top-1, its drop and the verdict of each pair that was evaluated."""
+    evaluation = outcome.evaluation
+    seen = {images.arm for images in evaluation.arms} if evaluation else set()
+    found: dict[Pair, tuple[str, str]] = {}
+    for pair in outcome.job.pairs:
+        if evaluation is not None and {pair.baseline, pair.arm} <= seen:
+            agreement = compare(evaluation, pair.baseline, pair.arm)
+            dropped = bounded(agreement.drop.value, agreement.drop.low, agreement.drop.high)
+            top1 = f"top-1 {agreement.top1_baseline.value:.2f} > {agreement.top1.value:.2f} %"
+            found[pair] = f"{top1}, drop {dropped} points", agreement.verdict()
+    return found
 
 
 def _place(job: Job) -> str:
     condition = job.condition
     turn = f", round {job.round + 1}" if job.protocol.rounds > 1 else ""
+    if job.kind == "accuracy":
+        spoilt = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
+        return f"{condition.model} {condition.image_size} px, accuracy on {condition.data}{spoilt}, {condition.device}"
     return f"{condition.model} {condition.image_size} px, batch {condition.batch_size}, {condition.device}{turn}"

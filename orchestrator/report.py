@@ -10,6 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator import accuracy
+from orchestrator.phrases import STYLES, amount, label, markdown_row, ratio, rows
 from store.connection import connect_readonly
 from store.reading import sweep, table
 
@@ -17,7 +19,10 @@ Format = Literal["table", "markdown", "json", "csv"]
 
 CONDITION = ("device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size", "baseline", "environment")
 """What stays fixed within one block of the report; ratios are never mixed across these."""
-STYLES = {"faster": "green", "slower": "red", "same": "", "unclear": "dim", "crossing": "bold", "always": "green", "never": "red"}
+
+
+BREAK_EVENS = """SELECT * FROM break_even WHERE sweep = :name
+  ORDER BY CASE axis WHEN 'tokens' THEN 0 WHEN 'gmacs' THEN 1 ELSE 2 END, method, params, x"""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Report:
     speedups: pd.DataFrame
     break_evens: pd.DataFrame
     failures: pd.DataFrame
+    accuracies: pd.DataFrame
 
     def blocks(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
         """Condition, points and break-evens of each block, in order of appearance."""
@@ -37,7 +43,13 @@ class Report:
             same = pd.Series(data=True, index=self.break_evens.index)
             for field in set(CONDITION) & set(self.break_evens.columns):
                 same &= self.break_evens[field] == condition[field]
-            yield condition, points.sort_values(["method", "params", "tokens"]), self.break_evens[same]
+            yield condition, points.sort_values(["method", "params", "tokens"]), _curves(self.break_evens[same])
+
+
+def _curves(break_evens: pd.DataFrame) -> pd.DataFrame:
+    """Without the single points along tokens and GMACs of a sweep that moves a parameter at one size instead."""
+    saved = break_evens["axis"] == "gmacs_saved"
+    return break_evens[saved | (break_evens["points"] > 1)] if saved.any() else break_evens
 
 
 def output() -> Console:
@@ -55,14 +67,10 @@ def read(db: str | None, name: str) -> Report:
         name,
         question,
         table(engine, f"SELECT * FROM speedup WHERE {linked} ORDER BY method, params, tokens", name=name),  # noqa: S608 - a constant
-        table(engine, "SELECT * FROM break_even WHERE sweep = :name ORDER BY axis DESC, method, params, x", name=name),
+        table(engine, BREAK_EVENS, name=name),
         table(engine, f"SELECT * FROM failures WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
+        table(engine, f"SELECT * FROM accuracy WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
     )
-
-
-def rows(frame: pd.DataFrame) -> Iterator[Any]:
-    """The rows of a frame as named tuples, whose fields have no types."""
-    yield from frame.itertuples()
 
 
 def theory(points: pd.DataFrame) -> pd.Series:
@@ -70,33 +78,20 @@ def theory(points: pd.DataFrame) -> pd.Series:
     return points["gmacs_baseline"] / (points["gmacs"] + points["gmacs_method"].fillna(0))
 
 
-def ratio(value: float | None, low: float | None, high: float | None) -> str:
-    """`1.23x [1.20, 1.26]`, or without the interval where there is none."""
-    if value is None or pd.isna(value):
-        return "-"
-    interval = "" if low is None or high is None or pd.isna(low) or pd.isna(high) else f" [{low:.3f}, {high:.3f}]"
-    return f"{value:.3f}x{interval}"
+UNITS = {"tokens": "tokens", "gmacs": "GMACs of the baseline", "gmacs_saved": "of the baseline's GMACs saved"}
+AXES = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "GMACs saved"}
 
 
-def amount(value: float | None, axis: str) -> str:
-    """A position on an axis: whole tokens, or GMACs with three significant digits."""
-    if value is None or pd.isna(value):
-        return "?"
-    return f"{value:.0f}" if axis == "tokens" else f"{value:.3g}"
-
-
-def label(row: Any) -> str:
-    """Method with the parameters that were asked for: `topk keep_rate=0.5 layers=[3,6,9]`."""
-    params = json.loads(row.params) if row.params else {}
-    if isinstance(params, list):
-        return f"{row.method} {row.params}"
-    shown = [f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in params.items() if value is not None]
-    return " ".join([row.method, *shown])
+def named(row: Any) -> str:
+    """The arm of a break-even; along GMACs saved the parameter that moves is named without a value."""
+    if pd.isna(row.varies):
+        return label(row)
+    return f"{label(row, row.varies)}, {row.varies} moving"
 
 
 def sentence(row: Any) -> str:
     """The break-even of one curve along one axis, in words."""
-    unit = "tokens" if row.axis == "tokens" else "GMACs of the baseline"
+    unit = UNITS[row.axis]
     if row.verdict == "crossing":
         what = "pays from" if row.direction == "gains" else "stops paying at"
         limited = ", neighbours on the grid" if row.grid_limited else ""
@@ -113,11 +108,12 @@ def render(report: Report) -> RenderableType:
     for condition, points, break_evens in report.blocks():
         parts += [Text(), Text(_headline(condition)), _points_table(points)]
         for (axis,), of_axis in break_evens.groupby(["axis"], sort=False):
-            parts.append(Text(f"Break-even in {'tokens' if axis == 'tokens' else 'GMACs'}", style="bold"))
-            parts += [Text(f"  {label(row)}: {sentence(row)}", style=STYLES[row.verdict]) for row in rows(of_axis)]
+            parts.append(Text(f"Break-even in {AXES[str(axis)]}", style="bold"))
+            parts += [Text(f"  {named(row)}: {sentence(row)}", style=STYLES[row.verdict]) for row in rows(of_axis)]
+    parts += accuracy.render(report.accuracies, report.speedups)
     if len(report.failures):
         parts += [Text(), _failures_table(report.failures)]
-    if not len(report.speedups) and not len(report.failures):
+    if not (len(report.speedups) or len(report.failures) or len(report.accuracies)):
         parts.append(Text("nothing measured yet", style="dim"))
     return Group(*parts)
 
@@ -165,10 +161,11 @@ def _points_table(points: pd.DataFrame) -> Table:
 
 def _failures_table(failures: pd.DataFrame) -> Table:
     table = Table(title="No measurement", title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
-    for heading in ("method", "model", "px", "batch", "reason", "message"):
+    for heading in ("method", "kind", "model", "px", "batch", "reason", "message"):
         table.add_column(heading)
     for row in rows(failures):
-        table.add_row(label(row), row.model, f"{row.image_size:.0f}", f"{row.batch_size:.0f}", row.reason, row.message)
+        batch = f"{row.batch_size:.0f}" if row.kind == "latency" else "-"
+        table.add_row(label(row), row.kind, row.model, f"{row.image_size:.0f}", batch, row.reason, row.message)
     return table
 
 
@@ -176,26 +173,23 @@ def markdown(report: Report) -> str:
     """The report as GitHub-flavoured Markdown."""
     lines = [f"# {report.name}", "", report.question, ""]
     for condition, points, break_evens in report.blocks():
-        lines += [f"## {_headline(condition)}", "", _markdown_row(HEADINGS), _markdown_row(["---"] * len(HEADINGS))]
-        lines += [_markdown_row(cells) for cells in _cells(points)]
-        lines += ["", *(f"- **{label(row)}**, {row.axis}: {sentence(row)}" for row in rows(break_evens)), ""]
+        lines += [f"## {_headline(condition)}", "", markdown_row(HEADINGS), markdown_row(["---"] * len(HEADINGS))]
+        lines += [markdown_row(cells) for cells in _cells(points)]
+        lines += ["", *(f"- **{named(row)}**, {AXES[row.axis]}: {sentence(row)}" for row in rows(break_evens)), ""]
+    lines += accuracy.markdown(report.accuracies, report.speedups)
     if len(report.failures):
         why = [
-            f"- {label(row)}, {row.model}, {row.image_size:.0f} px: {row.reason}: {row.message}" for row in rows(report.failures)
+            f"- {label(row)}, {row.kind}, {row.model}, {row.image_size:.0f} px: {row.reason}: {row.message}"
+            for row in rows(report.failures)
         ]
         lines += ["## No measurement", "", *why, ""]
     return "\n".join(lines)
 
 
-def _markdown_row(cells: Any) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
 def as_json(report: Report) -> str:
-    """The report as one JSON object: name, question, and the rows of the three views; missing values are null."""
-    records = {
-        name: json.loads(getattr(report, name).to_json(orient="records")) for name in ("speedups", "break_evens", "failures")
-    }
+    """The report as one JSON object: name, question, and the rows of the four views; missing values are null."""
+    frames = ("speedups", "break_evens", "failures", "accuracies")
+    records = {name: json.loads(getattr(report, name).to_json(orient="records")) for name in frames}
     for row, promised in zip(records["speedups"], theory(report.speedups).tolist(), strict=True):
         row["speedup_macs"] = None if pd.isna(promised) else round(promised, 6)
     return json.dumps({"name": report.name, "question": report.question, **records}, indent=2)
@@ -207,7 +201,9 @@ def write(report: Report, form: Format, console: Console) -> None:
         console.print(render(report))
         return
     if form == "csv":
-        text = report.speedups.assign(speedup_macs=theory(report.speedups)).to_csv(index=False)
+        speedups = report.speedups.assign(speedup_macs=theory(report.speedups))
+        kinds = [frame for frame in (speedups, report.accuracies) if len(frame)] or [speedups]
+        text = pd.concat(kinds, ignore_index=True).to_csv(index=False)  # the column `kind` tells the rows apart
     else:
         text = markdown(report) if form == "markdown" else as_json(report) + "\n"
     console.file.write(text)

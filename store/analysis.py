@@ -4,7 +4,7 @@ They are brought up to date inside the transaction that records an outcome, so n
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, text
 from store import tables
 from store.describing import timestamp
 from store.samples import Timings, unpack
+from store.savings import FORGET_SAVED, SAME_WORK, SAVED, SavedCurve, curves
 from store.views import NEWEST
 from sweeps.breakeven import break_even
 from sweeps.curve import Curve, Point
@@ -23,6 +24,7 @@ METRIC = "latency"
 BATCH = 200
 """Comparisons that one statement may name; databases allow some ten thousand."""
 AXES = ("tokens", "gmacs")
+"""Axes along which the image size moves; `savings.py` has the other one."""
 FIGURES: tuple[str, ...] = tuple(tables.Speedup.model_fields)
 
 PAIRINGS = text(
@@ -34,7 +36,7 @@ PAIRINGS = text(
        JOIN attempt AS t ON t.id = p.attempt
        LEFT JOIN measured_arm AS b ON b.attempt = p.attempt AND b.arm = p.baseline
        LEFT JOIN measured_arm AS a ON a.attempt = p.attempt AND a.arm = p.arm
-       WHERE p.comparison_id IN :comparisons AND t.environment = :environment
+       WHERE p.comparison_id IN :comparisons AND t.environment = :environment AND c.kind = :kind
        ORDER BY p.comparison_id, t.ended_at, t.id"""
 ).bindparams(bindparam("comparisons", expanding=True))
 
@@ -63,7 +65,8 @@ POINTS = text(
 ).bindparams(bindparam("comparisons", expanding=True))
 
 FORGET_BREAK_EVENS = text(
-    f"DELETE FROM break_even_row WHERE curve_id IN ({CURVES}) AND environment = :environment"  # noqa: S608 - made of constants
+    f"""DELETE FROM break_even_row
+        WHERE axis <> '{SAVED}' AND curve_id IN ({CURVES}) AND environment = :environment"""  # noqa: S608 - made of constants
 ).bindparams(bindparam("comparisons", expanding=True))
 
 
@@ -78,7 +81,7 @@ def derive_speedups(
             at_hand[attempt] = unpack(connection.execute(SAMPLES, {"attempt": attempt}).one())
         return at_hand[attempt]
 
-    asked = {"comparisons": list(comparisons), "environment": environment}
+    asked = {"comparisons": list(comparisons), "environment": environment, "kind": METRIC}
     rows = []
     for comparison_id, pairings in groupby(connection.execute(PAIRINGS, asked).all(), key=lambda row: str(row.comparison_id)):
         rows.append({**_speedup(list(pairings), timings), "comparison_id": comparison_id, "environment": environment})
@@ -94,10 +97,20 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
     for (sweep, curve_id), group in groupby(connection.execute(POINTS, asked).all(), key=lambda row: (row.sweep, row.curve_id)):
         points = list(group)
         same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "threads": points[-1].threads}
-        rows += [{**row, **same} for axis in AXES for row in _break_even(points, axis)]
+        rows += [{**row, **same, "varies": None} for axis in AXES for row in break_even_rows(points, axis)]
     connection.execute(FORGET_BREAK_EVENS, asked)
+    found = connection.execute(SAME_WORK, asked).all()
+    rows += [row for curve in curves(found) for row in _saved(curve, environment)]
+    connection.execute(FORGET_SAVED, asked)
     if rows:
         connection.execute(insert(tables.BreakEven), rows)
+
+
+def _saved(curve: SavedCurve, environment: str) -> Iterator[dict[str, Any]]:
+    last = curve.points[-1]
+    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "threads": last.ran_threads}
+    for row in break_even_rows(curve.points, SAVED):
+        yield {**row, **same, "varies": curve.varies}
 
 
 def derive_sweep(connection: Connection, sweep: int) -> None:
@@ -111,19 +124,15 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
 
 def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings]) -> dict[str, Any]:
     """The derived columns of one comparison: its unflagged attempts pooled; flagged ones only if there are no others."""
-    measured = [row for row in pairings if row.failure is None]
-    clean = [row for row in measured if not (row.flags or row.baseline_flags or row.arm_flags)]
-    used = clean or measured
+    used = trusted(pairings)
     last = (used or pairings)[-1]
     answer: dict[str, Any] = {
         **dict.fromkeys(FIGURES),
+        **stamp(last, used or pairings),
         "metric": METRIC,
-        "question_id": last.question_id,
-        "measured_at": timestamp(last.ended_at),
-        "source": "measured" if any(row.source == "measured" for row in used or pairings) else last.source,
         "analysis_version": ANALYSIS_VERSION,
         "floor": DEFAULT_FLOOR,
-        "flags": _union(flags for row in used for flags in (row.flags, row.baseline_flags, row.arm_flags)),
+        "flags": union(flags for row in used for flags in (row.flags, row.baseline_flags, row.arm_flags)),
     }
     if not used:
         return {**answer, "failure": last.failure}
@@ -150,7 +159,7 @@ def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings]) ->
     }
 
 
-def _break_even(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
+def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
     """The derived columns of one curve along `axis`: one row for each crossing, or one that says why there is none."""
     points = {
         float(x): Point(
@@ -163,7 +172,7 @@ def _break_even(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
             flagged=bool(row.flags),
         )
         for row in rows  # oldest first: of two points at one x the newer one stays
-        if (x := getattr(row, axis))
+        if (x := getattr(row, axis)) is not None and (x or axis == SAVED)
     }
     if not points:
         return []
@@ -186,5 +195,21 @@ def _break_even(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
     return [{**common, **place, "crossing": number} for number, place in enumerate(crossings or [nowhere])]
 
 
-def _union(flags: Iterable[str | None]) -> str:
+def trusted(pairings: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """The rows of `PAIRINGS` to judge a comparison by: those measured without a flag; all measured ones if there are no others."""
+    measured = [row for row in pairings if row.failure is None]
+    return [row for row in measured if not (row.flags or row.baseline_flags or row.arm_flags)] or measured
+
+
+def stamp(last: Row[Any], used: Sequence[Row[Any]]) -> dict[str, Any]:
+    """Which question a derived row answers, when the `last` attempt ended, and whether any of those `used` was measured here."""
+    return {
+        "question_id": last.question_id,
+        "measured_at": timestamp(last.ended_at),
+        "source": "measured" if any(row.source == "measured" for row in used) else last.source,
+    }
+
+
+def union(flags: Iterable[str | None]) -> str:
+    """All reasons in some lists joined by commas, as such a list."""
     return ",".join(sorted({flag for joined in flags if joined for flag in joined.split(",")}))

@@ -15,9 +15,11 @@ ARM_FIELDS = tuple(Overrides.model_fields)
 
 INSERT_COMPARISON = text(
     """INSERT INTO comparison (comparison_id, question_id, curve_id, arm_id, kind, device, model, weights, image_size, batch_size,
-         threads, dtype, attention, runtime, seed, method, params, baseline, document, contents)
+         threads, dtype, attention, runtime, seed, method, params, baseline, document, contents,
+         data, corruption, severity)
        VALUES (:comparison_id, :question_id, :curve_id, :arm_id, :kind, :device, :model, :weights, :image_size, :batch_size,
-         :threads, :dtype, :attention, :runtime, :seed, :method, :params, :baseline, :document, :contents)
+         :threads, :dtype, :attention, :runtime, :seed, :method, :params, :baseline, :document, :contents,
+         :data, :corruption, :severity)
        ON CONFLICT DO NOTHING"""
 )
 INSERT_ENVIRONMENT = text(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine
 from sqlalchemy import text as sql
 
-from store import analysis, tables
+from store import analysis, tables, views
 from store.connection import StoreError, writing
 from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job
 from store.recording import Incoming, end_lease
@@ -50,11 +50,11 @@ COUNTS = sql(
        WHERE l.sweep = :sweep GROUP BY j.state"""
 )
 ANSWERS = sql(
-    """SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
-         SELECT CASE WHEN max(r.speedup) IS NOT NULL THEN 1 ELSE 0 END AS measured,
-                CASE WHEN max(r.speedup) IS NULL AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
-         FROM sweep_comparison_row AS l LEFT JOIN speedup_row AS r ON r.comparison_id = l.comparison_id
-         WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""
+    f"""SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
+          SELECT coalesce(max(r.measured), 0) AS measured,
+                 CASE WHEN max(r.measured) = 0 AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
+          FROM sweep_comparison_row AS l LEFT JOIN ({views.ANSWERS}) AS r ON r.comparison_id = l.comparison_id
+          WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""  # noqa: S608 - made of constants
 )
 ACTIVE = sql("SELECT id, state, document FROM job WHERE job_id = :job_id AND state IN ('waiting', 'running') ORDER BY id")
 TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
@@ -84,7 +84,7 @@ class Progress(NamedTuple):
     """Jobs by state, every state included."""
     comparisons: int
     measured: int
-    """Comparisons with a speed-up, in whatever environment."""
+    """Comparisons with an answer that is no failure, in whatever environment."""
     failed: int
     """Comparisons with nothing but failures."""
 
@@ -235,8 +235,9 @@ def _queued(connection: Connection, job: Job) -> int:
 def stricter(one: Protocol, other: Protocol) -> Protocol:
     """The protocol that satisfies both."""
     least = {"half_width": min(one.half_width, other.half_width)}
-    most = {name: max(value, getattr(other, name)) for name, value in one if name not in least}
-    return Protocol(**least, **most)
+    images = None if one.images is None or other.images is None else max(one.images, other.images)  # None stands for all
+    most = {name: max(value, getattr(other, name)) for name, value in one if name not in {*least, "images"}}
+    return Protocol(**least, **most, images=images)
 
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:

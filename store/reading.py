@@ -10,6 +10,7 @@ from sqlalchemy import Engine, bindparam, text
 
 from store.connection import StoreError, explained, shown
 from store.describing import timestamp
+from store.views import ANSWERS as ANSWER_ROWS
 from sweeps.job import Protocol
 from sweeps.outcome import ANSWERS
 
@@ -19,21 +20,22 @@ FIGURES = text(
 ).bindparams(bindparam("environments", expanding=True))
 
 EXECUTIONS = text(
-    """SELECT DISTINCT p.comparison_id, t.round, t.protocol, f.reason
+    """SELECT DISTINCT p.comparison_id, t.round, t.protocol, f.reason, e.images + e.unreadable AS seen
        FROM pairing AS p JOIN attempt AS t ON t.id = p.attempt LEFT JOIN failure AS f ON f.id = p.failure
+         LEFT JOIN evaluation AS e ON e.attempt = t.id
        WHERE t.environment IN :environments"""
 ).bindparams(bindparam("environments", expanding=True))
 
 SWEEPS = text(
-    """SELECT s.id, s.name, s.revision, s.question, s.submitted_at,
+    f"""SELECT s.id, s.name, s.revision, s.question, s.submitted_at,
          (SELECT count(*) FROM sweep_comparison_row AS l WHERE l.sweep = s.id) AS comparisons,
          (SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l
-          JOIN speedup_row AS r ON r.comparison_id = l.comparison_id AND r.speedup IS NOT NULL WHERE l.sweep = s.id) AS measured,
+          JOIN ({ANSWER_ROWS}) AS r ON r.comparison_id = l.comparison_id AND r.measured = 1 WHERE l.sweep = s.id) AS measured,
          (SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l
           JOIN failures AS r ON r.comparison_id = l.comparison_id WHERE l.sweep = s.id) AS failures
        FROM sweep AS s
        WHERE NOT EXISTS (SELECT 1 FROM sweep AS newer WHERE newer.name = s.name AND newer.revision > s.revision)
-       ORDER BY s.submitted_at DESC, s.id DESC"""
+       ORDER BY s.submitted_at DESC, s.id DESC"""  # noqa: S608 - made of constants
 )
 STATES = text(
     "SELECT l.sweep, j.state, count(*) AS jobs FROM sweep_job AS l JOIN job AS j ON j.id = l.job GROUP BY l.sweep, j.state"
@@ -61,22 +63,26 @@ def answered(engine: Engine, comparisons: Mapping[str, Protocol], environment_id
     The protocol beside each id says how precisely it is asked now. A round is answered if it was measured, and the interval
     of all rounds is as narrow as asked or the round was measured under a protocol that satisfies the one asked. A failure
     that is an answer (`sweeps.outcome.ANSWERS`) answers all rounds, a time-out only if it was allowed as long as it would be
-    now. Flagged results count: they are shown, with their flags.
+    now, for no more images. Accuracy is answered by as many images as are asked now, or by all there are. Flagged results
+    count: they are shown, with their flags.
     """
     environments = {"environments": sorted(environment_ids)}
     found: set[tuple[str, int]] = set()
     protocols: dict[str, Protocol] = {}
     with explained(shown(engine.url)), engine.connect() as connection:
         narrow = {row.comparison_id for row in connection.execute(FIGURES, environments) if _narrow(row, comparisons)}
-        for comparison_id, number, text_of_protocol, reason in connection.execute(EXECUTIONS, environments):
+        for comparison_id, number, text_of_protocol, reason, seen in connection.execute(EXECUTIONS, environments):
             asked = comparisons.get(comparison_id)
             if asked is None:
                 continue
             made = protocols.get(text_of_protocol) or Protocol.model_validate_json(text_of_protocol)
             protocols[text_of_protocol] = made
+            # fewer images than were asked for: there are no more
+            if made.images is not None and seen is not None and seen < made.images:
+                made = made.model_copy(update={"images": None})
             if reason is None and (comparison_id in narrow or made.satisfies(asked)):
                 found.add((comparison_id, number))
-            elif reason in ANSWERS and (reason != "timeout" or made.timeout_s >= asked.timeout_s):
+            elif reason in ANSWERS and (reason != "timeout" or _no_easier(asked, made)):
                 found |= {(comparison_id, each) for each in range(asked.rounds)}
     return found
 
@@ -112,6 +118,12 @@ def environments(engine: Engine) -> list[dict[str, Any]]:
     """The machines that were measured, with how many attempts each."""
     with explained(shown(engine.url)), engine.connect() as connection:
         return [dict(row._mapping) for row in connection.execute(ENVIRONMENTS)]
+
+
+def _no_easier(asked: Protocol, made: Protocol) -> bool:
+    """Whether what ran out of time under `made` would again under `asked`."""
+    fewer = asked.images is not None and (made.images is None or asked.images < made.images)
+    return asked.timeout_s <= made.timeout_s and not fewer
 
 
 def _narrow(figure: Any, comparisons: Mapping[str, Protocol]) -> bool:

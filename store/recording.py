@@ -10,10 +10,11 @@ from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, String, bindparam, insert, text
 from sqlmodel import SQLModel
 
-from store import analysis, tables
+from store import agreements, analysis, tables
 from store.connection import StoreError, writing
 from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row
 from store.samples import Timings, pack, timings
+from sweeps.agreement import contradiction
 from sweeps.identity import canonical
 from sweeps.job import Job, Pair
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
@@ -80,7 +81,11 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
         by_environment.setdefault(row.environment, []).append(row.comparison_id)
     for environment, comparisons in by_environment.items():
         batches = [comparisons[start : start + analysis.BATCH] for start in range(0, len(comparisons), analysis.BATCH)]
-        for derive in (analysis.derive_speedups, analysis.derive_break_evens):  # no curve may mix points of two analyses
+        for derive in (
+            analysis.derive_speedups,
+            agreements.derive_accuracies,
+            analysis.derive_break_evens,
+        ):  # no curve may mix points of two analyses
             for batch in batches:
                 with writing(engine) as connection:
                     derive(connection, batch, environment)
@@ -113,14 +118,17 @@ class Incoming:
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
-        self.document = to_json(outcome.model_dump(exclude={"samples"}), inf_nan_mode="constants").decode()
+        self.document = to_json(outcome.model_dump(exclude=_elsewhere(outcome)), inf_nan_mode="constants").decode()
+        if outcome.evaluation is not None and (why := contradiction(outcome.evaluation)):
+            raise StoreError(f"the outcome of job {self.job_id} is not stored: in its evaluation {why}")
+        self.evaluation = None if outcome.evaluation is None else agreements.pack(outcome.evaluation)
         try:
             self.timings = None if outcome.samples is None else timings(outcome.samples)
             self.samples = None if outcome.samples is None else pack(outcome.samples)
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
         content = hashlib.sha256(self.document.encode())
-        for value in (self.samples or {}).values():
+        for value in (*(self.samples or {}).values(), *(self.evaluation or {}).values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
         self.digest = content.hexdigest()
         self.fates = tuple(fates(outcome, self.timings))
@@ -159,6 +167,8 @@ class Incoming:
         attempt = _insert(connection, tables.Attempt, columns)
         if self.samples is not None:
             connection.execute(insert(tables.Sample), {**self.samples, "attempt": attempt})
+        if self.evaluation is not None:
+            connection.execute(insert(tables.Evaluation), {**self.evaluation, "attempt": attempt})
         if outcome.arms:
             connection.execute(insert(tables.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
         metrics = list(_metric_rows(outcome, attempt))
@@ -182,8 +192,12 @@ class Incoming:
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
         connection.execute(insert(tables.Pairing), list(rows.values()))
-        known = {} if self.timings is None else {attempt: self.timings}
         environment = self.environment["environment_id"]
+        if self.job.kind == "accuracy":
+            seen = {} if self.outcome.evaluation is None else {attempt: self.outcome.evaluation}
+            agreements.derive_accuracies(connection, self.comparison_ids, environment, seen)
+            return
+        known = {} if self.timings is None else {attempt: self.timings}
         analysis.derive_speedups(connection, self.comparison_ids, environment, known)
         analysis.derive_break_evens(connection, self.comparison_ids, environment)
 
@@ -191,31 +205,58 @@ class Incoming:
 def fates(outcome: Outcome, measured: Timings | None) -> Iterator[Fate]:
     """What the outcome says of each pair of its job, in their order.
 
-    A pair is measured if both arms have positive, finite samples. Otherwise the failure of the arm, of its baseline, or of the
-    whole job tells why; where the worker gave none, that itself is an error.
+    A pair is measured if both arms have positive, finite samples, or for accuracy jobs answers to the images. Otherwise the
+    failure of the arm, of its baseline, or of the whole job tells why; where the worker gave none, that itself is an error.
     """
     by_arm: dict[int | None, Failure] = {}
     for failure in outcome.failures:
         by_arm.setdefault(failure.arm, failure)
     for pair in map(Pair._make, outcome.job.pairs):
-        broken = [index for index in (pair.arm, pair.baseline) if not _timed(measured, index)]
+        broken = [(index, why) for index in (pair.arm, pair.baseline) if (why := _lacking(outcome, measured, index))]
         if not broken:
             yield Fate(pair, None)
             continue
-        said = next((by_arm[index] for index in (*broken, None) if index in by_arm), None)
-        yield Fate(pair, said or _silent(outcome.job, broken[0], measured))
+        said = next((by_arm[index] for index in (*(index for index, _ in broken), None) if index in by_arm), None)
+        yield Fate(pair, said or _silent(outcome.job, *broken[0]))
 
 
-def _timed(measured: Timings | None, arm: int) -> bool:
+def _lacking(outcome: Outcome, measured: Timings | None, arm: int) -> str | None:
+    """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
+    if outcome.job.kind == "accuracy":
+        seen = outcome.evaluation is not None and any(images.arm == arm for images in outcome.evaluation.arms)
+        return None if seen else "neither answers to images nor a failure"
     if measured is None or arm not in measured.arms:
-        return False
+        return "neither samples nor a failure"
     times = measured.of(arm)
-    return len(times) > 0 and bool(np.all(np.isfinite(times) & (times > 0)))
+    fine = len(times) > 0 and bool(np.all(np.isfinite(times) & (times > 0)))
+    return None if fine else "samples that are not positive and finite"
 
 
-def _silent(job: Job, arm: int, measured: Timings | None) -> Failure:
-    lacking = "samples that are not positive and finite" if measured and arm in measured.arms else "neither samples nor a failure"
+def _silent(job: Job, arm: int, lacking: str) -> Failure:
     return Failure(arm=arm, reason="error", message=f"the outcome holds {lacking} for arm {arm}, {job.arms[arm]}")
+
+
+FIRST_FIELDS: dict[str, set[str]] = {
+    "condition": {
+        *("model", "weights", "image_size", "batch_size", "device", "threads"),
+        *("dtype", "attention", "runtime", "seed"),
+    },
+    "protocol": {"pairs_min", "pairs_max", "half_width", "budget_s", "timeout_s", "rounds"},
+}
+"""What parts of a job were made of when the first outcomes were stored."""
+
+
+def _elsewhere(outcome: Outcome) -> Any:
+    """What an attempt's document leaves out: what other tables keep, and younger fields of the job at their defaults.
+
+    So an outcome that an older version stored is still known by its digest.
+    """
+    younger = {}
+    for part, first in FIRST_FIELDS.items():
+        noun = getattr(outcome.job, part)
+        fields = type(noun).model_fields
+        younger[part] = {name for name, value in noun if name not in first and value == fields[name].default}
+    return {"samples": True, "evaluation": True, "job": younger}
 
 
 def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:

@@ -14,7 +14,11 @@ from sqlmodel import Field, SQLModel
 
 STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
 """States of a job. `failed`: it ended without an answer; `split`: its children carry its questions on."""
+AXES = ("tokens", "gmacs", "gmacs_saved")
+"""Axes of break-even: size of the work in patch tokens or GMACs of the baseline, or share of its GMACs that the arm saves."""
 SOURCES = ("measured", "imported", "published")
+
+SHARES = ("top1_baseline", "top1", "top1_low", "top1_high", "top5_baseline", "top5", "mcnemar_p")
 
 METADATA: MetaData = SQLModel.metadata
 METADATA.naming_convention = {
@@ -62,6 +66,7 @@ class Comparison(SQLModel, table=True):
     __table_args__: Any = (
         number("image_size", "> 0"),
         number("batch_size", "> 0"),
+        Index(None, "method", "model", "image_size"),
     )
 
     comparison_id: str = Field(primary_key=True)
@@ -89,6 +94,10 @@ class Comparison(SQLModel, table=True):
     document: str
     """The comparison, as canonical JSON."""
     contents: str
+    data: str | None = None
+    """What accuracy is measured on; NULL, as are the next two, where the question does not depend on it."""
+    corruption: str | None = None
+    severity: int | None = None
 
 
 class SweepComparison(SQLModel, table=True):
@@ -199,6 +208,23 @@ class Sample(SQLModel, table=True):
     """int32: for each round the columns in the order they ran."""
 
 
+class Evaluation(SQLModel, table=True):
+    """What each arm of an attempt said of each image."""
+
+    __table_args__: Any = (number("images", "> 0"), number("unreadable", ">= 0"))
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    images: int
+    """Images evaluated."""
+    unreadable: int
+    """Images that could not be read."""
+    classes: int
+    listing: str
+    """Hash of what was evaluated."""
+    document: bytes = Field(sa_type=LargeBinary)
+    """The evaluation as zlib-compressed JSON."""
+
+
 class MeasuredArm(SQLModel, table=True):
     """What is known of one arm that ran in an attempt."""
 
@@ -305,15 +331,71 @@ class Speedup(SQLModel, table=True):
     flags: str
 
 
+class Accuracy(SQLModel, table=True):
+    """Derived: the answer to a comparison of accuracy in an environment, from the attempt that saw the most images."""
+
+    __tablename__ = "accuracy_row"
+    __table_args__: Any = (
+        one_of("verdict", ("better", "worse", "same", "unclear")),
+        one_of("source", SOURCES),
+        *(number(column, ">= 0") for column in SHARES),
+        *(number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_method")),
+        *(number(column, ">= 0") for column in ("floor", "images", "unreadable", "lost", "gained")),
+        *(number(column) for column in ("top1_drop", "top1_drop_low", "top1_drop_high", "kl", "kl_low", "kl_high")),
+        *(number(f"margin_change{end}") for end in ("", "_low", "_high", "_tail")),
+        Index(None, "question_id", "environment", "measured_at"),
+    )
+
+    comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")
+    environment: str = Field(primary_key=True, foreign_key="environment.environment_id")
+    question_id: str
+    measured_at: str
+    """ISO 8601, UTC, to the millisecond: text order is time order."""
+    source: str
+    analysis_version: int
+    floor: float
+    """Points of top-1 that count as no difference."""
+    failure: int | None = Field(foreign_key="failure.id")
+    """Set, with all figures NULL, when no attempt evaluated the pair."""
+    images: int | None
+    unreadable: int | None
+    tokens: int | None
+    tokens_final: int | None
+    gmacs_baseline: float | None
+    gmacs: float | None
+    gmacs_method: float | None
+    top1_baseline: float | None
+    top1: float | None
+    top1_low: float | None
+    top1_high: float | None
+    top1_drop: float | None
+    top1_drop_low: float | None
+    top1_drop_high: float | None
+    lost: int | None
+    gained: int | None
+    mcnemar_p: float | None
+    verdict: str | None
+    top5_baseline: float | None
+    top5: float | None
+    kl: float | None
+    kl_low: float | None
+    kl_high: float | None
+    margin_change: float | None
+    margin_change_low: float | None
+    margin_change_high: float | None
+    margin_change_tail: float | None
+    flags: str
+
+
 class BreakEven(SQLModel, table=True):
     """Derived: where a curve crosses 1, one row for each crossing, or one with `x` NULL."""
 
     __tablename__ = "break_even_row"
     __table_args__: Any = (
-        one_of("axis", ("tokens", "gmacs")),
+        one_of("axis", AXES),
         one_of("verdict", ("crossing", "always", "never", "unclear")),
         one_of("direction", ("gains", "loses")),
-        *(number(column, "> 0") for column in ("x", "x_low", "x_high")),
+        *(number(column) for column in ("x", "x_low", "x_high")),
         number("points", ">= 0"),
         Index(None, "curve_id", "environment"),
     )
@@ -337,3 +419,5 @@ class BreakEven(SQLModel, table=True):
     why: str
     floor: float
     analysis_version: int
+    varies: str | None = None
+    """Along `gmacs_saved`: the parameter that moves; NULL along the other axes, where the image size does."""

@@ -1,21 +1,26 @@
 """The public SQL views: what people query. Columns may be added at the end, never changed or removed.
 
-Written in SQL that SQLite and PostgreSQL both understand. They only select: every figure was computed by `sweeps.statistics`
-and `sweeps.breakeven` and stored by `analysis.py`.
+Written in SQL that SQLite and PostgreSQL both understand. They only select: every figure was computed by `sweeps.statistics`,
+`sweeps.agreement` and `sweeps.breakeven` and stored by `analysis.py`, `agreements.py` and `savings.py`.
 """
 
 from sqlalchemy import Connection, text
 
 # Only the newest answer to a question counts: a raised method VERSION or protocol makes the older comparison_id's answer stale.
-NEWEST = """
-  NOT EXISTS (
-    SELECT 1 FROM speedup_row AS newer
-    WHERE newer.question_id = r.question_id AND newer.environment = r.environment AND newer.metric = r.metric
+_NEWER = """newer.question_id = r.question_id AND newer.environment = r.environment
       AND (newer.measured_at > r.measured_at
-           OR (newer.measured_at = r.measured_at AND newer.comparison_id > r.comparison_id)))"""
+           OR (newer.measured_at = r.measured_at AND newer.comparison_id > r.comparison_id))"""
+NEWEST = f"NOT EXISTS (SELECT 1 FROM speedup_row AS newer WHERE newer.metric = r.metric AND {_NEWER})"  # noqa: S608 - made of constants
+NEWEST_ACCURACY = f"NOT EXISTS (SELECT 1 FROM accuracy_row AS newer WHERE {_NEWER})"  # noqa: S608 - made of constants
 
 NEWEST_REVISION = """
   NOT EXISTS (SELECT 1 FROM sweep AS newer WHERE newer.name = s.name AND newer.revision > s.revision)"""
+
+# Every answer of whatever kind, failures included; not a view of its own.
+ANSWERS = """
+  SELECT comparison_id, failure, CASE WHEN speedup IS NULL THEN 0 ELSE 1 END AS measured FROM speedup_row
+  UNION ALL
+  SELECT comparison_id, failure, CASE WHEN images IS NULL THEN 0 ELSE 1 END AS measured FROM accuracy_row"""
 
 VIEWS = {
     "speedup": f"""
@@ -37,7 +42,7 @@ WHERE {NEWEST_REVISION}""",  # noqa: S608 - made of constants
 SELECT
   s.name AS sweep, b.environment, e.device_name, c.model, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime,
   c.batch_size, b.axis, b.verdict, b.x, b.x_low, b.x_high, b.points,
-  b.direction, b.grid_limited, b.why, e.device, c.weights, b.threads, c.seed, b.floor, b.curve_id
+  b.direction, b.grid_limited, b.why, e.device, c.weights, b.threads, c.seed, b.floor, b.curve_id, b.varies
 FROM break_even_row AS b
 JOIN sweep AS s ON s.id = b.sweep
 JOIN comparison AS c ON c.comparison_id = b.comparison_id
@@ -46,17 +51,34 @@ WHERE {NEWEST_REVISION}""",  # noqa: S608 - made of constants
     "failures": f"""
 SELECT
   r.comparison_id, r.question_id, r.environment, e.device, e.device_name, c.model, c.weights, c.method, c.params, c.baseline,
-  c.dtype, c.attention, c.runtime, c.threads, c.batch_size, c.image_size, f.reason, f.message, r.measured_at AS at, f.attempt
-FROM speedup_row AS r
+  c.dtype, c.attention, c.runtime, c.threads, c.batch_size, c.image_size, f.reason, f.message, r.measured_at AS at, f.attempt,
+  c.kind, c.data, c.corruption, c.severity
+FROM (
+  SELECT r.comparison_id, r.question_id, r.environment, r.measured_at, r.failure FROM speedup_row AS r WHERE {NEWEST}
+  UNION ALL
+  SELECT r.comparison_id, r.question_id, r.environment, r.measured_at, r.failure FROM accuracy_row AS r WHERE {NEWEST_ACCURACY}
+) AS r
 JOIN failure AS f ON f.id = r.failure
 JOIN comparison AS c ON c.comparison_id = r.comparison_id
-JOIN environment AS e ON e.environment_id = r.environment
-WHERE {NEWEST}""",  # noqa: S608 - made of constants
+JOIN environment AS e ON e.environment_id = r.environment""",  # noqa: S608 - made of constants
     "metric": """
 SELECT m.attempt, m.arm, m.metric, m.value, m.unit, m.low, m.high, m.n, a.arm_id, t.environment, t.flags
 FROM metric_row AS m
 JOIN attempt AS t ON t.id = m.attempt
 LEFT JOIN measured_arm AS a ON a.attempt = m.attempt AND a.arm = m.arm""",
+    "accuracy": f"""
+SELECT
+  r.comparison_id, r.question_id, c.arm_id, c.kind, r.source, r.measured_at, r.environment, e.device, e.device_name,
+  c.model, c.weights, c.method, c.params, c.baseline, c.dtype, c.attention, c.data, c.corruption, c.severity, c.image_size,
+  r.images, r.tokens, r.tokens_final, r.gmacs_baseline, r.gmacs, r.gmacs_method,
+  r.top1_baseline, r.top1, r.top1_low, r.top1_high, r.top1_drop, r.top1_drop_low, r.top1_drop_high, r.mcnemar_p, r.verdict,
+  r.top5_baseline, r.top5, r.kl, r.kl_low, r.kl_high,
+  r.margin_change, r.margin_change_low, r.margin_change_high, r.margin_change_tail, r.flags,
+  r.lost, r.gained, r.unreadable, r.floor, c.seed
+FROM accuracy_row AS r
+JOIN comparison AS c ON c.comparison_id = r.comparison_id
+JOIN environment AS e ON e.environment_id = r.environment
+WHERE r.images IS NOT NULL AND {NEWEST_ACCURACY}""",  # noqa: S608 - made of constants
 }
 """Name of each view and the SELECT behind it."""
 

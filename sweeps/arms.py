@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sweeps.axis import Choice, spread, unknown_word
 from sweeps.conditions import FIELDS, SHORTHANDS, Vocabulary, adapters, takes_integers
@@ -235,7 +235,7 @@ def _parameter(result: Entry, step: int, key: str, value: Any) -> Lever:
         value,
         whole=takes_integers(annotation),
         sequence=is_sequence(annotation),
-        mapping=_has(annotation, Mapping),
+        mapping=_has(annotation, Mapping) or _has(annotation, BaseModel),
     )
     return Lever(step, key, path, choices)
 

@@ -1,18 +1,37 @@
-"""Block: all that a sweep compares under one condition, and its split into jobs."""
+"""Block: all that a sweep compares under one condition of one kind of job, and its split into jobs."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from sweeps.job import Arm, Condition, Job, Kind, Pair, Protocol
+from sweeps.job import KIND_FIELDS, Arm, Condition, Job, Kind, Overrides, Pair, Protocol
+
+
+def of_kind(kind: Kind, condition: Condition) -> Condition:
+    """`condition` with the fields that an answer of this kind does not depend on at their defaults, so that equal ones merge.
+
+    A severity without a corruption says nothing either.
+    """
+    values: dict[str, Any] = {name: getattr(condition, name) for name in KIND_FIELDS[kind]}
+    if values.get("corruption") is None:
+        values.pop("severity", None)
+    return Condition.model_construct(**values)
+
+
+def overrides_of_kind(kind: Kind, overrides: Overrides, condition: Condition) -> Overrides:
+    """`overrides` less those that the kind does not depend on, and those that only repeat `condition`."""
+    kept = {name: value if name in KIND_FIELDS[kind] else None for name, value in overrides}
+    return Overrides(**kept).without_repeats(condition)
 
 
 @dataclass
 class Block:
     """All that is compared under one condition."""
 
+    kind: Kind
     condition: Condition
-    contents: dict[str, str]
+    contents: Mapping[str, str]
     baselines: dict[str, Arm] = field(default_factory=dict)
     arms: dict[str, Arm] = field(default_factory=dict)
     """Arms that are no baseline."""
@@ -23,7 +42,7 @@ class Block:
         """How many jobs `jobs` gives."""
         return max(1, math.ceil(len(self.arms) / (limit - len(self.baselines)))) if self.pairs else 0
 
-    def jobs(self, kind: Kind, protocol: Protocol, limit: int) -> Iterator[Job]:
+    def jobs(self, protocol: Protocol, limit: int) -> Iterator[Job]:
         """The block as jobs of at most `limit` arms, each with all baselines."""
         room = limit - len(self.baselines)
         names = list(self.arms)
@@ -33,10 +52,10 @@ class Block:
             # a baseline that is also an arm belongs to the first part
             chosen = [(b, a) for b, a in self.pairs if a in place and (a not in self.baselines or start == 0)]
             yield Job(
-                kind=kind,
+                kind=self.kind,
                 condition=self.condition,
                 arms=tuple(self.baselines.get(key) or self.arms[key] for key in keys),
                 pairs=tuple(Pair(place[b], place[a]) for b, a in chosen),
                 protocol=protocol,
-                contents=self.contents,
+                contents=dict(self.contents),
             )

@@ -1,16 +1,16 @@
 """Expansion: a sweep file turned into the jobs and comparisons that it asks for."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sweeps.arms import OVERRIDES, Candidate, Entry, candidate, condition_keys, entry
-from sweeps.block import Block
-from sweeps.conditions import FIELDS, NAMED_WEIGHTS, Vocabulary
+from sweeps.block import Block, overrides_of_kind
+from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
+from sweeps.contents import Contents, Hasher, sha256
 from sweeps.grid import Point, defaults, point, points
-from sweeps.job import KINDS, Arm, Comparison, Condition, Device, Job, Kind, Pair, Protocol
+from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind, Pair
 from sweeps.method import Method, Network
 from sweeps.reading import Document, KeyPath, SweepError, read
 from sweeps.rules import Rule, rules
@@ -47,21 +47,20 @@ def load(
     auto: Device,
     text: str | None = None,
     content_hash: Callable[[str], str] | None = None,
+    contents: Contents | None = None,
+    corruptions: Collection[str] = (),
 ) -> Expansion:
     """The jobs of the sweep file at `path`; with `text`, `path` is only its name in messages.
 
     `auto` is the device that `device: auto` stands for. `content_hash` gives the hash of a checkpoint file by its
-    path (default: SHA-256 of the file, whose path counts from the current folder). Raises `SweepError`.
+    path (default: SHA-256 of the file, whose path counts from the current folder). `contents` gives further hashes, and is
+    called once for each condition of each kind. `corruptions` are those that exist, if that is known. Raises `SweepError`.
     """
     document = read(path, text)
     sweep = parse(document)
-    vocabulary = Vocabulary(methods, networks, auto)
-    return _Expander(document, sweep, vocabulary, content_hash or _sha256).expansion()
-
-
-def _sha256(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    vocabulary = Vocabulary(methods, networks, auto, corruptions)
+    hasher = Hasher(document, content_hash or sha256, contents or (lambda _: {}))
+    return _Expander(document, sweep, vocabulary, hasher).expansion()
 
 
 @dataclass
@@ -69,9 +68,10 @@ class _Expander:
     document: Document
     sweep: Sweep
     vocabulary: Vocabulary
-    content_hash: Callable[[str], str]
+    hasher: Hasher
     blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
-    contents: dict[str, dict[str, str]] = field(default_factory=dict)
+    asked: dict[tuple[Any, ...], set[tuple[str, str]]] = field(default_factory=dict)
+    """The (baseline, arm) pairs of each point, before what a kind does not depend on merges points."""
     settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
     compared: dict[KeyPath, bool] = field(default_factory=dict)
     """Whether the entry at a path was compared with a baseline, for those that no rule took out everywhere."""
@@ -82,6 +82,9 @@ class _Expander:
     excluded: int = 0
     duplicates: int = 0
     looks: int = 0
+
+    def __post_init__(self) -> None:
+        self.protocols = self.sweep.jobs.protocols()
 
     def expansion(self) -> Expansion:
         sweep = self.sweep
@@ -152,49 +155,56 @@ class _Expander:
         condition = Condition.model_construct(**spot.values)
         references = [self._settle(item, condition) for item in baselines]
         left: list[tuple[Candidate, Candidate]] = []
-        for asked in arms:
+        for source in arms:
             self._count_look()
-            arm = self._settle(asked, condition)
+            arm = self._settle(source, condition)
             if filters and self._is_excluded(condition, arm.arm, filters):
                 self.excluded += 1
                 continue
-            left.append((asked, arm))
+            left.append((source, arm))
         if not left:
             return
         for item in (*references, *(arm for _, arm in left)):
             self._check_size(condition, item, spot)
-        block = self._block(condition, spot)
-        before = block.parts(self.sweep.limits.arms_per_job)
-        for item in references:
-            block.baselines.setdefault(item.key, item.arm)
-        for asked, arm in left:
-            self.compared.setdefault(asked.path, False)
-            self._note_refusal(asked, condition.model)
-            for reference in references:
-                self._compare(block, reference, arm, asked.path)
-        self.jobs_so_far += (block.parts(self.sweep.limits.arms_per_job) - before) * self._rounds()
+        check_kinds(self.document, self.protocols, spot.paths)
+        pairs = self.asked.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
+        for source, arm in left:
+            self.compared.setdefault(source.path, False)
+            self._note_refusal(source, condition.model)
+            for pair in ((reference.key, arm.key) for reference in references if reference.key != arm.key):
+                self.duplicates += pair in pairs
+                pairs.add(pair)
+        sources = [source for source, _ in left]
+        for kind in self.protocols:
+            block = self._block(kind, asked(self.document, kind, condition, spot.paths), spot)
+            self._ask(block, sources, baselines)
         if self.jobs_so_far > self.sweep.limits.max_jobs:
             raise self._too_many(("limits", "max_jobs"), f"the sweep reached {self.jobs_so_far} jobs")
 
-    def _compare(self, block: Block, reference: Candidate, arm: Candidate, path: KeyPath) -> None:
-        if arm.key == reference.key:
-            return
-        self.compared[path] = True
-        if (reference.key, arm.key) in block.pairs:
-            self.duplicates += 1
-            return
-        block.pairs[reference.key, arm.key] = None
-        if arm.key not in block.baselines:
-            block.arms[arm.key] = arm.arm
+    def _ask(self, block: Block, arms: Iterable[Candidate], baselines: Iterable[Candidate]) -> None:
+        """Add what a point compares to the block of its questions of one kind."""
+        before = block.parts(self.sweep.limits.arms_per_job)
+        references = [self._settle(item, block.condition, block.kind) for item in baselines]
+        for reference in references:
+            block.baselines.setdefault(reference.key, reference.arm)
+        for source in arms:
+            arm = self._settle(source, block.condition, block.kind)
+            for reference in references:
+                if arm.key != reference.key:
+                    self.compared[source.path] = True
+                    block.pairs[reference.key, arm.key] = None
+                    if arm.key not in block.baselines:
+                        block.arms[arm.key] = arm.arm
+        self.jobs_so_far += (block.parts(self.sweep.limits.arms_per_job) - before) * self.protocols[block.kind].rounds
 
-    def _settle(self, item: Candidate, condition: Condition) -> Candidate:
-        """The arm without overrides that only repeat the condition."""
+    def _settle(self, item: Candidate, condition: Condition, kind: Kind = "latency") -> Candidate:
+        """The arm without overrides that only repeat the condition, or that the kind (latency: any counts) does not depend on."""
         overrides = item.arm.overrides
         if all(getattr(overrides, name) is None for name in OVERRIDES):
             return item
-        key = (item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
+        key = (kind, item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
         if key not in self.settled:
-            arm = item.arm.model_copy(update={"overrides": overrides.without_repeats(condition)})
+            arm = item.arm.model_copy(update={"overrides": overrides_of_kind(kind, overrides, condition)})
             self.settled[key] = candidate(arm, item.path, item.size_path, item.params)
         return self.settled[key]
 
@@ -225,28 +235,13 @@ class _Expander:
         self.refusals[asked.key, model] = reason
         self.refused.setdefault(asked.key, (asked.path, []))[1].append(reason)
 
-    def _block(self, condition: Condition, spot: Point) -> Block:
-        key = tuple(spot.values[name] if name in spot.values else getattr(condition, name) for name in FIELDS)
+    def _block(self, kind: Kind, condition: Condition, spot: Point) -> Block:
+        key = (kind, *(getattr(condition, name) for name in FIELDS))
         if key not in self.blocks:
-            self.blocks[key] = Block(condition, self._contents(condition.weights, spot.paths.get("weights", ())))
+            self.blocks[key] = Block(kind, condition, self.hasher.hashes(condition, spot.paths))
         return self.blocks[key]
 
-    def _contents(self, weights: str, path: KeyPath) -> dict[str, str]:
-        if weights in NAMED_WEIGHTS:
-            return {}
-        if weights not in self.contents:
-            try:
-                self.contents[weights] = {"weights": self.content_hash(weights)}
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                problem = f"the checkpoint {weights!r} cannot be read: {reason}; write random, pretrained, or a file's path"
-                raise self.document.error(path, problem) from None
-        return self.contents[weights]
-
     # ---- limits and the end ----
-
-    def _rounds(self) -> int:
-        return sum(getattr(self.sweep.jobs, kind).protocol().rounds for kind in KINDS)
 
     def _count_look(self) -> None:
         self.looks += 1
@@ -270,13 +265,17 @@ class _Expander:
             raise self.document.error(("exclude",), "the rules take out every arm at every point, so nothing is left to measure")
 
     def _result(self) -> Expansion:
-        blocks = [block for block in self.blocks.values() if block.pairs]
         limit = self.sweep.limits.arms_per_job
-        protocols: dict[Kind, Protocol] = {kind: getattr(self.sweep.jobs, kind).protocol() for kind in KINDS}
-        first = [job for kind in KINDS for block in blocks for job in block.jobs(kind, protocols[kind], limit)]
+        first = [
+            job
+            for kind, protocol in self.protocols.items()
+            for block in self.blocks.values()
+            if block.kind == kind and block.pairs
+            for job in block.jobs(protocol, limit)
+        ]
         later = (
             job.model_copy(update={"round": turn})
-            for turn in range(1, max(protocol.rounds for protocol in protocols.values()))
+            for turn in range(1, max(protocol.rounds for protocol in self.protocols.values()))
             for job in first
             if turn < job.protocol.rounds
         )
@@ -286,7 +285,7 @@ class _Expander:
             text=self.document.text,
             jobs=(*first, *later),
             comparisons=tuple(comparisons),
-            points=len(blocks),
+            points=sum(map(bool, self.asked.values())),
             excluded=self.excluded,
             duplicates=self.duplicates,
         )

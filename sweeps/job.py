@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from sweeps.identity import Noun, canonical, digest
 
-Kind = Literal["latency"]
+Kind = Literal["latency", "accuracy"]
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
 Attention = Literal["sdpa", "manual"]
@@ -25,7 +25,7 @@ class Condition(Noun):
 
     model: str
     weights: str = "random"
-    """`random`, `pretrained`, or the path of a checkpoint file."""
+    """`random`, `pretrained`, `trained` (on demand, see `workers/artifacts`), or the path of a checkpoint file."""
     image_size: int = Field(gt=0)
     """Height and width of the input in pixels."""
     batch_size: int = Field(default=1, gt=0)
@@ -36,9 +36,19 @@ class Condition(Noun):
     attention: Attention = "sdpa"
     runtime: Runtime = "eager"
     seed: int = 0
+    data: str | None = None
+    """What accuracy is measured on: `digits`, `imagefolder:PATH` or `huggingface:PATH`."""
+    corruption: str | None = None
+    """A corruption of the images, such as `gaussian_noise`."""
+    severity: int | None = Field(default=None, ge=1, le=5)
 
 
-KIND_FIELDS: Mapping[Kind, tuple[str, ...]] = {"latency": tuple(Condition.model_fields)}
+_DATA_FIELDS = ("data", "corruption", "severity")
+_SPEED_FIELDS = ("batch_size", "threads", "runtime")
+KIND_FIELDS: Mapping[Kind, tuple[str, ...]] = {
+    "latency": tuple(name for name in Condition.model_fields if name not in _DATA_FIELDS),
+    "accuracy": tuple(name for name in Condition.model_fields if name not in _SPEED_FIELDS),
+}
 """The condition fields that an answer of each kind depends on."""
 
 
@@ -144,9 +154,13 @@ class Protocol(Noun):
     budget_s: float = Field(default=10.0, gt=0)
     """Stop timing after this long, warm-up excluded, once `pairs_min` pairs are in."""
     timeout_s: float = Field(default=300.0, gt=0)
-    """The job is killed after this long."""
+    """The job is killed after this long, not counting `compile_timeout_s`."""
+    compile_timeout_s: float = Field(default=900.0, gt=0)
+    """An arm with runtime `compile` may take this long for its first call, which is when it is compiled."""
     rounds: int = Field(default=1, ge=1)
     """Repetitions of the whole job, each in a fresh process when more than one."""
+    images: int | None = Field(default=None, ge=1)
+    """Accuracy jobs: evaluate this many images (evenly spread over the data); `None` for all."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Protocol":
@@ -161,6 +175,7 @@ class Protocol(Noun):
             and self.pairs_max >= asked.pairs_max
             and self.half_width <= asked.half_width
             and self.budget_s >= asked.budget_s
+            and (self.images is None or (asked.images is not None and self.images >= asked.images))
         )
 
 
@@ -196,6 +211,16 @@ class Job(Noun):
         pairs = [list(pair) for pair in self.pairs]
         parts = {"kind": self.kind, "condition": self.condition, "arms": asked, "pairs": pairs, "round": self.round}
         return digest({**parts, "protocol": PROTOCOL_VERSION, "contents": self.contents})
+
+    @property
+    def compiled(self) -> tuple[int, ...]:
+        """Indices of the arms that are compiled before they run."""
+        return tuple(index for index, arm in enumerate(self.arms) if arm.condition(self.condition).runtime == "compile")
+
+    @property
+    def timeout_s(self) -> float:
+        """The job is killed after this long: its protocol's time-out, and for each compiled arm that of its compilation."""
+        return self.protocol.timeout_s + len(self.compiled) * self.protocol.compile_timeout_s
 
     def comparison(self, pair: Pair) -> Comparison:
         return Comparison(kind=self.kind, condition=self.condition, baseline=self.arms[pair.baseline], arm=self.arms[pair.arm])

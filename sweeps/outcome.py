@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from sweeps.evaluation import Evaluation
 from sweeps.identity import Noun, digest
 from sweeps.job import Device, Job
 from sweeps.method import BlockTokens
@@ -109,6 +110,8 @@ class Outcome(Noun):
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None
+    evaluation: Evaluation | None = None
+    """Accuracy jobs: what each arm said of each image."""
     readings: dict[str, float] = Field(default_factory=dict)
     """What the monitors saw: load average, steal, involuntary context switches, clocks, temperature …"""
     flags: tuple[str, ...] = ()

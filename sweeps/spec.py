@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from sweeps.identity import Noun
-from sweeps.job import Protocol
+from sweeps.job import KINDS, Kind, Protocol
 from sweeps.reading import Document, KeyPath, SweepError, did_you_mean
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
@@ -62,6 +62,8 @@ class Latency(Written):
     """Stop timing after this long once `pairs.min` pairs are in."""
     timeout: Duration = _DEFAULT.timeout_s
     """The job is killed after this long."""
+    compile_timeout: Duration = _DEFAULT.compile_timeout_s
+    """An arm with `runtime: compile` may take this long for its first call, beside `timeout`."""
     rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
     """Repetitions of the whole job, each in a fresh process when more than one."""
 
@@ -72,14 +74,33 @@ class Latency(Written):
             half_width=self.half_width,
             budget_s=self.budget,
             timeout_s=self.timeout,
+            compile_timeout_s=self.compile_timeout,
             rounds=self.rounds,
         )
 
 
-class Jobs(Written):
-    """The kinds of jobs that the sweep asks for."""
+class Accuracy(Written):
+    """How much to evaluate."""
 
-    latency: Latency = Latency()
+    images: int | None = Field(default=None, ge=1)
+    """Evaluate this many images, evenly spread over the data; all where it is left out."""
+    timeout: Duration = 1800.0
+    """The job is killed after this long; training a model on demand counts."""
+
+    def protocol(self) -> Protocol:
+        return Protocol(images=self.images, timeout_s=self.timeout)
+
+
+class Jobs(Written):
+    """The kinds of jobs that the sweep asks for; latency alone where none is named."""
+
+    latency: Latency | None = Latency()
+    accuracy: Accuracy | None = None
+
+    def protocols(self) -> dict[Kind, Protocol]:
+        """How precisely to answer each kind that is asked for."""
+        asked = {kind: getattr(self, kind) for kind in KINDS}
+        return {kind: settings.protocol() for kind, settings in asked.items() if settings is not None}
 
 
 class Retry(Written):
@@ -129,9 +150,10 @@ def parse(document: Document) -> Sweep:
     """The sweep in `document`, its own keys checked. Raises `SweepError`."""
     written = {key: value for key, value in document.root.items() if value is not None}
     if isinstance(jobs := written.get("jobs"), dict):
-        written["jobs"] = {key: value for key, value in jobs.items() if value is not None or key not in Jobs.model_fields}
+        named = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
+        written["jobs"] = {"latency": None, **named} if named else {}
     sweep = validated(document, (), Sweep, written)
-    pairs = sweep.jobs.latency.pairs
+    pairs = sweep.jobs.latency.pairs if sweep.jobs.latency else Pairs()
     if pairs.min > pairs.max:
         problem = f"min is {pairs.min}, above max, which is {pairs.max}; raise max or lower min"
         raise document.error(("jobs", "latency", "pairs"), problem)

@@ -3,13 +3,15 @@
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import Engine
 
 from store.connection import connect
-from sweeps.job import Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack
+from sweeps.job import Arm, Condition, Job, Kind, Pair, Protocol, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
 
@@ -19,13 +21,22 @@ MakeOutcome = Callable[..., Outcome]
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
 
 
-def a_job(image_size: int = 224, keep_rates: Sequence[float] = (0.5,), protocol: Protocol | None = None, version: int = 1) -> Job:
+def a_job(
+    image_size: int = 224,
+    keep_rates: Sequence[float] = (0.5,),
+    protocol: Protocol | None = None,
+    version: int = 1,
+    kind: Kind = "latency",
+    **condition: Any,
+) -> Job:
     """A block of dense and one topk arm for each keep rate."""
     arms = [
         Arm(stack=(Step(method="topk", params={"keep_rate": rate, "layers": [3, 6, 9]}, version=version),)) for rate in keep_rates
     ]
+    data = {"data": "digits"} if kind == "accuracy" else {}
     return Job(
-        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
+        kind=kind,
+        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size, **data, **condition),
         arms=(Arm(), *arms),
         pairs=tuple(Pair(0, index + 1) for index in range(len(arms))),
         protocol=protocol or Protocol(),
@@ -87,6 +98,50 @@ def an_outcome(
         flags=tuple(flags),
         commit="0123abc",
     )
+
+
+def an_evaluation(
+    job: Job,
+    *,
+    images: int = 1000,
+    losses: Sequence[float] = (0.05,),
+    seed: int = 0,
+    ended_at: float = 1_790_000_000.0,
+    failures: Sequence[Failure] = (),
+    flags: Sequence[str] = (),
+    unreadable: Sequence[str] = (),
+) -> Outcome:
+    """What a worker would say of an accuracy job did its arms lose these shares of images."""
+    random = np.random.default_rng(seed)
+    failed = {failure.arm for failure in failures}
+    ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
+    base = random.random(images) < 0.9
+    ranks = [np.where(base, 0, random.integers(1, 10, images))]
+    ranks += [np.where(random.random(images) < loss, 3, ranks[0]) for loss in losses]
+    margins = [np.where(rank == 0, 4.0, -2.0) + random.normal(0, 1, images) for rank in ranks]
+    evaluation = Evaluation(
+        images=images,
+        classes=10,
+        labels=pack(np.zeros(images), "i2"),
+        listing="ab",
+        unreadable=tuple(unreadable),
+        arms=tuple(
+            ArmImages(arm=arm, predicted=pack(ranks[arm], "i2"), rank=pack(ranks[arm], "i2"), margin=pack(margins[arm], "f4"))
+            for arm in ran
+        ),
+        pairs=tuple(
+            PairImages(baseline=pair.baseline, arm=pair.arm, kl=pack(random.lognormal(-3, 1, images), "f4"))
+            for pair in job.pairs
+            if {*pair} <= {*ran}
+        ),
+    )
+    timed = an_outcome(job, speedups=(1.0,) * (len(job.arms) - 1), ended_at=ended_at, failures=failures, flags=flags)
+    return timed.model_copy(update={"samples": None, "evaluation": evaluation if ran else None})
+
+
+@pytest.fixture
+def make_evaluation() -> MakeOutcome:
+    return an_evaluation
 
 
 @pytest.fixture

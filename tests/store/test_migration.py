@@ -16,16 +16,17 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, text
 
-from store import migration, recording
+from store import migration, reading, recording
 from store.connection import StoreError, connect, connect_readonly
 from store.tables import METADATA
+from sweeps.job import Protocol
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade() -> None:
@@ -94,14 +95,63 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0002_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts, schema="0002")
+    (scripts / "versions" / "0003_colour.py").write_text(NEXT)
+    migration.prepare(engine, path, scripts=scripts, schema="0003")
     with engine.connect() as connection:
-        assert migration.version(connection) == "0002"
+        assert migration.version(connection) == "0003"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0001.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0002.*.backup")
     assert dump(backup) == before
+
+
+def test_a_store_of_schema_1_is_upgraded_without_loss(path: Path) -> None:
+    """What the first version stored stays row by row, with a backup beside it, and its answers still count as answers."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "version_1.sql").read_text())
+    before = contents(path)
+    engine = connect(str(path))
+    after = contents(path)
+    assert {name for name in after if name not in before} == {"evaluation", "accuracy_row"}
+    for name, rows in before.items():
+        younger = {"comparison": (None, None, None), "break_even_row": (None,)}.get(name, ())
+        assert after[name] == ([("0002",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
+    assert len(before["comparison"]) == 4
+    assert len(before["break_even_row"]) == 4
+    (backup,) = path.parent.glob("breakeven.db.schema-0001.*.backup")
+    assert contents(backup) == before
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 3
+        assert connection.execute(text("SELECT reason, kind FROM failures")).all() == [("out_of_memory", "latency")]
+        views = [dict(row._mapping) for row in connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis"))]
+        asked = {id_: Protocol() for id_ in connection.execute(text("SELECT comparison_id FROM comparison")).scalars()}
+        environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
+    assert {found[0] for found in reading.answered(engine, asked, environments)} == set(asked)
+    assert recording.reanalyse(engine) == 4
+    with engine.connect() as connection:
+        again = [dict(row._mapping) for row in connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis"))]
+    assert again == views
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    engine.dispose()
+
+
+def test_an_outcome_of_schema_1_is_known_again(path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> None:
+    """Importing once more what the first version imported changes nothing, though nouns have gained fields since."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "version_1.sql").read_text())
+    engine = connect(str(path))
+    outcome = make_outcome(make_job(64, keep_rates=(0.3, 0.5)), speedups=(0.8, 0.9), pairs=30)
+    assert not recording.record(engine, None, None, outcome)
+    assert recording.record(engine, None, None, outcome.model_copy(update={"host": "elsewhere"}))
+    engine.dispose()
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of every table."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        return {name: connection.execute(f"SELECT * FROM {name} ORDER BY rowid").fetchall() for name in names}
 
 
 def test_processes_may_create_at_once(path: Path) -> None:

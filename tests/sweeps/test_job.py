@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.identity import canonical
-from sweeps.job import DENSE, Arm, Comparison, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, KIND_FIELDS, Arm, Comparison, Condition, Job, Overrides, Pair, Protocol, Step
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
@@ -78,7 +78,7 @@ def test_precision_is_part_of_no_identity() -> None:
 
 
 def test_every_condition_field_is_part_of_the_question() -> None:
-    """A latency question is another one when any field of its condition is."""
+    """Each field of the condition makes another question of some kind, and of no kind that does not depend on it."""
     other = Condition(
         model="m",
         weights="pretrained",
@@ -90,10 +90,32 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         attention="manual",
         runtime="compile",
         seed=1,
+        data="digits",
+        corruption="jpeg",
+        severity=3,
     )
-    changed = [CONDITION.model_copy(update={name: value}) for name, value in other]
-    ids = {Comparison(condition=condition, baseline=DENSE, arm=TOPK).question_id for condition in (CONDITION, *changed)}
-    assert len(ids) == 1 + len(Condition.model_fields)
+    for kind, depends in KIND_FIELDS.items():
+        plain = Comparison(kind=kind, condition=CONDITION, baseline=DENSE, arm=TOPK)
+        changed = {name: plain.condition.model_copy(update={name: value}) for name, value in other}
+        ids = {name: plain.model_copy(update={"condition": condition}).question_id for name, condition in changed.items()}
+        assert {name for name, question_id in ids.items() if question_id != plain.question_id} == set(depends)
+        assert len(set(ids.values()) - {plain.question_id}) == len(depends)
+    assert set().union(*KIND_FIELDS.values()) == set(Condition.model_fields)
+
+
+def test_data_changes_no_latency_identity() -> None:
+    """What accuracy is measured on leaves the identities of latency as they were."""
+    spoilt = CONDITION.model_copy(update={"data": "digits", "corruption": "jpeg", "severity": 3})
+    assert Comparison(condition=spoilt, baseline=DENSE, arm=TOPK).question_id == "8d1c45e173ffc4ce"
+
+
+def test_images_are_satisfied_by_as_many_or_all() -> None:
+    """An evaluation answers for fewer images, and one of all images for any number."""
+    some, more, all_there = Protocol(images=100), Protocol(images=1000), Protocol()
+    assert more.satisfies(some)
+    assert all_there.satisfies(more)
+    assert not some.satisfies(more)
+    assert not more.satisfies(all_there)
 
 
 def test_overrides_that_repeat_the_condition_vanish() -> None:

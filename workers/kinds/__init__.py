@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from sweeps.evaluation import Evaluation
 from sweeps.outcome import ArmOutcome, Failure, Samples
 
 
@@ -11,5 +12,6 @@ class Findings(NamedTuple):
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None
+    evaluation: Evaluation | None = None
     readings: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
     flags: tuple[str, ...] = ()

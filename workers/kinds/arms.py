@@ -1,8 +1,10 @@
 """Arms made ready: the model built, run once, and checked against what its method promises."""
 
+import contextlib
 import functools
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +19,9 @@ from workers.kinds.faults import NotANumberError
 from workers.measure.clock import synchronise
 from workers.measure.environment import cores
 from workers.measure.macs import Trace, trace
+from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm
 from workers.models.vision import Loaded, build, example_input, load
+from workers.solving import Solved, solve
 
 MODELS_KEPT = 2
 
@@ -28,6 +32,8 @@ class Ready:
 
     index: int
     arm: Arm
+    """As asked; `solved` is what runs."""
+    solved: Solved
     condition: Condition
     network: Network
     model: nn.Module
@@ -44,14 +50,14 @@ class Ready:
         size = self.condition.image_size
         parameters = list(self.model.parameters())
         flags = []
-        if self.trace.blocks != methods.tokens(self.arm, self.network, size):
+        if self.trace.blocks != methods.tokens(self.solved.arm, self.network, size):
             flags.append("tokens_differ")
         if self.trace.batch != self.condition.batch_size:
             flags.append("identity_violated")
         return ArmOutcome(
             arm=self.index,
             gmacs=self.network.macs(size, self.trace.blocks, self.trace.final) / 1e9,
-            gmacs_method=methods.macs(self.arm, self.network, size) / 1e9,
+            gmacs_method=methods.macs(self.solved.arm, self.network, size) / 1e9,
             parameters=sum(parameter.numel() for parameter in parameters),
             # Inference switches requires_grad off, so it says nothing; fine-tuning trains every floating-point parameter.
             trainable_parameters=sum(parameter.numel() for parameter in parameters if parameter.is_floating_point()),
@@ -61,6 +67,7 @@ class Ready:
             trace=self.trace.blocks,
             threads=torch.get_num_threads(),
             first_call_s=self.first_call_s,
+            solved=self.solved.values,
             flags=tuple(flags),
         )
 
@@ -90,20 +97,35 @@ def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtyp
     """
     arm = job.arms[index]
     condition = arm.condition(job.condition)
-    network = build(model, job.condition, arm)
+    solved = solve(arm, model.network, condition.image_size)
+    network = build(model, job.condition, solved.arm)
     key = (condition.image_size, condition.dtype)
     if key not in inputs:
         inputs[key] = example_input(condition, model.network, torch.device(condition.device))
     x = inputs[key]
     synchronise(condition.device)
-    start = time.perf_counter()
-    logits = network(x)
-    synchronise(condition.device)
-    first_call_s = time.perf_counter() - start
+    with compiling(job.protocol.compile_timeout_s) if condition.runtime == "compile" else contextlib.nullcontext():
+        start = time.perf_counter()
+        logits = network(x)
+        synchronise(condition.device)
+        first_call_s = time.perf_counter() - start
     wrong = int((~torch.isfinite(logits)).sum())
     if wrong:
         raise NotANumberError(f"{wrong} of {logits.numel()} logits are not finite")
-    return Ready(index, arm, condition, model.network, network, x, trace(network, x), first_call_s)
+    return Ready(index, arm, solved, condition, model.network, network, x, trace(network, x), first_call_s)
+
+
+@contextlib.contextmanager
+def compiling(limit_s: float) -> Iterator[None]:
+    """The first call of a compiled arm, ended by `CompilationTimedOut` after `limit_s`; only in the main thread can it be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with alarm(limit_s):
+        try:
+            yield
+        except TimedOut as fault:
+            raise CompilationTimedOut(f"not compiled after {limit_s:g} s (compile_timeout)") from fault
 
 
 @functools.lru_cache(maxsize=MODELS_KEPT)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from sweeps.outcome import Failure, FailureReason
-from workers.measure.timeout import TimedOut
+from workers.measure.timeout import CompilationTimedOut, TimedOut
 from workers.models import Unsupported
 
 
@@ -34,7 +34,7 @@ class Faults:
             self.add(arm, fault, doing)
 
     def add(self, arm: int | None, fault: BaseException, doing: str) -> None:
-        if isinstance(fault, TimedOut):
+        if isinstance(fault, TimedOut) and not isinstance(fault, CompilationTimedOut):
             self.last_timeout = time.monotonic()
         text = str(fault).strip().partition("\n")[0] or type(fault).__name__
         detail = "".join(traceback.format_exception(fault))

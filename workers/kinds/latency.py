@@ -40,7 +40,7 @@ class Timed:
 
 
 class Deadline:
-    """When a job has to be done: its time-out counts from the start, and anew whenever the alarm has rung."""
+    """When a job has to be done: its time-out counts from the start, less compiling, and anew whenever the alarm has rung."""
 
     def __init__(self, job: Job, faults: Faults) -> None:
         self.began, self.allowed, self.faults = time.monotonic(), TIMEOUT_SHARE * job.protocol.timeout_s, faults
@@ -49,6 +49,18 @@ class Deadline:
     def left(self) -> float:
         """Seconds left."""
         return (self.faults.last_timeout or self.began) + self.allowed - time.monotonic()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Time that does not count, because it has a limit of its own."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            stood_s = time.monotonic() - start
+            self.began += stood_s
+            if self.faults.last_timeout is not None:
+                self.faults.last_timeout += stood_s
 
 
 def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> Findings:
@@ -64,7 +76,7 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> Findings:
         inputs: dict[tuple[int, Dtype], Tensor] = {}
         ready: list[Ready] = []
         for index, arm in enumerate(job.arms):
-            with faults.of(index, f"preparing {arm}"):
+            with faults.of(index, f"preparing {arm}"), deadline.stopped() if index in job.compiled else contextlib.nullcontext():
                 ready.append(make_ready(job, index, model, inputs))
         timed = _timed(job, ready, faults, deadline, reserve_s=pass_seconds * len(ready))
         arms = []

@@ -9,9 +9,15 @@ class TimedOut(BaseException):
     """The job's time is up; no `Exception`, so that no library's `except Exception` swallows it."""
 
 
+class CompilationTimedOut(TimedOut):
+    """The time of an arm's compilation is up; the job's own did not run meanwhile and goes on."""
+
+
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
     """Raise `TimedOut` in the main thread after `seconds`, and again after each further `seconds`, until the block ends.
+
+    An alarm around this one stands still meanwhile: time that has a limit of its own does not count against the whole.
 
     It repeats so that, once an arm that hung was given up, the other arms get as long. Code that never returns to the
     interpreter is not interrupted: only killing the process ends that.
@@ -21,9 +27,10 @@ def alarm(seconds: float) -> Iterator[None]:
         raise TimedOut(f"still running after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    outer = signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *outer)

@@ -50,7 +50,7 @@ def refuses(arm: Arm, network: Network) -> str | None:
 
 
 def tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    """The tokens that the arm's stack promises for each block; ask `refuses` first."""
+    """The tokens that the arm's stack promises for each block; ask `refuses` first, and `solving.solve` for a budget."""
     for step in arm.stack:
         method, params = applied(step)
         promised = method.tokens(params, network, image_size)
@@ -68,6 +68,8 @@ def _reduces(step: Step, network: Network) -> bool:
     method, params = applied(step)
     if method.refuses(params, network) is not None:
         return False
+    if getattr(params, "budget", None) is not None:
+        return True  # how much is solved later, and depends on the image size
     size = network.image_size
     return method.tokens(params, network, size) != network.dense_tokens(size)
 
@@ -113,4 +115,7 @@ def checked(module: ModuleType, file: Path) -> Method:
     for part in ("tokens", "macs", "refuses", "apply"):
         if not callable(getattr(module, part, None)):
             raise InvalidMethod(f"{file}: lacks the function {part}, which every method has; see workers/methods/README.md")
+    fields, solves = module.Params.model_fields, getattr(module, "SOLVES", None)
+    if solves is not None and not (solves in fields and "budget" in fields):
+        raise InvalidMethod(f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see workers/schedules.py)")
     return cast(Method, module)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PAPER = "none: a control. Its schedule is that of topk"
 VERSION = 1
+SOLVES = "keep_rate"
 
 
 class Params(KeepParams):
@@ -27,7 +28,11 @@ class Params(KeepParams):
 
 
 NEUTRAL = Params(keep_rate=1)
-EXAMPLES = (Params(keep_rate=0.5, layers=(1,)), Params(keep_rate=0.7, layers=(0, 2, 3), seed=5))
+EXAMPLES = (
+    Params(keep_rate=0.5, layers=(1,)),
+    Params(keep_rate=0.7, layers=(0, 2, 3), seed=5),
+    Params(keep_rate=0.5, layers=(0, 2), align=8),
+)
 
 
 def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
@@ -51,7 +56,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     generator = torch.Generator().manual_seed(params.seed)
     reductions = {}
-    for layer, kept in params.kept(patches).items():
+    for layer, kept in params.kept(patches, prefix).items():
         if kept < patches:
             drawn = torch.randperm(patches, generator=generator)[:kept].sort().values + prefix
             reductions[layer] = keep(torch.cat((torch.arange(prefix), drawn)).to(model.patch_embed.proj.weight.device))

@@ -1,4 +1,4 @@
-"""Writes `sweeps/catalogue.json`, the geometry of timm's plain vision transformers: `python -m workers.models.catalogue`."""
+"""Writes `sweeps/catalogue.json`, the geometry of timm's plain ViTs and of our own: `python -m workers.models.catalogue`."""
 
 import json
 from pathlib import Path
@@ -14,13 +14,14 @@ from torch import nn
 
 import sweeps
 from sweeps.method import Network
+from workers.models import digits
 
 POOLINGS = ("token", "avg", "map")
 
 
 def names() -> list[str]:
-    """The timm models that may be in the catalogue: all of the two modules that define plain vision transformers."""
-    return sorted({*timm.list_models(module="vision_transformer"), *timm.list_models(module="deit")})
+    """The models that may be in the catalogue: all of timm's two modules that define plain vision transformers, and our own."""
+    return sorted({*timm.list_models(module="vision_transformer"), *timm.list_models(module="deit"), *digits.names()})
 
 
 def describe(name: str) -> Network | None:

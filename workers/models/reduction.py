@@ -1,11 +1,12 @@
 """Fits a token reduction into the blocks of a timm vision transformer: what all such methods share.
 
-Shapes: B images, N tokens, D channels, H heads, d channels of a head. Nothing is kept between forwards: tokens and sizes are
-handed on from block to block.
+Shapes: B images, N tokens, M of them after merging, D channels, H heads, d channels of a head, C channels of a projection. Nothing
+is kept between forwards: tokens, sizes and groups are handed on from block to block.
 """
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
 from timm.layers.attention import Attention
@@ -25,6 +26,11 @@ class Attended(NamedTuple):
     attention_BHNN: Tensor | None
     """The attention matrix after the softmax; `None` where attention is fused and never forms it."""
     scale: float
+    v_BHNd: Tensor
+    read_BND: Tensor
+    """The normalised tokens that the attention read."""
+    brought_BND: Tensor
+    """What the attention adds to the tokens, before layer scale in `attend`, after it in a reduction."""
 
 
 Reduction = Callable[[Tensor, Tensor | None, Attended], tuple[Tensor, Tensor | None]]
@@ -35,24 +41,77 @@ computed, and returns the tokens left, prefix tokens first, and their sizes.
 """
 
 
-class ReducingBlock(nn.Module):
-    """timm's `Block` with a reduction after its attention and, if asked, attention in proportion to token sizes."""
+class Merged(NamedTuple):
+    """What a block's attention reads in place of all tokens."""
 
-    def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool) -> None:
+    x_BMD: Tensor
+    """Tokens from which queries and keys are made."""
+    value_BMD: Tensor | None
+    """Tokens from which values are made; `None`: the same."""
+    size_BM1: Tensor | None
+    """How many tokens each stands for; `None`: attention does not ask."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """What merges tokens for a block's attention only: all come back before its MLP."""
+
+    group: Callable[[Any, Tensor], Any] | None
+    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the block before are held."""
+    merge: Callable[[Tensor, Any], Merged]
+    """From all normalised tokens and the groups to what the attention reads."""
+    unmerge: Callable[[Tensor, Any], Tensor]
+    """From what the attention brings the merged tokens [B, M, D], and the groups, to what it brings all [B, N, D]."""
+
+
+class FittedBlock(nn.Module):
+    """The parts of timm's `Block`, under their own names, so that the weights keep theirs."""
+
+    def __init__(self, block: nn.Module) -> None:
         super().__init__()
-        parts = dict(block.named_children())  # under their own names, so that the weights keep theirs
+        parts = dict(block.named_children())
         self.norm1, self.attn, self.ls1, self.drop_path1 = (parts[name] for name in ("norm1", "attn", "ls1", "drop_path1"))
         self.norm2, self.mlp, self.ls2, self.drop_path2 = (parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2"))
+
+    def after(self, x_BND: Tensor) -> Tensor:
+        """The block's second half: its MLP on the tokens that are there."""
+        return cast(Tensor, x_BND + self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND)))))
+
+
+class ReducingBlock(FittedBlock):
+    """timm's `Block` with a reduction after its attention and, if asked, attention in proportion to token sizes."""
+
+    def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool, matrix: bool = False) -> None:
+        super().__init__(block)
         self.reduction = reduction
         self.proportional = proportional
+        self.matrix = matrix
 
     def forward(self, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Tensor | None]:
         size_in = size_BN1 if self.proportional else None
-        y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in)
-        x_BND = x_BND + self.drop_path1(self.ls1(y_BND))
+        y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in, matrix=self.matrix)
+        brought_BND = self.drop_path1(self.ls1(y_BND))
+        x_BND = x_BND + brought_BND
         if self.reduction is not None:
-            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, attended)
-        return x_BND + self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND)))), size_BN1
+            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, attended._replace(brought_BND=brought_BND))
+        return self.after(x_BND), size_BN1
+
+
+class MergingBlock(FittedBlock):
+    """timm's `Block` with tokens merged around its attention."""
+
+    def __init__(self, block: nn.Module, around: Around) -> None:
+        super().__init__(block)
+        self.around = around
+
+    def forward(self, x_BND: Tensor, groups: Any) -> tuple[Tensor, Any]:
+        read_BND = self.norm1(x_BND)
+        if self.around.group is not None:
+            groups = self.around.group(self.attn, read_BND)
+        x_BMD, value_BMD, size_BM1 = self.around.merge(read_BND, groups)
+        y_BMD, _ = attend(self.attn, x_BMD, size_BM1, value_BMD)
+        x_BND = x_BND + self.drop_path1(self.ls1(self.around.unmerge(y_BMD, groups)))
+        return self.after(x_BND), groups
 
 
 class Average(NamedTuple):
@@ -72,10 +131,12 @@ class Trunk(nn.Sequential):
         self.average = average
 
     def forward(self, x_BND: Tensor) -> Tensor:
-        size_BN1 = None
+        size_BN1 = groups = None
         for block in self:
             if isinstance(block, ReducingBlock):
                 x_BND, size_BN1 = block(x_BND, size_BN1)
+            elif isinstance(block, MergingBlock):
+                x_BND, groups = block(x_BND, groups)
             else:
                 x_BND = block(x_BND)
         if self.average is not None and size_BN1 is not None:
@@ -84,27 +145,58 @@ class Trunk(nn.Sequential):
         return x_BND
 
 
-def attend(attn: Any, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Attended]:
+def attend(
+    attn: Any, x_BND: Tensor, size_BN1: Tensor | None, value_BND: Tensor | None = None, *, matrix: bool = False
+) -> tuple[Tensor, Attended]:
     """What timm's `Attention` computes (less dropout), and what a reduction may choose by.
 
     Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et al., ICLR 2023,
-    arXiv 2210.09461, section 3.
+    arXiv 2210.09461, section 3. Values are made from `value_BND` if given. `matrix`: the attention matrix is formed even where
+    attention is fused, for a reduction that needs all of it.
     """
     B, N, _ = x_BND.shape
-    q_BHNd, k_BHNd, v_BHNd = attn.qkv(x_BND).view(B, N, 3, attn.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND)).unbind(0)
     q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    if value_BND is not None:
+        v_BHNd = project(attn, value_BND, slice(2, 3))[0]
     bias_B11N = None if size_BN1 is None else size_BN1.log().to(q_BHNd.dtype).mT[:, None]
-    if attn.fused_attn:
+    if attn.fused_attn and not matrix:
         attention_BHNN = None
         y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
     else:
-        logits_BHNN = (q_BHNd * attn.scale) @ k_BHNd.mT
-        attention_BHNN = (logits_BHNN if bias_B11N is None else logits_BHNN + bias_B11N).softmax(-1)
+        attention_BHNN = weigh(q_BHNd, k_BHNd, attn.scale, bias_B11N)
         y_BHNd = attention_BHNN @ v_BHNd
     y_BND = attn.norm(y_BHNd.transpose(1, 2).reshape(B, N, -1))
     if attn.gate is not None:
         y_BND = y_BND * attn.gate(x_BND).sigmoid()
-    return attn.proj(y_BND), Attended(q_BHNd, k_BHNd, attention_BHNN, attn.scale)
+    y_BND = attn.proj(y_BND)
+    return y_BND, Attended(q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND)
+
+
+def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
+    """The attention matrix [B, H, N, N] and the keys [B, H, N, d] that `attn` would have on all tokens, without its values."""
+    q_BHNd, k_BHNd = project(attn, x_BND, slice(0, 2)).unbind(0)
+    q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    return weigh(q_BHNd, k_BHNd, attn.scale, None), k_BHNd
+
+
+def weigh(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> Tensor:
+    """The attention matrix after the softmax, [B, H, N, N]."""
+    logits_BHNN = (q_BHNd * scale) @ k_BHNd.mT
+    return (logits_BHNN if bias_B11N is None else logits_BHNN + bias_B11N).softmax(-1)
+
+
+def project(attn: Any, x_BND: Tensor, parts: slice) -> Tensor:
+    """Some of queries (0), keys (1) and values (2) for all heads, before their norms: [parts, B, H, N, d]."""
+    rows = slice(parts.start * attn.attn_dim, parts.stop * attn.attn_dim)
+    bias = None if attn.qkv.bias is None else attn.qkv.bias[rows]
+    return heads(attn, nn.functional.linear(x_BND, attn.qkv.weight[rows], bias))
+
+
+def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
+    """What a projection gives for each token, sorted by part (queries, keys, values) and head: [parts, B, H, N, d]."""
+    B, N, _ = projected_BNC.shape
+    return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
 
 
 def twin(model: M) -> M:
@@ -113,11 +205,19 @@ def twin(model: M) -> M:
     return copy.deepcopy(model, shared)
 
 
-def fit(model: M, reductions: Mapping[int, Reduction], *, proportional: bool = False, by_size: bool = False) -> M:
+def fit(
+    model: M,
+    reductions: Mapping[int, Reduction | Around],
+    *,
+    proportional: bool = False,
+    by_size: bool = False,
+    matrix: bool = False,
+) -> M:
     """A twin of `model` that runs each reduction in the block of its index; all other blocks stay timm's own.
 
     `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: average
-    pooling is too. Raises `Unsupported` unless every block is timm's plain `Block` with plain `Attention`.
+    pooling is too. `matrix`: reductions need the attention matrix, even where attention is fused. Raises `Unsupported` unless
+    every block is timm's plain `Block` with plain `Attention`.
     """
     fitted: Any = twin(model)
     parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
@@ -128,12 +228,16 @@ def fit(model: M, reductions: Mapping[int, Reduction], *, proportional: bool = F
     if not reductions:
         return cast(M, fitted)
     first = min(reductions)
-    blocks = [
-        ReducingBlock(block, reductions.get(index), proportional=proportional and index > first)
-        if index in reductions or (proportional and index > first)
-        else block
-        for index, block in enumerate(fitted.blocks)
-    ]
+
+    def fit_one(index: int, block: nn.Module) -> nn.Module:
+        own, later = reductions.get(index), proportional and index > first
+        if isinstance(own, Around):
+            return MergingBlock(block, own)
+        if own is None and not later:
+            return block
+        return ReducingBlock(block, own, proportional=later, matrix=matrix and own is not None)
+
+    blocks = [fit_one(index, block) for index, block in enumerate(fitted.blocks)]
     average = None
     if by_size and fitted.global_pool == "avg":
         left_out = 0 if fitted.pool_include_prefix else fitted.num_prefix_tokens

@@ -1,6 +1,10 @@
 """Ways of running a built model, each a wrapper: mixed precision, compiled, captured as a CUDA graph, slowed on purpose."""
 
+import itertools
 import time
+import warnings
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any, cast
 
 import torch
@@ -8,8 +12,6 @@ from torch import Tensor, nn
 
 from workers.models import Unsupported
 
-RECOMPILE_LIMIT = 1024
-"""Arms of one process share timm's code, each compiled version of which counts; beyond the limit torch would silently run eager."""
 CAPTURE_WARMUP = 3
 """Forwards on a side stream before a capture, so that lazily made workspaces exist (as torch's documentation asks)."""
 
@@ -26,7 +28,19 @@ class Wrapped(nn.Module):
 
 
 class Autocast(Wrapped):
-    """Weights in float32, matrix products in float16 (`torch.autocast`)."""
+    """Weights in float32, matrix products in float16 (`torch.autocast`). Raises `Unsupported` where torch would ignore that."""
+
+    def __init__(self, eager: nn.Module) -> None:
+        super().__init__(eager)
+        device = next(eager.parameters()).device.type
+        casts = torch.amp.is_autocast_available(device)
+        if casts:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it warns where it does nothing, which is asked for here
+                with torch.autocast(device, dtype=torch.float16):
+                    casts = torch.is_autocast_enabled(device)
+        if not casts:
+            raise Unsupported(f"autocast-float16: this torch casts nothing to float16 on {device}")
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         with torch.autocast(x_BCHW.device.type, dtype=torch.float16):
@@ -54,17 +68,36 @@ class Slowed(Wrapped):
 
 
 class Compiled(Wrapped):
-    """`torch.compile` of the whole model as one graph, for the one shape that it is called with."""
+    """`torch.compile` of the whole model as one graph, for the one shape that it is called with; `options` go to torch.compile.
 
-    def __init__(self, eager: nn.Module) -> None:
+    It compiles on the first call. What the code generator wrote is kept on disk by torch and found again by later arms, jobs and
+    processes that ask for the same graph; only tracing is done anew.
+    """
+
+    def __init__(self, eager: nn.Module, **options: Any) -> None:
         super().__init__(eager)
-        config = cast(Any, torch)._dynamo.config
-        config.recompile_limit = config.accumulated_recompile_limit = RECOMPILE_LIMIT
         # Not registered as a module: it holds the very same parameters.
-        self.__dict__["compiled"] = torch.compile(eager, dynamic=False, fullgraph=True)
+        self.__dict__["compiled"] = torch.compile(_alone(eager), dynamic=False, fullgraph=True, **options)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         return cast(Tensor, self.__dict__["compiled"](x_BCHW))
+
+
+_NUMBER = itertools.count()
+
+
+def _alone(model: nn.Module) -> Callable[[Tensor], Tensor]:
+    """`model` as a function with a code object that no other function has.
+
+    torch keeps what it compiled by code object. Arms that shared timm's would fill one list, be looked up in it behind each other
+    on every call, and beyond its limit fail.
+    """
+
+    def forward(x_BCHW: Tensor) -> Tensor:
+        return cast(Tensor, model(x_BCHW))
+
+    code = forward.__code__.replace(co_name=f"forward_{next(_NUMBER)}")
+    return FunctionType(code, forward.__globals__, code.co_name, None, forward.__closure__)
 
 
 class CudaGraph(Wrapped):

@@ -11,10 +11,11 @@ import torch
 from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
+import workers.models.digits  # noqa: F401 - makes the models known to timm
 from sweeps.catalogue import networks
 from sweeps.job import Arm, Condition, Dtype
 from sweeps.method import Network
-from workers import methods
+from workers import artifacts, methods
 from workers.models import Unsupported
 from workers.models.reduction import twin
 from workers.models.runtime import Autocast, Compiled, CudaGraph
@@ -38,7 +39,7 @@ class Loaded:
 
 
 def load(condition: Condition, device: torch.device) -> Loaded:
-    """The model that `condition` names, at its image size, with random (seeded), pretrained or checkpoint weights.
+    """The model that `condition` names, at its image size, with random (seeded), pretrained, trained or checkpoint weights.
 
     Raises `Unsupported` with the reason, and `FileNotFoundError` for a checkpoint that is not there.
     """
@@ -47,6 +48,8 @@ def load(condition: Condition, device: torch.device) -> Loaded:
         raise Unsupported(f"{condition.model} is not one of the {len(networks())} vision transformers that Breakeven knows")
     _check_size(network, condition.image_size)
     pretrained = condition.weights == "pretrained"
+    if condition.weights == artifacts.TRAINED and condition.model not in artifacts.RECIPES:
+        raise Unsupported(f"weights trained: there is a recipe for {' and '.join(artifacts.RECIPES)} only")
     known = timm.models.get_pretrained_cfg(condition.model)
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
@@ -54,7 +57,9 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
         model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.image_size)
-    if condition.weights not in ("random", "pretrained"):
+    if condition.weights == artifacts.TRAINED:
+        _read_weights(model, artifacts.trained(condition.model))
+    elif condition.weights not in ("random", "pretrained"):
         _read_weights(model, Path(condition.weights))
     return Loaded(model.eval().to(device), network)
 

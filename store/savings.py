@@ -1,0 +1,89 @@
+"""Savings: the curves along the share of GMACs saved, on which one parameter of a method moves while the work stays the same."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, bindparam, text
+
+from store.views import NEWEST
+from sweeps.identity import canonical, digest
+
+SAVED = "gmacs_saved"
+MIN_SETTINGS = 3
+"""A parameter with fewer values than this was set, not varied: no curve is made of them."""
+
+SETTING = (
+    *("kind", "model", "weights", "device", "image_size", "batch_size", "threads"),
+    *("dtype", "attention", "runtime", "seed", "method", "baseline"),
+)
+"""Columns of `comparison` that are equal along such a curve: everything but the parameters."""
+_EQUAL = " AND ".join(
+    "(c.threads = d.threads OR (c.threads IS NULL AND d.threads IS NULL))" if name == "threads" else f"c.{name} = d.{name}"
+    for name in SETTING
+)
+
+_SETTINGS = f"(SELECT DISTINCT {', '.join(SETTING)} FROM comparison WHERE comparison_id IN :comparisons)"  # noqa: S608 - constants
+
+SAME_WORK = text(
+    f"""SELECT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params,
+          r.comparison_id, r.measured_at, r.threads AS ran_threads, r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags,
+          r.floor, 1 - (r.gmacs + coalesce(r.gmacs_method, 0)) / r.gmacs_baseline AS {SAVED}
+        FROM {_SETTINGS} AS d
+        JOIN comparison AS c ON {_EQUAL}
+        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
+        JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
+        WHERE r.environment = :environment AND r.speedup IS NOT NULL AND r.gmacs_baseline > 0 AND {NEWEST}
+        ORDER BY l.sweep, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
+).bindparams(bindparam("comparisons", expanding=True))
+
+FORGET_SAVED = text(
+    f"""DELETE FROM break_even_row WHERE axis = '{SAVED}' AND environment = :environment AND comparison_id IN (
+          SELECT c.comparison_id FROM {_SETTINGS} AS d JOIN comparison AS c ON {_EQUAL})"""  # noqa: S608 - made of constants
+).bindparams(bindparam("comparisons", expanding=True))
+
+
+class SavedCurve(NamedTuple):
+    """Points that differ in one parameter alone."""
+
+    curve_id: str
+    varies: str
+    """The parameter, such as `keep_rate`; `budget.gmacs_ratio` for one inside another."""
+    points: list[Row[Any]]
+    """Rows of `SAME_WORK`, oldest first."""
+
+
+def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
+    """The curves in the rows of `SAME_WORK`: one for each parameter with at least `MIN_SETTINGS` values while the others stay.
+
+    Values that save equally much count once.
+    """
+    for sweep, of_sweep in groupby(rows, key=lambda row: row.sweep):
+        found: dict[tuple[str, str], list[Row[Any]]] = {}
+        for row in of_sweep:
+            params = flat(json.loads(row.params))
+            setting = {name: getattr(row, name) for name in SETTING}
+            for name in [name for name, value in params.items() if _is_number(value)]:
+                rest = {key: value for key, value in params.items() if key != name}
+                key = digest({"sweep": sweep, "setting": setting, "params": canonical(rest), "varies": name})
+                found.setdefault((key, name), []).append(row)
+        for (key, name), points in found.items():
+            if len({getattr(point, SAVED) for point in points}) >= MIN_SETTINGS:
+                yield SavedCurve(key, name, points)
+
+
+def flat(params: Any, prefix: str = "") -> dict[str, Any]:
+    """Parameters with those inside mappings, and in the steps of a stack, under dotted names."""
+    steps = isinstance(params, list) and all(isinstance(step, dict) for step in params)
+    inner = {str(place): step for place, step in enumerate(params)} if steps else params
+    if not isinstance(inner, dict) or not inner:
+        return {prefix: params} if prefix else {}
+    found: dict[str, Any] = {}
+    for name, value in inner.items():
+        found |= flat(value, f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

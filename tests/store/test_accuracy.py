@@ -1,0 +1,195 @@
+"""Accuracy in the store: evaluations kept whole, a view that equals the statistics, failures, and what counts as answered."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from store import agreements, queue, reading
+from store.connection import StoreError, writing
+from store.recording import reanalyse, record
+from sweeps.agreement import FLOOR, compare
+from sweeps.job import Job, Protocol
+from sweeps.outcome import Failure, Outcome
+from tests.store.test_recording import rows
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+JOIN = """
+SELECT a.method, a.params, a.image_size, a.top1_drop, s.speedup, s.batch_size, a.gmacs + a.gmacs_method AS gmacs
+FROM accuracy AS a
+JOIN speedup AS s USING (arm_id, model, weights, image_size)
+ORDER BY a.params, s.batch_size"""
+
+
+def kept(engine: Engine) -> list[Any]:
+    with engine.connect() as connection:
+        return [agreements.unpack(blob) for blob in connection.execute(text("SELECT document FROM evaluation")).scalars()]
+
+
+def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """The store gives back the very evaluation, knows it again, and tells another one apart."""
+    outcome = make_evaluation(make_job(kind="accuracy"), unreadable=["a/b.png"])
+    assert record(engine, None, None, outcome)
+    assert kept(engine) == [outcome.evaluation]
+    assert not record(engine, None, None, Outcome.model_validate_json(outcome.model_dump_json()))
+    assert record(engine, None, None, make_evaluation(make_job(kind="accuracy"), seed=1))
+    assert "evaluation" not in rows(engine, "SELECT document FROM attempt")[0]["document"]
+
+
+def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """Every figure of the accuracy view is what sweeps.agreement says of the evaluation."""
+    job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
+    outcome = make_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
+    record(engine, None, None, outcome)
+    assert outcome.evaluation is not None
+    found = rows(engine, "SELECT * FROM accuracy ORDER BY params")
+    for arm, row in enumerate(found, start=1):
+        said = compare(outcome.evaluation, 0, arm)
+        assert said.kl is not None
+        assert said.margin_change is not None
+        assert (row["top1_baseline"], row["top1"], row["top5_baseline"], row["top5"]) == (
+            said.top1_baseline.value,
+            said.top1.value,
+            said.top5_baseline,
+            said.top5,
+        )
+        figures = ("top1_drop", "top1_drop_low", "top1_drop_high", "images", "lost", "gained", "mcnemar_p")
+        assert tuple(row[name] for name in figures) == said.drop
+        assert (row["kl"], row["kl_low"], row["kl_high"]) == said.kl[:3]
+        assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == said.margin_change[:3]
+        assert (row["margin_change_tail"], row["verdict"], row["floor"]) == (said.margin_change_tail, said.verdict(), FLOOR)
+    known = {"kind": "accuracy", "data": "digits", "corruption": "jpeg", "severity": 3, "unreadable": 2, "source": "imported"}
+    assert {name: found[0][name] for name in known} == known
+    assert [row["verdict"] for row in found] == ["worse", "worse"]
+    assert rows(engine, "SELECT * FROM speedup") == []
+
+
+def test_accuracy_and_speed_stand_in_one_join(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, make_evaluation: MakeOutcome
+) -> None:
+    """The SELECT of the README gives one row for each arm and batch size, with drop, speed-up and GMACs beside each other."""
+    record(engine, None, None, make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.2, 0.0)))
+    for batch_size in (1, 8):
+        record(engine, None, None, make_outcome(make_job(keep_rates=(0.3, 0.5), batch_size=batch_size), speedups=(2, 1.5)))
+    found = rows(engine, JOIN)
+    assert [(row["params"][13:16], row["batch_size"], round(row["speedup"], 1)) for row in found] == [
+        ("0.3", 1, 2), ("0.3", 8, 2), ("0.5", 1, 1.5), ("0.5", 8, 1.5),
+    ]  # fmt: skip
+    assert [row["top1_drop"] > 10 for row in found] == [True, True, False, False]
+
+
+def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """An arm that gave no numbers is in failures with its data; the innocent one is in accuracy; a later answer clears it."""
+    job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
+    sweep = queue.submit(engine, "sweep", "text", "?", job.comparisons(), [])
+    failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
+    record(engine, None, None, make_evaluation(job, losses=(0, 0), failures=[failure]))
+    (failed,) = rows(engine, "SELECT reason, kind, data, params FROM failures")
+    assert tuple(failed.values()) == ("not_a_number", "accuracy", "digits", '{"keep_rate":0.3,"layers":[3,6,9]}')
+    assert len(rows(engine, "SELECT * FROM accuracy")) == 1
+    state = queue.progress(engine, sweep)
+    assert (state.comparisons, state.measured, state.failed) == (2, 1, 1)
+    record(engine, None, None, make_evaluation(job, losses=(0, 0), ended_at=1_790_000_100.0))
+    assert rows(engine, "SELECT * FROM failures") == []
+    (listed,) = reading.sweeps(engine)
+    assert (listed["measured"], listed["failures"]) == (2, 0)
+
+
+def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """An accuracy outcome that says nothing of an arm is a failure that is no answer."""
+    outcome = make_evaluation(make_job(kind="accuracy")).model_copy(update={"evaluation": None})
+    record(engine, None, None, outcome)
+    (failed,) = rows(engine, "SELECT reason, message FROM failures")
+    assert failed["reason"] == "error"
+    assert "neither answers to images nor a failure for arm 1" in failed["message"]
+
+
+def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """Arrays of another length than the images are a contradiction, and nothing of the outcome is stored."""
+    outcome = make_evaluation(make_job(kind="accuracy"))
+    assert outcome.evaluation is not None
+    wrong = outcome.evaluation.model_copy(update={"images": 7})
+    with pytest.raises(StoreError, match="labels has 1000 values for 7 images"):
+        record(engine, None, None, outcome.model_copy(update={"evaluation": wrong}))
+    assert rows(engine, "SELECT * FROM attempt") == []
+
+
+def test_most_images_unflagged_and_newest_count(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """Attempts are not pooled: of the unflagged ones that with most images counts, among equals the newest."""
+    job = make_job(kind="accuracy")
+    record(engine, None, None, make_evaluation(job, images=3000, flags=["unreadable_images"]))
+    assert rows(engine, "SELECT images, flags FROM accuracy") == [{"images": 3000, "flags": "unreadable_images"}]
+    record(engine, None, None, make_evaluation(job, images=2000, ended_at=1_790_000_100.0))
+    record(engine, None, None, make_evaluation(job, images=2000, seed=9, losses=(0.5,), ended_at=1_790_000_200.0))
+    record(engine, None, None, make_evaluation(job, images=500, ended_at=1_790_000_300.0))
+    (row,) = rows(engine, "SELECT images, flags, verdict, measured_at, top1_drop FROM accuracy")
+    assert (row["images"], row["flags"], row["measured_at"]) == (2000, "", "2026-09-21T14:16:40.000Z")
+    assert row["top1_drop"] > 30
+
+
+def test_reanalyse_rebuilds_accuracy(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, make_outcome: MakeOutcome
+) -> None:
+    """Derived rows that were lost or spoilt come back from the evaluations, beside those of latency."""
+    record(engine, None, None, make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.1, 0.0)))
+    record(engine, None, None, make_outcome(make_job()))
+    before = rows(engine, "SELECT * FROM accuracy ORDER BY 1")
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE accuracy_row SET top1_drop = 7, analysis_version = 0"))
+    assert reanalyse(engine) == 3
+    assert rows(engine, "SELECT * FROM accuracy ORDER BY 1") == before
+    assert len(rows(engine, "SELECT * FROM speedup")) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "seen", "asked", "expected"),
+    [
+        (None, 400, None, True),
+        (None, 400, 100, True),
+        (100, 100, None, False),
+        (100, 100, 200, False),
+        (200, 200, 100, True),
+        (1000, 400, 2000, True),  # there are no more than 400
+        (1000, 400, None, True),
+    ],
+)
+def test_answered(
+    *,
+    engine: Engine,
+    make_job: MakeJob,
+    make_evaluation: MakeOutcome,
+    made: int | None,
+    seen: int,
+    asked: int | None,
+    expected: bool,
+) -> None:
+    """As many images as are asked answer a question, or all there are."""
+    outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=made)), images=seen)
+    record(engine, None, None, outcome)
+    (comparison,) = outcome.job.comparison_ids()
+    found = reading.answered(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id])
+    assert found == ({(comparison, 0)} if expected else set())
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(100, False), (1000, True), (None, True)])
+def test_a_time_out_answers_for_as_many_images(
+    *, engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, asked: int | None, expected: bool
+) -> None:
+    """Fewer images may be done in the same time, so they are tried."""
+    failure = Failure(arm=None, reason="timeout", message="too slow")
+    outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure])
+    record(engine, None, None, outcome)
+    (comparison,) = outcome.job.comparison_ids()
+    found = reading.answered(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id])
+    assert found == ({(comparison, 0)} if expected else set())
+
+
+def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job: MakeJob) -> None:
+    """Two sweeps that wait for one evaluation get as many images as either asks; all is most."""
+    for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
+        job = make_job(kind="accuracy", protocol=Protocol(images=images))
+        queue.submit(engine, name, "text", "?", job.comparisons(), [job])
+        (waiting,) = rows(engine, "SELECT document FROM job")
+        assert Job.model_validate_json(waiting["document"]).protocol.images == (100, 500, None, None)[number]

@@ -1,0 +1,107 @@
+"""The sweeps that ship: each is expanded with the real methods and the catalogue, and every arm of it could run."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sweeps.catalogue import networks
+from sweeps.expansion import Expansion, load
+from workers import methods
+from workers.solving import cost, solve
+
+FOLDER = Path(__file__).parents[2] / "sweeps"
+FILES = sorted(path.name for path in FOLDER.glob("*.yaml"))
+ON_GPU = ("tr_batch_and_size", "tome_vs_ours_early", "full_depth_2.7g", "flops_saved")
+
+
+@cache
+def expanded(name: str) -> Expansion:
+    return load(FOLDER / name, methods=methods.methods(), networks=networks(), auto="cpu")
+
+
+def traces(name, method):
+    """The tokens that the distinct arms of a method promise, in the order of the file."""
+    found = {}
+    for job in expanded(name).jobs:
+        network = networks()[job.condition.model]
+        for arm in job.arms:
+            if arm.method == method:
+                size = arm.condition(job.condition).image_size
+                found[arm] = methods.tokens(solve(arm, network, size).arm, network, size)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_arm_can_run(file):
+    """The file is valid, is named like its sweep, and no arm is refused or has a budget out of reach; nothing is asked twice."""
+    expansion = expanded(file)
+    assert expansion.sweep.name == file.removesuffix(".yaml")
+    assert expansion.sweep.question.endswith("?")
+    assert not expansion.duplicates
+    for job in expansion.jobs:
+        for arm in job.arms:
+            network = networks()[job.condition.model]
+            assert solve(arm, network, arm.condition(job.condition).image_size)
+
+
+@pytest.mark.parametrize("name", ON_GPU)
+def test_each_gpu_sweep_has_a_twin_for_the_cpu(name):
+    """The twin asks about the same methods, in at most 20 jobs of a model that a CPU can run, on the CPU only."""
+    large, small = expanded(f"{name}.yaml"), expanded(f"{name}_cpu.yaml")
+    assert {job.condition.device for job in large.jobs} == {"cuda"}
+    assert {job.condition.device for job in small.jobs} == {"cpu"}
+    assert {arm.method for job in large.jobs for arm in job.arms} == {arm.method for job in small.jobs for arm in job.arms}
+    assert len(small.jobs) <= 20
+
+
+def test_the_study_of_the_reports():
+    """Sizes 224 to 448 in steps of 32, batches 1 to 64, both attentions, both precisions, eager and captured: 448 conditions."""
+    expansion = expanded("tr_batch_and_size.yaml")
+    assert len(expansion.jobs) == expansion.points == 8 * 7 * 2 * 2 * 2
+    points = [job.condition for job in expansion.jobs]
+    assert sorted({point.image_size for point in points}) == list(range(224, 449, 32))
+    assert sorted({point.batch_size for point in points}) == [1, 2, 4, 8, 16, 32, 64]
+    assert {(point.attention, point.dtype, point.runtime) for point in points} == {
+        (attention, dtype, runtime)
+        for attention in ("manual", "sdpa")
+        for dtype in ("autocast-float16", "float16")
+        for runtime in ("eager", "cudagraph")
+    }
+    for job in expansion.jobs:
+        wanted = 2 if job.condition.runtime == "cudagraph" else 1
+        assert sum(arm.method == "dense" for arm in job.arms) == wanted
+
+
+@pytest.mark.parametrize("name", ["tome_vs_ours_early.yaml", "tome_vs_ours_early_cpu.yaml"])
+def test_early_arms_have_equal_tokens(name):
+    """For each r, ToMe and hquota leave equally many tokens in the first three blocks, and none goes after those."""
+    tome, ours = traces(name, "tome"), traces(name, "hquota")
+    assert len(tome) == len(ours) == 6
+    assert tome == ours
+    assert all(trace[3:] == (trace[3],) * (len(trace) - 3) for trace in tome)
+
+
+@pytest.mark.parametrize("name", ["full_depth_2.7g.yaml", "full_depth_2.7g_cpu.yaml"])
+def test_all_methods_at_one_price(name):
+    """Every arm with a budget costs 2.70 GMACs or at most 1 % less, its own part included; the small image and r=13 about that."""
+    job = expanded(name).jobs[0]
+    network = networks()[job.condition.model]
+    spent = []
+    for arm in job.arms:
+        size = arm.condition(job.condition).image_size
+        gmacs = cost(solve(arm, network, size).arm, network, size) / 1e9
+        if any(step.params.get("budget") for step in arm.stack):
+            assert 2.673 < gmacs <= 2.7
+            spent.append(arm.method)
+        elif arm.overrides.image_size or any(step.params.get("r") for step in arm.stack):
+            assert gmacs == pytest.approx(2.7, abs=0.1)
+    assert sorted(spent) == ["hquota", "random", "tome", "topk"]
+
+
+def test_a_share_saved_is_swept_at_one_size():
+    """At each batch one image size is asked for, and at least three values of each method's parameter."""
+    for job in expanded("flops_saved.yaml").jobs:
+        assert job.condition.image_size == 224
+    for method in ("topk", "random", "tome"):
+        assert len(set(traces("flops_saved.yaml", method))) >= 6

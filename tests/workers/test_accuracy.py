@@ -1,0 +1,395 @@
+"""Accuracy jobs on real models: what an evaluation holds, what arms lose, and what becomes of arms and data that fail."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from sweeps.agreement import compare, contradiction
+from sweeps.evaluation import unpack
+from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.outcome import ArmOutcome, Outcome
+from tests.workers.small import small
+from workers.data import images
+from workers.data.preprocessing import Preprocessing
+from workers.kinds import accuracy
+from workers.kinds.accuracy import divergence
+from workers.measure.features import Likeness, diversity, feature, features
+from workers.measure.timeout import alarm
+from workers.models.vision import load
+from workers.run import run
+
+DENSE = Arm()
+HALF = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [1, 3]}),))
+ALL = Arm(stack=(Step(method="topk", params={"keep_rate": 1.0, "layers": [1, 3]}),))
+DIGITS = Condition(model="digits_vit_64", image_size=32, data="digits")
+
+FAULTY = '''"""Fails on purpose from its third forward on."""
+
+from sweeps.method import Params as _Params
+
+PAPER = "none"
+VERSION = 1
+
+
+class Params(_Params):
+    """None."""
+
+
+def tokens(params, network, image_size):
+    return network.dense_tokens(image_size)
+
+
+def macs(params, network, image_size):
+    return 0
+
+
+def refuses(params, network):
+    return None
+
+
+def apply(model, params):
+    from workers.models.reduction import twin
+
+    fitted = twin(model)
+    calls = []
+
+    def fault(module, inputs, output):
+        calls.append(None)
+        if len(calls) > 2:
+            {body}
+        return output
+
+    fitted.register_forward_hook(fault)
+    return fitted
+'''
+
+
+@pytest.fixture(autouse=True)
+def calm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One thread, and small batches, so that there are several."""
+    monkeypatch.setattr(accuracy, "use_threads", lambda _: torch.set_num_threads(1))
+    monkeypatch.setattr(accuracy, "LARGEST_BATCH", 16)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def job(*arms: Arm, condition: Condition = DIGITS, images: int | None = 40, **fields: Any) -> Job:
+    """All other arms against the first."""
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    return Job(
+        **{"kind": "accuracy", "condition": condition, "arms": arms, "pairs": pairs, "protocol": Protocol(images=images), **fields}
+    )
+
+
+def metrics(outcome: ArmOutcome) -> dict[str, float]:
+    """The rows of an arm by name."""
+    return {metric.name: metric.value for metric in outcome.metrics}
+
+
+def answers(outcome: Outcome) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Predicted classes, ranks and margins by arm."""
+    assert outcome.evaluation is not None
+    return {
+        each.arm: (unpack(each.predicted, "i2"), unpack(each.rank, "i2"), unpack(each.margin, "f4"))
+        for each in outcome.evaluation.arms
+    }
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a method file that goes wrong during the evaluation, and give the arm that uses it."""
+
+    def write(name: str, body: str) -> Arm:
+        (tmp_path / f"{name}.py").write_text(FAULTY.format(body=body))
+        return Arm(stack=(Step(method=name),))
+
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
+    return write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Condition:
+    """A condition on a folder of 12 images in three classes, for a model with 10 outputs."""
+    random = np.random.default_rng(0)
+    for index in range(12):
+        place = tmp_path / "images" / "abc"[index % 3]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)).save(place / f"{index}.png")
+    (tmp_path / "images" / "class_map.txt").write_text("a 7\nb 2\nc 5\n")
+    return DIGITS.model_copy(update={"data": f"imagefolder:{tmp_path / 'images'}"})
+
+
+def test_the_evaluation_is_what_the_model_says() -> None:
+    """Predicted classes, ranks, margins and KL are those of a plain forward of the same images, in their order."""
+    outcome = run(job(DENSE, HALF))
+    assert not outcome.failures
+    assert outcome.evaluation is not None
+    assert contradiction(outcome.evaluation) is None
+    found = images("digits")
+    places = [place * len(found) // 40 for place in range(40)]
+    model = load(DIGITS, torch.device("cpu")).model
+    prepare = Preprocessing(model, DIGITS, {32})
+    with torch.inference_mode():
+        logits = model(torch.stack([prepare(found.read(place), "")[32] for place in places])).double().numpy()
+    labels = found.labels[places]
+    assert unpack(outcome.evaluation.labels, "i2").tolist() == labels.tolist()
+    predicted, rank, margin = answers(outcome)[0]
+    true = logits[range(40), labels]
+    others = np.where(np.arange(10) == labels[:, None], -np.inf, logits)
+    assert predicted.tolist() == logits.argmax(1).tolist()
+    assert rank.tolist() == (others > true[:, None]).sum(1).tolist()
+    np.testing.assert_allclose(margin, true - others.max(1), rtol=1e-3, atol=1e-5)
+    assert outcome.evaluation.classes == 10
+    assert [(pair.baseline, pair.arm) for pair in outcome.evaluation.pairs] == [(0, 1)]
+
+
+def test_what_an_arm_loses() -> None:
+    """Rows say what `sweeps.agreement` says of the evaluation; arms have their tokens and MACs, and a baseline loses nothing."""
+    outcome = run(job(DENSE, HALF, ALL))
+    assert outcome.evaluation is not None
+    dense, half, everything = outcome.arms
+    assert set(metrics(dense)) == {"top1", "top5", "diversity"}
+    agreement = compare(outcome.evaluation, 0, 1)
+    assert agreement.kl is not None
+    assert agreement.margin_change is not None
+    rows = metrics(half)
+    assert rows["top1"] == pytest.approx(agreement.top1.value)
+    assert rows["kl"] == pytest.approx(agreement.kl.value)
+    assert rows["kl"] > 0
+    assert rows["margin_change"] == pytest.approx(agreement.margin_change.value)
+    assert rows["margin_change_tail"] == agreement.margin_change_tail
+    assert rows["margin_change_tail"] < rows["margin_change"]
+    assert 0 < rows["cka"] < 1
+    assert rows["cka_block_0"] == pytest.approx(1, abs=1e-9)  # nothing is removed before block 1
+    assert rows["angle_block_0"] == pytest.approx(0, abs=1e-2)
+    assert rows["angle_last"] == rows["angle_block_11"] > rows["angle_block_1"] > 0
+    assert rows["relative_cost"] == pytest.approx((half.gmacs + half.gmacs_method) / dense.gmacs)
+    assert (half.tokens, half.tokens_final, half.batch) == (64, 17, 16)
+    assert half.flags == ()
+    neutral = metrics(everything)
+    assert neutral["kl"] == pytest.approx(0, abs=1e-9)
+    assert neutral["cka"] == pytest.approx(1, abs=1e-6)
+    assert neutral["top1"] == metrics(dense)["top1"]
+
+
+def test_neither_batch_size_nor_runtime_nor_batching_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another batch size, a runtime that this device has not, and other batches: the answers are the same."""
+    first = run(job(DENSE, HALF))
+    monkeypatch.setattr(accuracy, "LARGEST_BATCH", 32)
+    graph = HALF.model_copy(update={"overrides": Overrides(runtime="cudagraph")})
+    second = run(job(DENSE, graph, condition=DIGITS.model_copy(update={"batch_size": 7, "runtime": "compile"})))
+    assert not second.failures
+    for index in (0, 1):
+        for one, other in zip(answers(first)[index], answers(second)[index], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    assert metrics(first.arms[1])["cka"] == pytest.approx(metrics(second.arms[1])["cka"], abs=0.05)
+
+
+def test_arms_of_other_types_and_sizes() -> None:
+    """An arm in half precision and one on a smaller image are evaluated beside the dense one, on the same images."""
+    arms = (DENSE, Arm(overrides=Overrides(dtype="bfloat16")), Arm(overrides=Overrides(image_size=16)))
+    outcome = run(job(*arms))
+    assert not outcome.failures
+    half, small_image = (metrics(arm) for arm in outcome.arms[1:])
+    assert 0 < half["kl"] < 0.01
+    assert half["relative_cost"] == 1
+    assert small_image["relative_cost"] < 0.3
+    assert outcome.arms[2].tokens == 16
+
+
+def test_two_baselines() -> None:
+    """KL is kept for every pair; rows compare an arm with the first baseline that it has."""
+    pairs = (Pair(2, 1), Pair(0, 1), Pair(0, 2))
+    outcome = run(job(DENSE, HALF, ALL, pairs=pairs))
+    assert outcome.evaluation is not None
+    assert [(pair.baseline, pair.arm) for pair in outcome.evaluation.pairs] == list(map(tuple, pairs))
+    found = compare(outcome.evaluation, 2, 1)
+    assert found.kl is not None
+    assert metrics(outcome.arms[1])["kl"] == pytest.approx(found.kl.value)
+    assert "kl" not in metrics(outcome.arms[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("output = output * float('nan')", "not_a_number"),
+        ("raise RuntimeError('on purpose')", "error"),
+        ("raise MemoryError", "out_of_memory"),
+    ],
+)
+def test_an_arm_that_fails_on_the_way(faulty: Any, body: str, reason: str) -> None:
+    """An arm that goes wrong among the images is a failure of its own; the others are evaluated on all of them."""
+    outcome = run(job(DENSE, faulty("broken", body), HALF))
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, reason)]
+    assert "while evaluating broken" in outcome.failures[0].message
+    assert [arm.arm for arm in outcome.arms] == [0, 2]
+    assert outcome.evaluation is not None
+    assert [arm.arm for arm in outcome.evaluation.arms] == [0, 2]
+    assert contradiction(outcome.evaluation) is None
+    assert metrics(outcome.arms[1])["kl"] > 0
+
+
+def test_all_arms_fail(faulty: Any) -> None:
+    """Where no arm is left the evaluation ends, and the failures are all there is."""
+    outcome = run(job(faulty("broken", "raise RuntimeError('on purpose')")))
+    assert [failure.arm for failure in outcome.failures] == [0]
+    assert outcome.arms == ()
+    assert outcome.evaluation is None
+
+
+def test_a_baseline_that_fails(faulty: Any) -> None:
+    """Arms whose baseline failed keep their answers to the images; only what compares them is missing."""
+    outcome = run(job(faulty("broken", "raise RuntimeError('on purpose')"), HALF))
+    assert [failure.arm for failure in outcome.failures] == [0]
+    assert set(metrics(outcome.arms[0])) == {"top1", "top5", "diversity"}
+
+
+def test_some_of_the_models_classes(folder: Condition) -> None:
+    """With a class map only the outputs that it names compete, and labels and predictions are outputs of the model."""
+    outcome = run(job(DENSE, HALF, condition=folder, images=None))
+    assert not outcome.failures
+    assert outcome.evaluation is not None
+    assert (outcome.evaluation.images, outcome.evaluation.classes) == (12, 3)
+    assert unpack(outcome.evaluation.labels, "i2").tolist() == [7] * 4 + [2] * 4 + [5] * 4
+    predicted, rank, _ = answers(outcome)[0]
+    assert set(predicted.tolist()) <= {7, 2, 5}
+    assert rank.max() <= 2
+    assert metrics(outcome.arms[0])["top5"] == 100
+
+
+def test_unreadable_images(folder: Condition) -> None:
+    """Images that cannot be read are named and flagged, and the rest is evaluated; if none can, that is the answer."""
+    root = Path((folder.data or "").removeprefix("imagefolder:"))
+    (root / "b" / "4.png").write_text("no image")
+    before = run(job(DENSE, HALF, condition=folder, images=None))
+    assert before.flags == ("unreadable_images",)
+    assert before.evaluation is not None
+    assert before.evaluation.unreadable == ("b/4.png",)
+    assert before.evaluation.images == 11
+    for file in root.glob("*/*.png"):
+        file.write_text("no image")
+    after = run(job(DENSE, HALF, condition=folder, images=None))
+    assert [(failure.arm, failure.reason) for failure in after.failures] == [(None, "unsupported")]
+    assert "none of the 12 images can be read, the first being a/0.png" in after.failures[0].message
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "said"),
+    [
+        ({"data": None}, "unsupported", "needs data"),
+        ({"data": "imagefolder:/nowhere"}, "error", "/nowhere is not on this machine"),
+        ({"model": "test_vit", "image_size": 64}, "unsupported", "the data has 10 classes and the model's head 1000"),
+        ({"corruption": "rain", "severity": 1}, "unsupported", "there are brightness, contrast"),
+        ({"corruption": "jpeg"}, "unsupported", "severity None"),
+        ({"model": "test_vit", "image_size": 64, "weights": "trained"}, "unsupported", "there is a recipe for digits_vit_64"),
+    ],
+)
+def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, said: str) -> None:
+    """What does not fit together is said in a failure of the whole job."""
+    outcome = run(job(DENSE, HALF, condition=DIGITS.model_copy(update=fields)))
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, reason)]
+    assert said in outcome.failures[0].message
+    assert outcome.evaluation is None
+
+
+def test_time_that_is_up_is_no_arms_fault(faulty: Any) -> None:
+    """When the time is up among the images the whole job says so, and how far it came."""
+    slow = faulty("slow", "__import__('time').sleep(60)")
+    with alarm(3):
+        outcome = run(job(DENSE, slow))
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "timeout")]
+    assert "of 40 images had been evaluated; allow a longer timeout" in outcome.failures[0].message
+
+
+def test_corruptions_change_the_listing_and_the_answers() -> None:
+    """A corrupted evaluation is another one, the same each time, and its images are harder to tell apart for a model."""
+    noisy = DIGITS.model_copy(update={"corruption": "gaussian_noise", "severity": 5})
+    clean, first, second = (run(job(DENSE, condition=condition)) for condition in (DIGITS, noisy, noisy))
+    assert clean.evaluation is not None
+    assert first.evaluation is not None
+    assert first.evaluation == second.evaluation
+    assert first.evaluation.listing != clean.evaluation.listing
+    assert first.evaluation.arms != clean.evaluation.arms
+
+
+def test_memory_that_does_not_suffice_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a batch does not fit, its halves are run, and nothing but the memory is different."""
+    whole = run(job(DENSE, HALF))
+    forward = features
+
+    def scarce(model: Any) -> Any:
+        model.register_forward_pre_hook(lambda _, args: _refuse_more_than(5, args[0]))
+        return forward(model)
+
+    monkeypatch.setattr(accuracy, "features", scarce)
+    outcome = run(job(DENSE, HALF))
+    assert not outcome.failures
+    for index in (0, 1):
+        for one, other in zip(answers(whole)[index], answers(outcome)[index], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def _refuse_more_than(most: int, x: Tensor) -> None:
+    if len(x) > most:
+        raise torch.OutOfMemoryError("on purpose")
+
+
+def test_divergence_by_hand() -> None:
+    """KL of two distributions over two classes, and none of equal ones, whatever is added to the logits."""
+    one, other = torch.tensor([[0.8, 0.2], [0.5, 0.5]]).double(), torch.tensor([[0.5, 0.5], [0.5, 0.5]]).double()
+    found = divergence(one.log() + 3, other.log())
+    expected = 0.8 * np.log(0.8 / 0.5) + 0.2 * np.log(0.2 / 0.5)
+    assert found.tolist() == pytest.approx([expected, 0], abs=1e-12)
+
+
+def test_diversity_by_hand() -> None:
+    """Equal tokens have none, orthogonal ones a cosine distance of 1, opposite ones 2; of a single token it is not known."""
+    equal, orthogonal, opposite = (
+        torch.tensor([[1.0, 0], [2, 0]]),
+        torch.tensor([[1.0, 0], [0, 3]]),
+        torch.tensor([[1.0, 0], [-1, 0]]),
+    )
+    assert diversity(torch.stack([equal, orthogonal, opposite])).tolist() == pytest.approx([0, 1, 2], abs=1e-6)
+    assert diversity(torch.ones(2, 1, 4)).isnan().all()
+
+
+def test_cka_of_known_features() -> None:
+    """CKA is 1 for features turned and scaled, about 0 for features that have nothing in common, and the angle is the angle."""
+    torch.manual_seed(0)
+    turned, common, right = Likeness(), Likeness(), Likeness()
+    rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.double))[0]
+    for _ in range(20):
+        x = torch.randn(1, 32, 8, dtype=torch.double)
+        turned.add(x, 3 * x @ rotation)
+        common.add(x, torch.randn(1, 32, 8))
+        right.add(x, torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2))
+    assert turned.cka == pytest.approx([1])
+    assert common.cka == pytest.approx([0], abs=0.02)
+    assert right.angles == pytest.approx([90])
+    few = Likeness()
+    few.add(x[:, :3], x[:, :3])
+    assert few.cka == []
+    assert few.angles == pytest.approx([0], abs=1e-5)
+
+
+@pytest.mark.parametrize("make", ["plain", "registers", "average", "average_with_registers", "map"])
+def test_features_of_every_make(make: str) -> None:
+    """The class token after each block, or the mean of the patch tokens; merged tokens count by their sizes."""
+    model, x = small(make), torch.randn(2, 3, 40, 40)
+    with torch.inference_mode(), features(model) as found:
+        model(x)
+        model(x)
+    assert len(found) == 2
+    assert found[0].blocks_LBD.shape == (4, 2, 48)
+    assert torch.equal(found[0].blocks_LBD, found[1].blocks_LBD)
+    tokens, sizes = torch.randn(2, model.num_prefix_tokens + 3, 48), torch.ones(2, model.num_prefix_tokens + 3, 1)
+    sizes[:, -1] = 2
+    copies = torch.cat([tokens, tokens[:, -1:]], 1)
+    torch.testing.assert_close(feature(tokens, sizes, model), feature(copies, None, model), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,83 @@
+"""Token counts aligned to hardware tiles, and r beyond the cap: what is promised, and what is recorded."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from sweeps.catalogue import networks
+from sweeps.job import Arm, Step
+from workers import methods
+from workers.schedules import KeepParams, aligned
+from workers.solving import solve
+
+FOUND = methods.methods()
+DEIT_S = networks()["deit_small_patch16_224"]
+ALIGNING = sorted(name for name, method in FOUND.items() if "align" in method.Params.model_fields)
+
+
+def arm(name, **params):
+    """An arm of one step, its parameters spelled out as planning does."""
+    method = FOUND[name]
+    return Arm(stack=(Step(method=name, params=method.Params(**params).model_dump(mode="json"), version=method.VERSION),))
+
+
+def mlps(name, **params):
+    return [block.mlp for block in methods.tokens(arm(name, **params), DEIT_S, 224)]
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128))
+def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
+    """Never fewer than asked, never more than there were, less than one tile too many, and a multiple unless nothing went yet."""
+    counts = sorted(counts, reverse=True)
+    patches = counts[0] + 7
+    for asked, kept in zip(counts, rounded := aligned(counts, patches, prefix, align), strict=True):
+        assert asked <= kept <= patches
+        assert kept == patches or ((kept + prefix) % align == 0 and kept - asked < align)
+    assert list(rounded) == sorted(rounded, reverse=True)
+    assert aligned(counts, patches, prefix, None) == tuple(counts)
+    assert aligned(counts, patches, prefix, 1) == tuple(counts)
+
+
+def test_keeps_whole_tiles():
+    """TopK at keep rate 0.5 of 197 tokens: 99, 50 and 26 tokens become 128, 64 and 64 when aligned to 64."""
+    assert mlps("topk", keep_rate=0.5) == [197] * 3 + [99] * 3 + [50] * 3 + [26] * 3
+    assert mlps("topk", keep_rate=0.5, align=64) == [197] * 3 + [128] * 3 + [64] * 6
+    assert mlps("topk", keep_rate=0.7, align=64) == [197] * 3 + [192] * 3 + [128] * 6
+
+
+def test_merges_wait_until_a_tile_is_full():
+    """ToMe at r=13 goes down a tile at a time, and ends within a tile of where it would have ended."""
+    assert mlps("tome", r=13, align=64) == [192] * 5 + [128] * 5 + [65, 64]
+    assert mlps("tome", r=13)[-1] == 41
+
+
+@pytest.mark.parametrize("name", ALIGNING)
+def test_every_method_rounds_up(name):
+    """With `align` no block has fewer tokens than without, none has a tile more, and how many came on top is recorded."""
+    plain = FOUND[name].EXAMPLES[0]
+    params = plain.model_copy(update={"align": 32})
+    network = DEIT_S
+    without, with_ = (FOUND[name].tokens(each, network, 224) for each in (plain, params))
+    extra = [rounded.mlp - exact.mlp for rounded, exact in zip(with_, without, strict=True)]
+    assert all(count >= 0 for count in extra)
+    assert sum(extra) > 0
+    solved = solve(arm(name, **params.model_dump(exclude_none=True)), network, 224)
+    assert solved.values["align_extra_tokens"] == pytest.approx(sum(extra) / network.depth)
+
+
+def test_r_beyond_the_cap_is_capped_and_recorded():
+    """r=100 of 196 tokens is more than half of them in every block, and is recorded so; r=13 never is, and nothing is recorded."""
+    assert solve(arm("tome", r=100), DEIT_S, 224).values == {"r_capped_blocks": 12}
+    assert solve(arm("tome", r=(98, 98)), DEIT_S, 224).values == {"r_capped_blocks": 1}
+    assert solve(arm("tome", r=13), DEIT_S, 224).values == {}
+    assert math.isclose(sum(mlps("tome", r=100)), 99 + 50 + 26 + 14 + 8 + 5 + 3 + 2 * 5)
+
+
+@pytest.mark.parametrize("align", [0, -64, 1.5])
+def test_impossible_tiles(align):
+    """A tile has at least one token, and a whole number of them."""
+    with pytest.raises(ValidationError):
+        KeepParams(keep_rate=0.5, align=align)

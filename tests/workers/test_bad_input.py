@@ -1,0 +1,123 @@
+"""Bad input and faults, from the sweep file to the failure row: each has its own words, and the sweep goes on."""
+
+import pytest
+import timm
+from safetensors.torch import save_file
+
+from sweeps.catalogue import networks
+from sweeps.expansion import load
+from sweeps.reading import SweepError
+from tests.workers.small import calm
+from workers import methods
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+TEXT = """schema: 1
+name: trial
+defaults: {{model: {model}, image_size: 64, device: cpu, threads: 1{extra}}}
+methods:
+  - {arm}
+  - {{method: topk, keep_rate: 0.5, layers: [1]}}
+jobs: {{latency: {{pairs: {{min: 6, max: 6}}, budget: 1s}}}}
+"""
+
+
+def expanded(arm, model="test_vit", extra=""):
+    text = TEXT.format(arm=arm, model=model, extra=extra)
+    return load("trial.yaml", text=text, methods=methods.methods(), networks=networks(), auto="cpu")
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ("{method: topk, keep_rate: 1.2}", r"trial.yaml:5: methods\[0\].keep_rate: .*less than or equal to 1, not 1.2"),
+        ("{method: topk, keep_rate: 0}", r"methods\[0\].keep_rate: .*greater than 0, not 0"),
+        ("{method: topk}", r"methods\[0\]: give either keep_rate or budget"),
+        ("{method: tome}", r"methods\[0\]: give either r, r_ratio or budget"),
+        ("{method: tome, r: 3, budget: {gmacs: 1}}", "not both r and budget"),
+        ("{method: tome, r: -1}", r"methods\[0\].r"),
+        ("{method: topk, budget: {gmac: 1}}", "unknown key 'gmac'; did you mean 'gmacs'"),
+        ("{method: topk, budget: 2.7}", r"methods\[0\].budget: needs a mapping"),
+        ("{method: topk, budget: {gmacs: -1}}", r"methods\[0\].budget.gmacs: .*greater than 0"),
+        ("{method: topk, budget: {gmacs_ratio: 1.5}}", r"methods\[0\].budget.gmacs_ratio: .*less than or equal to 1"),
+        ("{method: topk, budget: {gmacs: 1, gmacs_ratio: 0.5}}", "give either gmacs or gmacs_ratio, not both"),
+        ("{method: topk, keep_rate: 0.5, align: 0}", r"methods\[0\].align"),
+        (
+            "{method: topk, keep_rate: 0.5, layers: [99]}",
+            "cannot run on any model of this sweep: layers name block 99, but test_vit has",
+        ),
+        ("{method: topk, keep_rate: 0.5, layers: [-1]}", "counted from 0"),
+    ],
+)
+def test_usage_errors(arm, said):
+    """What no model could run is an error of the file, which names line, key and what would be right."""
+    with pytest.raises(SweepError, match=said):
+        expanded(arm)
+
+
+@pytest.mark.parametrize(
+    ("arm", "reason", "said"),
+    [
+        (
+            "{method: topk, layers: [1], budget: {gmacs: 0.000001}}",
+            "unsupported",
+            "topk: a budget of 1e-06 GMACs is out of reach at 64 pixels",
+        ),
+        ("{method: tome, budget: {gmacs: 50}}", "unsupported", "tome: a budget of 50 GMACs is out of reach at 64 pixels"),
+        ("{method: dense, runtime: cudagraph}", "unsupported", "needs a CUDA device"),
+        ("{method: dense, dtype: float16}", "not_a_number", "logits are not finite"),
+    ],
+)
+def test_failure_rows(tmp_path, arm, reason, said):
+    """What only this point cannot run is a failure row of that arm with the reason; the arm beside it is measured."""
+    model = timm.create_model("test_vit", img_size=64)
+    weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    weights["head.bias"] += 1e5  # finite in float32, beyond what float16 can hold
+    save_file(weights, tmp_path / "large.safetensors")
+    job = expanded(arm, extra=f", checkpoint: '{tmp_path / 'large.safetensors'}'").jobs[0]
+    outcome = run(job, pass_seconds=0.05)
+    assert [(row.arm, row.reason) for row in outcome.failures] == [(1, reason)]
+    assert said in outcome.failures[0].message
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 2)
+
+
+def test_what_is_not_a_number_everywhere_fails_every_arm(tmp_path):
+    """A checkpoint of NaN is a failure of each arm and not of the program."""
+    model = timm.create_model("test_vit", img_size=64)
+    weights = {name: value.detach() * float("nan") for name, value in model.state_dict().items()}
+    save_file(weights, tmp_path / "nan.safetensors")
+    job = expanded("{method: tome, r: 2}", extra=f", checkpoint: '{tmp_path / 'nan.safetensors'}'").jobs[0]
+    outcome = run(job, pass_seconds=0.05)
+    assert [(row.arm, row.reason) for row in outcome.failures] == [(arm, "not_a_number") for arm in range(3)]
+    assert outcome.samples is None
+
+
+def test_a_layer_beyond_one_of_two_models_fails_there_only():
+    """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm says why it has no answer."""
+    expansion = expanded("{method: topk, keep_rate: 0.5, layers: [11]}", model="deit_tiny_patch16_224")
+    assert run(expansion.jobs[0], pass_seconds=0.05).failures == ()
+    shallow = expansion.jobs[0].model_copy(
+        update={"condition": expansion.jobs[0].condition.model_copy(update={"model": "test_vit"})}
+    )
+    outcome = run(shallow, pass_seconds=0.05)
+    assert [(row.arm, row.reason) for row in outcome.failures] == [(1, "unsupported")]
+    assert "layers name block 11, but test_vit has the blocks 0 to" in outcome.failures[0].message
+
+
+def test_what_was_solved_is_recorded():
+    """A solved budget, a capped r and aligned tokens stand beside the measurement, which is of what was promised."""
+    for arm, recorded in (
+        ("{method: topk, layers: [1], budget: {gmacs_ratio: 0.8}}", {"keep_rate", "gmacs", "gmacs_budget"}),
+        ("{method: tome, r: 1000}", {"r_capped_blocks"}),
+        ("{method: topk, keep_rate: 0.3, layers: [1], align: 8}", {"align_extra_tokens"}),
+    ):
+        outcome = run(expanded(arm).jobs[0], pass_seconds=0.05)
+        assert not outcome.failures
+        assert set(outcome.arms[1].solved) == recorded
+        assert "tokens_differ" not in outcome.arms[1].flags
+        assert outcome.arms[0].solved == {}
+        if "gmacs_budget" in recorded:
+            spent = outcome.arms[1].gmacs + outcome.arms[1].gmacs_method
+            assert spent == pytest.approx(outcome.arms[1].solved["gmacs"])
+            assert 0.7 * outcome.arms[0].gmacs < spent <= 0.8 * outcome.arms[0].gmacs

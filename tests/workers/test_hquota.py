@@ -1,0 +1,243 @@
+"""What hquota selects, merges and settles, against the plainest code that does the same, and its schedule."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from sweeps.catalogue import networks
+from sweeps.method import BlockTokens
+from tests.workers.small import calm, small
+from workers.hubs import Settling, group, merge, settle, signatures, unmerge
+from workers.methods import hquota
+from workers.methods.hquota import Params
+
+calm = pytest.fixture(autouse=True)(calm)
+DEIT_S = networks()["deit_small_patch16_224"]
+PREFIX, PATCHES, KEPT = 2, 30, 18
+
+
+def some(quota=0.3, kept=KEPT, sized=True):
+    """Random tokens, sizes, inflow and features of two images, and how they are grouped."""
+    torch.manual_seed(4)
+    x, feature = torch.randn(2, PREFIX + PATCHES, 5), torch.randn(2, PREFIX + PATCHES, 8)
+    size = torch.randint(1, 5, (2, PREFIX + PATCHES, 1)).float() if sized else None
+    inflow = signatures(torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1), PREFIX)
+    groups = group(inflow, None if size is None else size[:, PREFIX:], feature, prefix=PREFIX, kept=kept, quota=quota)
+    return x, size, inflow, feature, groups
+
+
+def test_signature_is_the_inflow_of_each_head():
+    """A token's signature is the column sum of each head's attention matrix, prefix tokens being asked but not described."""
+    attention = torch.randn(2, 3, 7, 7).softmax(-1)
+    expected = [[[sum(attention[b, h, i, j] for i in range(7)) for h in range(3)] for j in range(2, 7)] for b in range(2)]
+    torch.testing.assert_close(signatures(attention, 2), torch.tensor(expected))
+
+
+@pytest.mark.parametrize(("quota", "hubs"), [(0, 1), (0.2, 4), (0.5, 9), (1, 18)])
+def test_prefix_and_hubs_are_kept(quota, hubs):
+    """Prefix tokens stay first; then come as many hubs as the quota says, those with the most inflow times size."""
+    _, size, inflow, _, groups = some(quota)
+    strength = inflow.sum(-1) * size[:, PREFIX:, 0]
+    for order, best in zip(groups.order_BN.tolist(), strength.argsort(-1, descending=True).tolist(), strict=True):
+        assert order[:PREFIX] == [0, 1]
+        assert order[PREFIX : PREFIX + hubs] == [PREFIX + place for place in best[:hubs]]
+        assert sorted(order) == list(range(PREFIX + PATCHES))
+
+
+def test_the_rest_of_the_kept_are_farthest_first():
+    """After the hubs each kept token is the one whose signature is least like any kept before, by cosine."""
+    _, _, inflow, _, groups = some(quota=0.2)
+    for signature, order in zip(inflow, (groups.order_BN[:, PREFIX:] - PREFIX).tolist(), strict=True):
+        unit = normalize(signature, dim=-1)
+        for step in range(4, KEPT):
+            others = [place for place in range(PATCHES) if place not in order[:step]]
+            worst = {place: max(float(unit[place] @ unit[other]) for other in order[:step]) for place in others}
+            assert worst[order[step]] == pytest.approx(min(worst.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_merges_as_loops_do(sized):
+    """Each removed token goes to the kept one with the most similar feature; the merged token is the mean weighted by size."""
+    x, size, _, feature, groups = some(sized=sized)
+    out, sizes = merge(x, size, groups, PREFIX, Settling())
+    size = torch.ones(2, PREFIX + PATCHES, 1) if size is None else size
+    for image in range(2):
+        order = groups.order_BN[image].tolist()
+        unit = normalize(feature[image], dim=-1)
+        kept, removed = order[PREFIX : PREFIX + KEPT], order[PREFIX + KEPT :]
+        parts = {place: [place] for place in order[: PREFIX + KEPT]}
+        for place in removed:
+            parts[max(kept, key=lambda target, own=place: float(unit[own] @ unit[target]))].append(place)
+        for row, places in enumerate(parts.values()):
+            total = sum(size[image, place] for place in places)
+            mean = sum(x[image, place] * size[image, place] for place in places) / total
+            torch.testing.assert_close(out[image, row], mean)
+            torch.testing.assert_close(sizes[image, row], total)
+    assert torch.equal(sizes.sum(1), size.sum(1))
+    torch.testing.assert_close((out * sizes).sum(1), (x * size).sum(1))
+
+
+def test_unmerge_gives_each_token_what_its_group_became():
+    """Every token comes back at its place: kept and prefix tokens as themselves after the merge, removed ones as their target."""
+    x, _, _, _, groups = some(sized=False)
+    merged, sizes = merge(x, None, groups, PREFIX, Settling())
+    back = unmerge(merged, groups, PREFIX)
+    for image in range(2):
+        order, target = groups.order_BN[image].tolist(), groups.target_BR[image].tolist()
+        for row, place in enumerate(order[: PREFIX + KEPT]):
+            assert torch.equal(back[image, place], merged[image, row])
+        for place, row in zip(order[PREFIX + KEPT :], target, strict=True):
+            assert torch.equal(back[image, place], merged[image, PREFIX + row])
+    torch.testing.assert_close(back.sum(1), (merged * sizes).sum(1))
+
+
+def test_groups_are_deterministic():
+    """The same tokens are grouped alike again and again, and alone as in a batch."""
+    _, size, inflow, feature, groups = some()
+    again = group(inflow, size[:, PREFIX:], feature, prefix=PREFIX, kept=KEPT, quota=0.3)
+    alone = group(inflow[1:], size[1:, PREFIX:], feature[1:], prefix=PREFIX, kept=KEPT, quota=0.3)
+    assert torch.equal(groups.order_BN, again.order_BN)
+    assert torch.equal(groups.target_BR, again.target_BR)
+    assert torch.equal(groups.order_BN[1:], alone.order_BN)
+    assert torch.equal(groups.target_BR[1:], alone.target_BR)
+
+
+@pytest.mark.parametrize("params", [{}, {"merge": "v"}, {"match": "xnorm"}, {"place": "around"}, {"place": "around", "merge": "v"}])
+def test_twins_merge_without_loss(params):
+    """Of patch tokens in equal pairs one of each is kept; with sizes in the attention the class token stays as it was."""
+    patches, model = torch.randn(2, 8, 48), small("plain", 32)
+    x = torch.cat((torch.randn(2, 1, 48), patches, patches.flip(1)), 1)
+    for layers in ((0,), (1,)):
+        blocks = hquota.apply(model, Params(r=8, layers=layers, quota=0, **params)).blocks
+        torch.testing.assert_close(blocks(x)[:, 0], model.blocks(x)[:, 0], rtol=0, atol=1e-4)
+
+
+def settled(**parts):
+    """Merged tokens of `some` settled, and what they were settled from: (settled, merged, sizes, alone, likeness)."""
+    x, size, _, _, groups = some()
+    out, sizes = merge(x, size, groups, PREFIX, Settling())
+    alone = torch.stack([image[order] for image, order in zip(x, groups.order_BN[:, PREFIX:], strict=True)])
+    kept, kept_sizes = out[:, PREFIX:], sizes[:, PREFIX:]
+    both, _ = merge(x, size, groups, PREFIX, Settling(**parts))
+    result = settle(kept, kept_sizes, alone, groups.likeness_BRK, Settling(**parts))
+    assert torch.equal(both[:, PREFIX:], result)
+    torch.testing.assert_close(both[:, :PREFIX], x[:, :PREFIX])
+    return result, kept, kept_sizes, alone, groups.likeness_BRK
+
+
+def test_settling_by_default_does_nothing():
+    """With the parts at their neutral values, and with only caps and exponents given, the mean stays the mean."""
+    for parts in ({}, {"beta": 0.1, "delta": 1, "top_r": 3}, {"tau": 1e9}):
+        result, merged, *_ = settled(**parts)
+        assert torch.equal(result, merged)
+
+
+def test_stabiliser_keeps_a_share_of_the_token_itself():
+    """An eta of 0.2 is four fifths of the mean and one fifth of the kept token alone."""
+    result, merged, _, alone, _ = settled(eta=0.2)
+    torch.testing.assert_close(result, 0.8 * merged + 0.2 * alone[:, :KEPT])
+
+
+def test_push_goes_toward_similar_removed_tokens():
+    """Each kept token goes toward the mean of its most similar removed tokens by alpha times their cosine, at most by its cap."""
+    result, merged, sizes, alone, likeness = settled(alpha=0.15, beta=0.05, delta=0.5, top_r=2)
+    capped = 0
+    for image in range(2):
+        for kept in range(KEPT):
+            near = likeness[image, :, kept].argsort(descending=True)[:2]
+            step = 0.15 * max(float(likeness[image, near, kept].mean()), 0)
+            cap = 0.05 * math.sqrt(float(sizes[image, kept, 0] / sizes[image].mean()))
+            capped += step > cap
+            toward = alone[image, KEPT + near].mean(0)
+            torch.testing.assert_close(result[image, kept], merged[image, kept].lerp(toward, min(step, cap)))
+    assert 0 < capped < 2 * KEPT
+
+
+def test_size_normalisation():
+    """Re-centred tokens have the mean weighted by size, no length is above tau times the mean length, and n weights by size."""
+    result, merged, sizes, *_ = settled(recentre=True)
+    weighted = (merged * sizes).sum(1) / sizes.sum(1)
+    torch.testing.assert_close(result.mean(1), weighted)
+    torch.testing.assert_close(result - result.mean(1, keepdim=True), merged - merged.mean(1, keepdim=True))
+    result, merged, *_ = settled(tau=1.1)
+    limit = 1.1 * merged.norm(dim=-1).mean(1, keepdim=True)
+    torch.testing.assert_close(result.norm(dim=-1), torch.minimum(merged.norm(dim=-1), limit))
+    result, merged, sizes, *_ = settled(n=0.5)
+    torch.testing.assert_close(result, merged * (sizes / sizes.mean(1, keepdim=True)).sqrt())
+
+
+def test_schedule_after_the_attention():
+    """Early blocks are bold, the middle is careful, the last blocks are free, and no block removes more than half."""
+    bold = Params(keep_rate=0.95, early_keep=0.66, last_free=4)
+    assert bold.removed(12, 196) == {0: 66, 1: 44, 2: 29, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2}
+    assert [block.mlp for block in hquota.tokens(bold, DEIT_S, 224)] == [131, 87, 58, 56, 54, 52, 50, 48, 48, 48, 48, 48]
+    assert Params(r=20, layers="early").removed(12, 196) == {0: 20, 1: 20, 2: 20}
+    assert Params(r=(4, 0, 9), layers=(0, 3, 5)).removed(12, 196) == {0: 4, 5: 9}
+    assert Params(r=100, layers=(2, 1)).removed(12, 196) == {1: 98, 2: 49}
+    assert hquota.solved(Params(r=100, layers=(2, 1)), DEIT_S, 224) == {"r_capped_blocks": 2}
+    assert hquota.solved(bold, DEIT_S, 224) == {}
+    assert Params(r=13, align=64).removed(4, 196, 1) == {0: 5}
+
+
+def test_schedule_around_the_attention():
+    """All tokens are back in every block, and groups are held while the blocks follow each other and remove as many."""
+    params = Params(keep_rate=0.75, place="around", layers=(0, 1, 2, 3, 6, 7))
+    removed = params.removed(12, 196)
+    assert removed == dict.fromkeys((0, 1, 2, 3, 6, 7), 49)
+    assert params.grouping(removed) == (0, 3, 6)
+    assert Params(r=9, place="around", hold=1).grouping({0: 9, 1: 9}) == (0, 1)
+    early = Params(r=9, early_keep=0.68, place="around", hold=12)
+    assert early.grouping(early.removed(12, 196)) == (0, 3)
+    assert hquota.tokens(params, DEIT_S, 224)[3:6] == (BlockTokens(148, 197), BlockTokens(197, 197), BlockTokens(197, 197))
+
+
+def test_as_many_tokens_as_tome():
+    """At r=13 it leaves ToMe's tokens in each block of DeiT-S, at the published MACs, and adds less than one per cent to them."""
+    params = Params(r=13)
+    promised = hquota.tokens(params, DEIT_S, 224)
+    assert [block.mlp for block in promised] == [197 - 13 * block for block in range(1, 13)]
+    assert round(DEIT_S.macs(224, promised) / 1e9, 3) == 2.703
+    assert hquota.macs(params, DEIT_S, 224) < 0.01 * DEIT_S.macs(224, promised)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"deit_{size}{distilled}_patch16_224" for size in ("tiny", "small", "base") for distilled in ("", "_distilled")),
+        "deit3_small_patch16_224",
+        "vit_small_patch14_reg4_dinov2",
+    ],
+)
+def test_does_not_refuse(name):
+    """It runs on the models of the reports, with class, distillation and register tokens."""
+    for params in (Params(r=13), Params(keep_rate=0.6, last_free=2), Params(keep_rate=0.66, layers="early", place="around")):
+        assert hquota.refuses(params, networks()[name]) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "give either r, keep_rate or budget"),
+        ({"r": 3, "keep_rate": 0.5}, "not both r and keep_rate"),
+        ({"r": 3, "layers": (1, 1)}, "must be different blocks"),
+        ({"r": 3, "layers": ()}, "must be different blocks"),
+        ({"r": 3, "layers": "late"}, "'all' or 'early'"),
+        ({"r": 3, "hold": 2}, "hold is for place: around only"),
+        ({"r": (3, 2), "layers": (0, 1, 2)}, "r lists 2 numbers for 3 layers"),
+        ({"r": (3, 2), "early_keep": 0.66}, "early_keep would overrule"),
+        ({"r": 3, "alpha": 0.2}, "less than or equal to 0.15"),
+    ],
+)
+def test_impossible_parameters(params, message):
+    """Parameters that mean nothing are refused with the reason."""
+    with pytest.raises(ValueError, match=message):
+        Params(**params)
+
+
+def test_layers_that_are_not_there():
+    """Layers beyond the model, and more numbers than blocks, are refused with the network's name."""
+    assert "block 12, but deit_small_patch16_224 has the blocks 0 to 11" in hquota.refuses(Params(r=1, layers=(3, 12)), DEIT_S)
+    assert "r lists 13 blocks, but 12 of" in hquota.refuses(Params(r=(1,) * 13), DEIT_S)
+    assert "r lists 4 blocks, but 3 of" in hquota.refuses(Params(r=(1,) * 4, layers="early"), DEIT_S)

@@ -1,0 +1,217 @@
+"""Image folders and Hugging Face data sets on disk: order, classes, class maps, what is broken, and timm's preprocessing."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import timm
+import torch
+from PIL import Image
+
+from sweeps.job import Condition
+from workers.data import UnusableData, images, listing
+from workers.data.corruptions import corrupt
+from workers.data.preprocessing import Preprocessing, batches
+from workers.models.vision import load
+
+MODEL = load(Condition(model="test_vit", image_size=64), torch.device("cpu")).model
+
+
+def pixels(level: int, size: tuple[int, int] = (20, 30)) -> Image.Image:
+    """An image of one colour."""
+    return Image.fromarray(np.full((*size, 3), level, np.uint8))
+
+
+def written(level: int) -> bytes:
+    """The same as the content of a PNG file."""
+    file = io.BytesIO()
+    pixels(level).save(file, "PNG")
+    return file.getvalue()
+
+
+def folder(root: Path, **classes: int) -> str:
+    """A folder with so many images in each class; their level tells them apart."""
+    level = 0
+    for name, count in classes.items():
+        (root / name).mkdir(parents=True)
+        for index in range(count):
+            (root / name / f"{index}.png").write_bytes(written(level := level + 1))
+    return f"imagefolder:{root}"
+
+
+def table(levels: list[int], labels: list[int], names: list[str] | None = None) -> pa.Table:
+    """What a Parquet file of the hub holds."""
+    column = [{"bytes": written(level), "path": f"{level}.png"} for level in levels]
+    found = pa.table({"image": column, "label": labels})
+    features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": names}}
+    return found.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}) if names else found
+
+
+def levels(data: str) -> list[int]:
+    """The level of each image, in order."""
+    found = images(data)
+    return [np.asarray(found.read(index)).max().item() for index in range(len(found))]
+
+
+def test_a_folder_of_class_folders(tmp_path: Path) -> None:
+    """Classes and images come in the order of their names, deeper folders included; other files and hidden ones are no images."""
+    data = folder(tmp_path, cat=2, ant=1)
+    (tmp_path / "cat" / "more").mkdir()
+    (tmp_path / "cat" / "more" / "x.PNG").write_bytes(written(9))
+    (tmp_path / "cat" / "notes.txt").write_text("no image")
+    (tmp_path / "readme.png").write_bytes(written(9))
+    (tmp_path / ".hidden").mkdir()
+    found = images(data)
+    assert found.classes == ("ant", "cat")
+    assert found.names == ("ant/0.png", "cat/0.png", "cat/1.png", "cat/more/x.PNG")
+    assert found.labels.tolist() == [0, 1, 1, 1]
+    assert levels(data) == [3, 1, 2, 9]
+
+
+def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
+    """Class folders named by numbers, as in ImageNet-V2, are in the order of the numbers: 10 comes after 9."""
+    found = images(folder(tmp_path, **{"10": 1, "9": 1, "0": 1}))
+    assert found.classes == ("0", "9", "10")
+
+
+def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
+    """With class_map.txt the classes stand for the outputs that it names, and need not be all; what is wrong in it is named."""
+    data = folder(tmp_path, cat=1, ant=1)
+    with pytest.raises(UnusableData, match="2 classes and the model's head 1000"):
+        images(data).outputs(1000)
+    lines = tmp_path / "class_map.txt"
+    lines.write_text("# of ImageNet\nant 310\ncat 281  # tabby\nwolf 269\n")
+    assert images(data).outputs(1000).tolist() == [310, 281]
+    with pytest.raises(UnusableData, match=r"output 310.* 0 to 9"):
+        images(data).outputs(10)
+    lines.write_text("ant 310\n")
+    with pytest.raises(UnusableData, match="no line for 1 of the classes, the first being cat"):
+        images(data).outputs(1000)
+    lines.write_text("ant 310\nant 4\n")
+    with pytest.raises(UnusableData, match="line 2"):
+        images(data)
+
+
+@pytest.mark.parametrize("form", ["imagefolder:", "huggingface:"])
+def test_nothing_there(tmp_path: Path, form: str) -> None:
+    """A path that is not there is an error of this machine; an empty folder is data that nobody can use."""
+    with pytest.raises(FileNotFoundError, match="is not on this machine"):
+        images(f"{form}{tmp_path / 'gone'}")
+    with pytest.raises(UnusableData, match=r"holds no images|holds neither"):
+        images(f"{form}{tmp_path}")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    """Parquet files are read row group by row group, in the order of their names, with the names of the classes."""
+    (tmp_path / "data").mkdir()
+    for part, (shades, labels) in enumerate([([1, 2, 3], [0, 1, 1]), ([4, 5], [1, 0])]):
+        file = tmp_path / "data" / f"test-0000{part}-of-00002.parquet"
+        pq.write_table(table(shades, labels, ["ant", "cat"]), file, row_group_size=2)
+    data = f"huggingface:{tmp_path}"
+    found = images(data)
+    assert found.classes == ("ant", "cat")
+    assert found.labels.tolist() == [0, 1, 1, 1, 0]
+    assert levels(data) == [1, 2, 3, 4, 5]
+    assert np.asarray(found.read(4)).max() == 5
+    assert np.asarray(found.read(0)).max() == 1
+
+
+def test_saved_to_disk(tmp_path: Path) -> None:
+    """What `datasets` saves, Arrow streams in a folder for each split, is read the same way; a split has to be named."""
+    for split, shade in (("test", 7), ("train", 8)):
+        (tmp_path / split).mkdir()
+        with pa.OSFile(str(tmp_path / split / "data-00000-of-00001.arrow"), "wb") as sink:
+            rows = table([shade, shade], [0, 1])
+            with pa.ipc.new_stream(sink, rows.schema) as stream:
+                stream.write_table(rows)
+    with pytest.raises(UnusableData, match="splits test, train; write huggingface:"):
+        images(f"huggingface:{tmp_path}")
+    with pytest.raises(UnusableData, match="no split 'val'"):
+        images(f"huggingface:{tmp_path}#val")
+    assert levels(f"huggingface:{tmp_path}#train") == levels(f"huggingface:{tmp_path}/train") == [8, 8]
+
+
+def test_columns_that_say_nothing(tmp_path: Path) -> None:
+    """A table without images or classes, labels that are no classes, and a broken file are named."""
+    file = tmp_path / "x.parquet"
+    data = f"huggingface:{file}"
+    pq.write_table(pa.table({"text": ["a"], "label": [0]}), file)
+    with pytest.raises(UnusableData, match="no column holds images"):
+        images(data)
+    pq.write_table(table([1], [0]).drop_columns(["label"]), file)
+    with pytest.raises(UnusableData, match="no column holds classes"):
+        images(data)
+    pq.write_table(table([1], [-1], ["ant"]), file)
+    with pytest.raises(UnusableData, match="labels -1 to -1"):
+        images(data)
+    file.write_bytes(b"PAR1 and nothing more")
+    with pytest.raises(UnusableData, match="cannot be read"):
+        images(data)
+
+
+def test_the_listing_changes_with_the_files(tmp_path: Path) -> None:
+    """The hash for the identity is that of names and sizes: stable, and another one when a file is added or changed."""
+    condition = Condition(model="test_vit", image_size=64, data=folder(tmp_path, cat=2))
+    before = listing(condition)
+    assert before == listing(condition)
+    (tmp_path / "cat" / "1.png").write_bytes(written(1) + b"\0")
+    changed = listing(condition)
+    assert changed != before
+    (tmp_path / "class_map.txt").write_text("cat 281\n")
+    assert listing(condition) not in (before, changed)
+    with pytest.raises(OSError, match="not on this machine"):
+        listing(condition.model_copy(update={"data": "imagefolder:/nowhere"}))
+
+
+def test_preprocessing_is_timms(tmp_path: Path) -> None:
+    """An image goes through timm's own evaluation transform for the model, at each arm's size."""
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8))
+    found = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64, 96})(image, "x")
+    for size in (64, 96):
+        config = {**timm.data.resolve_model_data_config(MODEL), "input_size": (3, size, size)}
+        expected = timm.data.create_transform(**config, is_training=False)(image)
+        assert torch.equal(found[size], expected)
+
+
+def test_corruption_comes_before_normalisation() -> None:
+    """The corruption is that of the cut-out picture at the condition's size; another size gets the same picture, resized."""
+    condition = Condition(model="test_vit", image_size=64, corruption="pixelate", severity=5)
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).resize((90, 90))
+    prepare = Preprocessing(MODEL, condition, {64, 32})
+    found = prepare(image, "x")
+    clean = Preprocessing(MODEL, condition.model_copy(update={"corruption": None}), {64})
+    seen = corrupt(prepare._cut(image, 64), "pixelate", 5, "x")
+    assert torch.equal(found[64], clean._normalised(seen, 64))
+    assert found[32].shape == (3, 32, 32)
+    assert not torch.equal(found[64], clean(image, "x")[64])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_unreadable_images_are_named_and_the_rest_is_read(tmp_path: Path, threads: int) -> None:
+    """Broken, cut-off and empty files are named; all others come in order, in batches."""
+    data = folder(tmp_path, cat=12)
+    whole = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(whole, "PNG")
+    for name, content in (("3.png", b"no image"), ("5.png", whole.getvalue()[:2000]), ("7.png", b"")):
+        (tmp_path / "cat" / name).write_bytes(content)
+    found = images(data)
+    prepare = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64})
+    seen = list(batches(found, range(12), prepare, 4, threads))
+    assert [batch.places for batch in seen] != [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
+    named = {name for batch in seen for name in batch.unreadable}
+    assert named == {"cat/3.png", "cat/5.png", "cat/7.png"}
+    read = [place for batch in seen for place in batch.places]
+    assert read == [place for place in range(12) if found.names[place] not in named]
+    assert all(batch.inputs[64].shape == (len(batch.places), 3, 64, 64) for batch in seen)
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    """A folder of links, as people build subsets of ImageNet, is read like the folder itself."""
+    folder(tmp_path / "all", cat=2, ant=1)
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "cat").symlink_to(tmp_path / "all" / "cat")
+    assert images(f"imagefolder:{tmp_path / 'some'}").names == ("cat/0.png", "cat/1.png")

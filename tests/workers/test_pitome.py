@@ -1,0 +1,84 @@
+"""PiToMe: energy by its formula, which tokens are protected, and merging against plain loops."""
+
+import math
+
+import pytest
+import torch
+
+from sweeps.catalogue import networks
+from tests.workers.small import calm
+from workers.methods.pitome import Params, energy, merge_alike, tokens
+from workers.models.reduction import Attended
+
+calm = pytest.fixture(autouse=True)(calm)
+
+
+def cosine(a, b):
+    return float(a @ b / (a.norm() * b.norm()))
+
+
+def energy_by_loops(keys, margin, alpha):
+    """Section 3.2 of the paper, token by token."""
+    like = [[cosine(a, b) for b in keys] for a in keys]
+    return [sum(c if c >= margin else alpha * (math.exp(c - margin) - 1) for c in row) / len(row) for row in like]
+
+
+def merged_by_loops(x, size, keys, *, prefix, r, margin, alpha):
+    """Merging of one image, pair by pair: the tokens and sizes as lists, prefix, protected and merged ones."""
+    score = energy_by_loops(keys[prefix:], margin, alpha)
+    order = [place + prefix for place in sorted(range(len(score)), key=lambda place: -score[place])]
+    into = order[1 : 2 * r : 2]
+    parts = {place: [place] for place in (*range(prefix), *order[2 * r :], *into)}
+    for source in order[: 2 * r : 2]:
+        parts[max(into, key=lambda place: cosine(keys[source], keys[place]))].append(source)
+    sizes = [sum(size[each] for each in group) for group in parts.values()]
+    tokens = [sum(x[each] * size[each] for each in group) / total for group, total in zip(parts.values(), sizes, strict=True)]
+    return torch.stack(tokens), torch.stack(sizes)
+
+
+def attended(batch, count):
+    q, k, v = torch.randn(3, batch, 3, count, 8).unbind(0)
+    x = torch.randn(batch, count, 24)
+    return Attended(q, k, None, 1.0, v, x, x)
+
+
+@pytest.mark.parametrize(("prefix", "r"), [(0, 1), (1, 4), (2, 9), (5, 7)])
+def test_merges_as_the_paper_says(prefix, r):
+    """Batched merging does to each image what loops do, with and without sizes."""
+    for size in (None, torch.randint(1, 4, (3, 20, 1)).float()):
+        x, seen = torch.randn(3, 20, 6), attended(3, 20)
+        out, sizes = merge_alike(prefix, r, 0.4, 0.7)(x, size, seen)
+        plain = torch.ones(3, 20, 1) if size is None else size
+        for image, weights, keys, merged, total in zip(x, plain, seen.k_BHNd.mean(1), out, sizes, strict=True):
+            expected, expected_sizes = merged_by_loops(image, weights, keys, prefix=prefix, r=r, margin=0.4, alpha=0.7)
+            torch.testing.assert_close(merged, expected)
+            torch.testing.assert_close(total, expected_sizes)
+
+
+@pytest.mark.parametrize(("margin", "alpha"), [(0.9, 1.0), (0.0, 0.5), (-1.0, 1.0)])
+def test_energy(margin, alpha):
+    """Energy is the formula's."""
+    keys = torch.randn(12, 5)
+    unit = keys / keys.norm(dim=-1, keepdim=True)
+    expected = torch.tensor(energy_by_loops(keys, margin, alpha))
+    torch.testing.assert_close(energy((unit @ unit.mT)[None], margin, alpha)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_protects_what_is_rare():
+    """Of a large group of like tokens and a few unlike any other, the few stay as they are."""
+    keys = torch.randn(1, 1, 16, 32)
+    keys[:, :, 4:] = torch.randn(32) + 0.05 * torch.randn(12, 32)
+    x = torch.randn(1, 16, 6)
+    seen = Attended(keys, keys, None, 1.0, keys, x, x)
+    out, sizes = merge_alike(0, 6, 0.9, 1.0)(x, None, seen)
+    for rare in x[0, :4]:
+        assert any(torch.equal(rare, token) for token in out[0])
+    assert sizes.sum() == 16
+
+
+def test_the_papers_ratio():
+    """Keeping 92.5 % of the tokens in every block of DeiT-S takes the 2.9 to 3.0 GMACs of the paper's table 5."""
+    deit_s = networks()["deit_small_patch16_224"]
+    left = [block.mlp - 1 for block in tokens(Params(r_ratio=0.075), deit_s, 224)]
+    assert left[:3] == [182, 169, 157]
+    assert 2.8 < deit_s.macs(224, tokens(Params(r_ratio=0.075), deit_s, 224)) / 1e9 < 3.1

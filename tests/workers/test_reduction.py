@@ -1,0 +1,74 @@
+"""How methods are fitted into blocks: what does nothing changes nothing, and a reduction is handed what it is promised."""
+
+import pytest
+import torch
+
+from tests.workers.small import MAKES, calm, images, small
+from workers.models.reduction import Around, Merged, attend, attention_before, fit, project
+
+calm = pytest.fixture(autouse=True)(calm)
+NOTHING_AROUND = Around(
+    group=lambda _attn, _read: None,
+    merge=lambda read, _groups: Merged(read, read, read.new_ones(*read.shape[:2], 1)),
+    unmerge=lambda brought, _groups: brought,
+)
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_nothing_done_changes_nothing(make):
+    """Blocks fitted with a reduction that keeps all, and with a merge around the attention that merges none, answer as before."""
+    dense = small(make)(images())
+    after = fit(small(make), {0: lambda x, size, _: (x, size), 2: lambda x, size, _: (x, size)}, matrix=True, proportional=True)
+    torch.testing.assert_close(after(images()), dense, rtol=0, atol=1e-5)
+    around = fit(small(make), {1: NOTHING_AROUND, 3: NOTHING_AROUND})
+    torch.testing.assert_close(around(images()), dense, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", ["plain", "normed", "map"])
+def test_attention_before(make):
+    """The matrix and keys computed for a choice alone, and the parts projected alone, are those of the attention itself."""
+    attn, x = small(make).blocks[1].attn, torch.randn(2, 9, 48)
+    _, attended = attend(attn, x, None, matrix=True)
+    matrix, keys = attention_before(attn, x)
+    torch.testing.assert_close(matrix, attended.attention_BHNN)
+    torch.testing.assert_close(keys, attended.k_BHNd)
+    torch.testing.assert_close(project(attn, x, slice(2, 3))[0], attended.v_BHNd)
+
+
+def test_what_a_reduction_is_handed():
+    """The matrix is formed only where asked for; what attention read and brought are the block's own, layer scale included."""
+    block, seen = small("registers").blocks[2], []
+
+    def look(x, size, attended):
+        seen.append((x, attended))
+        return x, size
+
+    came_in = []
+    block_in = small("registers").blocks[2].register_forward_pre_hook(lambda _, args: came_in.append(args[0]))
+    small("registers")(images())
+    block_in.remove()
+    fit(small("registers"), {2: look}, matrix=True)(images())
+    fit(small("registers"), {2: look})(images())
+    (x, attended), (_, fused) = seen
+    assert fused.attention_BHNN is None
+    torch.testing.assert_close(attended.attention_BHNN.sum(-1), torch.ones(2, 3, 30))
+    torch.testing.assert_close(attended.read_BND, block.norm1(came_in[0]))
+    torch.testing.assert_close(attended.brought_BND, block.ls1(block.attn(attended.read_BND)))
+    torch.testing.assert_close(x - attended.brought_BND, came_in[0])
+
+
+def test_groups_are_handed_on():
+    """A block that groups nothing gets the groups of the last block that did, and a second forward starts anew."""
+    seen = []
+
+    def around(name):
+        def merge(read, groups):
+            seen.append(groups)
+            return Merged(read, None, None)
+
+        return Around((lambda _attn, _read: name) if name else None, merge, lambda brought, _: brought)
+
+    model = fit(small("plain"), {0: around("a"), 1: around(None), 2: around("b"), 3: around(None)})
+    model(images())
+    model(images())
+    assert seen == ["a", "a", "b", "b"] * 2

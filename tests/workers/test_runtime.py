@@ -1,0 +1,156 @@
+"""Ways of running a model: compiled, captured, in mixed precision; and the time that compiling may take."""
+
+import gc
+import time
+import weakref
+
+import pytest
+import torch
+
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from tests.workers.small import SIZE, calm, images, small, small_network
+from workers.kinds.arms import compiling
+from workers.kinds.faults import Faults
+from workers.kinds.latency import Deadline
+from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm
+from workers.models import Unsupported
+from workers.models.reduction import fit, twin
+from workers.models.runtime import Autocast, Compiled
+from workers.models.vision import Loaded, build
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+COMPILED = Arm(overrides=Overrides(runtime="compile"))
+
+
+def keeping(count, layer):
+    """A small model that keeps the first `count` tokens from block `layer` on."""
+    return fit(small("plain"), {layer: lambda x, size, _: (x[:, :count], size)})
+
+
+def test_many_compiled_arms_stay_compiled():
+    """More arms than torch's limit of recompilations allows are each compiled once; none falls back to eager unseen."""
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    with torch._dynamo.config.patch(recompile_limit=2, accumulated_recompile_limit=2):
+        arms = [Compiled(keeping(count, 1), backend=backend) for count in (5, 9, 13, 17)]
+        for _ in range(3):
+            for arm in arms:
+                torch.testing.assert_close(arm(images()), arm.eager(images()), rtol=1e-5, atol=1e-6)
+    assert len(graphs) == 4
+
+
+def test_a_compiled_arm_leaves_no_weights_behind():
+    """The model of a compiled arm goes when the arm goes: a long sweep does not fill the memory."""
+    arm = Compiled(keeping(9, 1), backend="eager")
+    arm(images())
+    model = weakref.ref(arm.eager)
+    del arm
+    gc.collect()
+    assert model() is None
+
+
+def test_each_job_asks_for_the_time_that_compiling_takes():
+    """A job may take its time-out and, for each arm that is compiled, that of a compilation; an eager override asks for none."""
+    protocol = Protocol(timeout_s=60, compile_timeout_s=100)
+    point = Condition(model="test_vit", image_size=64)
+    eager = Job(condition=point, arms=(DENSE, COMPILED), pairs=(Pair(0, 1),), protocol=protocol)
+    assert (eager.compiled, eager.timeout_s) == ((1,), 160)
+    both = Job(condition=point.model_copy(update={"runtime": "compile"}), arms=(DENSE, COMPILED), protocol=protocol)
+    assert (both.compiled, both.timeout_s) == ((0, 1), 260)
+    one = both.model_copy(update={"arms": (DENSE, Arm(overrides=Overrides(runtime="eager")))})
+    assert (one.compiled, one.timeout_s) == ((0,), 160)
+
+
+def test_compiling_has_a_limit_of_its_own():
+    """What is not compiled in time is given up, and the alarm around it has stood still meanwhile."""
+    with alarm(1.0):
+        with pytest.raises(CompilationTimedOut, match=r"not compiled after 0\.2 s"), compiling(0.2):
+            time.sleep(5)
+        with compiling(5):
+            time.sleep(1.2)
+        with pytest.raises(TimedOut, match="still running after 1 s"):
+            time.sleep(5)
+
+
+def test_compiling_does_not_shorten_the_measuring():
+    """The job's deadline moves on by what compiling took, also after another arm hung; a failed compilation does not restart it."""
+    faults = Faults()
+    deadline = Deadline(Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,)), faults)
+    deadline.began -= 100  # as if the job had run for so long
+    for _ in range(2):
+        before = deadline.left
+        with deadline.stopped():
+            time.sleep(0.3)
+        assert deadline.left == pytest.approx(before, abs=0.1)
+        with faults.of(0, "trying"):
+            raise CompilationTimedOut("too long")
+        assert before - 10 < deadline.left < before
+        faults.last_timeout = time.monotonic() - 50
+
+
+def test_autocast_computes_in_half_precision_on_a_cpu():
+    """autocast-float16 runs on a CPU: weights stay float32, products come in float16, near the float32 answer."""
+    model = Autocast(twin(small("plain")))
+    out = model(images())
+    assert out.dtype == torch.float16
+    assert {value.dtype for value in model.parameters()} == {torch.float32}
+    torch.testing.assert_close(out.float(), small("plain")(images()), rtol=0.05, atol=0.05)
+
+
+def test_autocast_where_torch_ignores_it():
+    """A kind of device for which torch has no autocast is refused with the reason."""
+    with pytest.raises(Unsupported, match="casts nothing to float16 on meta"):
+        Autocast(twin(small("plain")).to("meta"))
+
+
+def test_arms_and_baselines_override_the_runtime():
+    """An arm's own runtime decides how it runs, whatever the condition says."""
+    loaded = Loaded(small("plain"), small_network("plain"))
+    point = Condition(model="plain", image_size=SIZE)
+    assert isinstance(build(loaded, point, COMPILED), Compiled)
+    eager = Arm(overrides=Overrides(runtime="eager"))
+    assert not isinstance(build(loaded, point.model_copy(update={"runtime": "compile"}), eager), Compiled)
+
+
+def test_cuda_graphs_on_a_cpu_are_a_failure_row():
+    """A sweep that asks for CUDA graphs where there is no CUDA gets a reason for that arm and an answer for the others."""
+    graph = Arm(overrides=Overrides(runtime="cudagraph"))
+    topk = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3]}),))
+    point = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
+    job = Job(
+        condition=point, arms=(DENSE, graph, topk), pairs=(Pair(0, 1), Pair(0, 2)), protocol=Protocol(pairs_min=6, pairs_max=6)
+    )
+    outcome = run(job, pass_seconds=0.1)
+    assert [(row.arm, row.reason) for row in outcome.failures] == [(1, "unsupported")]
+    assert "needs a CUDA device" in outcome.failures[0].message
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 2)
+
+
+@pytest.mark.slow
+def test_compiled_arms_are_measured_like_any_other(monkeypatch, tmp_path):
+    """With torch's own code generator: first calls stand apart, count against no time-out, and are shorter once code is on disk."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    stages = [Step(method="topk", params={"keep_rate": rate, "layers": [0]}) for rate in (0.5, 0.6)]
+    arms = (DENSE, *(Arm(stack=(step,)) for step in stages), Arm(overrides=Overrides(runtime="eager")))
+    point = Condition(model="test_vit", image_size=64, runtime="compile", threads=1)
+    protocol = Protocol(pairs_min=6, pairs_max=6, timeout_s=30, compile_timeout_s=300)
+    job = Job(condition=point, arms=arms, pairs=tuple(Pair(0, arm) for arm in (1, 2, 3)), protocol=protocol)
+    with alarm(protocol.timeout_s):
+        outcome = run(job, pass_seconds=0.1)
+    assert not outcome.failures
+    assert outcome.samples is not None
+    assert len(outcome.samples.seconds) == 6
+    first = [arm.first_call_s for arm in outcome.arms]
+    print("\nfirst calls in seconds:", [round(each, 2) for each in first])
+    assert first[0] > 10 * first[3]
+    assert not {flag for arm in outcome.arms for flag in arm.flags} & {"tokens_differ", "identity_violated"}
+    with alarm(protocol.timeout_s):
+        again = run(job.model_copy(update={"round": 1}), pass_seconds=0.1)
+    print("once more:", [round(arm.first_call_s, 2) for arm in again.arms])
+    assert again.arms[0].first_call_s < first[0]

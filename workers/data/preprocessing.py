@@ -1,0 +1,103 @@
+"""From images to a model's input: timm's own preprocessing for the model, a corruption if one is asked for, batches read ahead."""
+
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, cast
+
+import timm
+import torch
+from PIL import Image
+from timm.data.transforms import MaybeToTensor
+from torch import Tensor
+
+from sweeps.job import Condition
+from workers.data import Images
+from workers.data.corruptions import corrupt
+
+UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
+"""What Pillow raises for a file that is no image, or a broken one."""
+AHEAD = 2
+"""Batches that are being read while one is computed."""
+
+
+class Batch(NamedTuple):
+    """Some of the images, without those that could not be read."""
+
+    places: tuple[int, ...]
+    """Indices into the `Images`."""
+    inputs: Mapping[int, Tensor]
+    """By image size: normalised images [B, channels, size, size]."""
+    unreadable: tuple[str, ...]
+
+
+class Preprocessing:
+    """What timm does to an image before this model sees it, for each of some image sizes.
+
+    What is corrupted is the image as cut out for the condition's image size, as in ImageNet-C; an arm of another size gets the same
+    corrupted picture, resized.
+    """
+
+    def __init__(self, model: Any, condition: Condition, sizes: Collection[int]) -> None:
+        config = cast(Any, timm.data).resolve_model_data_config(model)
+        self.condition, self.sizes, self.channels = condition, sorted(sizes), model.patch_embed.proj.in_channels
+        self.steps: dict[int, list[Any]] = {}
+        for size in {condition.image_size, *sizes}:
+            transform = cast(Any, timm.data).create_transform(
+                **{**config, "input_size": (self.channels, size, size)}, is_training=False
+            )
+            self.steps[size] = transform.transforms
+
+    def __call__(self, image: Image.Image, name: str) -> dict[int, Tensor]:
+        """The model's input by image size, each [channels, size, size]."""
+        image = image.convert("L" if self.channels == 1 else "RGB")
+        condition = self.condition
+        if condition.corruption is None:
+            return {size: self._normalised(self._cut(image, size), size) for size in self.sizes}
+        severity = condition.severity or 1
+        seen = corrupt(self._cut(image, condition.image_size), condition.corruption, severity, name)
+        return {
+            size: self._normalised(
+                seen if size == condition.image_size else seen.resize((size, size), Image.Resampling.BICUBIC), size
+            )
+            for size in self.sizes
+        }
+
+    def _cut(self, image: Image.Image, size: int) -> Image.Image:
+        for step in self.steps[size]:
+            if isinstance(step, MaybeToTensor):
+                break
+            image = step(image)
+        return image
+
+    def _normalised(self, image: Image.Image, size: int) -> Tensor:
+        start = next(place for place, step in enumerate(self.steps[size]) if isinstance(step, MaybeToTensor))
+        x_CHW: Any = image
+        for step in self.steps[size][start:]:
+            x_CHW = step(x_CHW)
+        return torch.as_tensor(x_CHW)
+
+
+def batches(images: Images, places: Sequence[int], prepare: Preprocessing, size: int, threads: int) -> Iterator[Batch]:
+    """The images at `places` in batches of `size`, decoded by `threads` threads ahead of time."""
+    chunks = [places[start : start + size] for start in range(0, len(places), size)]
+
+    def one(place: int) -> dict[int, Tensor] | None:
+        try:
+            image = images.read(place)
+        except UNREADABLE:
+            return None
+        return prepare(image, images.names[place])
+
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="images")
+    try:
+        waiting = [[pool.submit(one, place) for place in chunk] for chunk in chunks[:AHEAD]]
+        for turn, chunk in enumerate(chunks):
+            if turn + AHEAD < len(chunks):
+                waiting.append([pool.submit(one, place) for place in chunks[turn + AHEAD]])
+            read = {place: found.result() for place, found in zip(chunk, waiting.pop(0), strict=True)}
+            good = {place: found for place, found in read.items() if found is not None}
+            inputs = {each: torch.stack([found[each] for found in good.values()]) for each in prepare.sizes} if good else {}
+            yield Batch(tuple(good), inputs, tuple(images.names[place] for place in chunk if place not in good))
+    finally:
+        pool.shutdown(cancel_futures=True)

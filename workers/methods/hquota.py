@@ -1,0 +1,305 @@
+"""Keeps hubs of attention and the tokens farthest from them in how heads attend, and merges the others into these ("ours").
+
+As the research summary describes it: the signature of a token is the attention that flows into it in each head; of the K patch
+tokens kept, a quota are those with the most inflow times size, the rest are found farthest first among the signatures; every other
+token goes to its most similar kept token, as a mean weighted by size. Prefix tokens (class, distillation, registers) stay as they
+are. Sizes are carried on, and later attention adds log(size) to each key's logits.
+
+What the summary leaves open, and what was taken:
+
+- inflow: the column of the attention matrix summed over all queries. The blocks that reduce form their matrix for that, whatever
+  `attention` says, and use it for their own output too, so that it is not computed twice.
+- distance of signatures: that of unit vectors; how much flows in is the quota's business, the pattern over heads is left. Farthest
+  is what is least like the most alike of those chosen. Hubs: `ceil(quota x K)`, and one even at quota 0, as a beginning.
+- match: `k` is the keys' mean over heads (as in ToMe), `xnorm` what the attention read, the tokens after the block's first norm.
+- merge: `kv` merges whole tokens, from which later keys and values are made; `v` merges what the attention brought them (its
+  values) while the kept token goes on as itself, and so do its keys. Around the attention, `kv` merges what queries, keys and
+  values are made from, `v` only what values are made from: queries and keys are the kept token's own.
+- place `around`: who merges before the attention cannot have seen it. Queries and keys of all tokens are computed for the choice
+  alone, at half the price of a block's attention; so groups are held for `hold` blocks that are neighbours and merge as many.
+- push-lite: a kept token goes toward the mean of its `top_r` most similar removed tokens, wherever these were merged, by
+  alpha x their mean cosine, at most by beta x (size / mean size)^delta.
+- size normalisation of the merged patch tokens, in this order: `recentre` takes their mean off, to give them the mean weighted by
+  size instead; `tau` clips lengths at tau x their mean; `n` multiplies by (size / mean size)^n. With `recentre` the last two act on
+  what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token + eta x what it was alone.
+- push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
+
+At most half of the patch tokens present are removed in a block.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from sweeps import method
+from sweeps.method import BlockTokens, Network
+from workers.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, aligned, one_amount
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from timm.models.vision_transformer import VisionTransformer
+    from torch import Tensor
+
+    from workers.hubs import Groups, Settling
+    from workers.models.reduction import Around, Attended, Merged, Reduction
+
+PAPER = "none: 'ours' of the project's research summary, Vision Transformer Token Reduction (2025), sections 1.2 and 3.2"
+VERSION = 1
+SOLVES = "keep_rate"
+EARLY = 3
+"""Blocks that the summary calls early: L0 to L2."""
+HOLD = 3
+"""Blocks that share a grouping around the attention unless asked otherwise: as many as are early."""
+Count = Annotated[int, Field(ge=0)]
+
+
+class Params(method.Params):
+    """How many tokens go: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
+
+    r: Count | tuple[Count, ...] | None = Field(
+        default=None, description="tokens removed in each of the layers, or a list with a number for each of them"
+    )
+    keep_rate: float | None = Field(
+        default=None, gt=0, le=1, description="share of the patch tokens left that each of the layers keeps; or give r or a budget"
+    )
+    layers: Literal["all", "early"] | tuple[int, ...] = Field(
+        default="all", description="blocks that reduce, counted from 0; `early` are 0, 1 and 2"
+    )
+    early_keep: float | None = Field(
+        default=None, gt=0, le=1, description="keep rate of those layers that are early; the summary asks for 0.66 to 0.68"
+    )
+    last_free: int = Field(default=0, ge=0, description="so many of the model's last blocks do not reduce, whatever layers says")
+    place: Literal["after", "around"] = Field(
+        default="after", description="merge after the attention and for good, or around it: all tokens come back before the MLP"
+    )
+    hold: int | None = Field(
+        default=None, ge=1, description=f"blocks that one grouping around the attention serves ({HOLD} if not given)"
+    )
+    quota: float = Field(default=0.3, ge=0, le=1, description="share of the kept tokens that are hubs")
+    match: Literal["k", "xnorm"] = Field(default="k", description="what makes tokens similar: their keys or the normalised tokens")
+    merge: Literal["kv", "v"] = Field(default="kv", description="merge whole tokens, or what their values bring only")
+    prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
+    alpha: float = Field(default=0, ge=0, le=0.15, description="push-lite: the step toward similar removed tokens; 0: none")
+    beta: float = Field(default=0.1, ge=0, le=1, description="push-lite: cap of the step for a token of mean size")
+    delta: float = Field(default=0.5, ge=-4, le=4, description="push-lite: the cap grows with (size / mean size)^delta")
+    top_r: int = Field(default=2, ge=1, description="push-lite: similar removed tokens that are looked at")
+    eta: float = Field(default=0, ge=0, lt=1, description="stabiliser: share of itself that a kept token keeps beside the mean")
+    tau: float | None = Field(
+        default=None, gt=0, description="clips lengths of merged tokens at tau x their mean; not given: no clip"
+    )
+    n: float = Field(default=0, ge=-4, le=4, description="temperature: merged tokens times (size / mean size)^n; 0: none")
+    recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
+    budget: BudgetField = None
+    align: AlignField = None
+
+    @field_validator("layers")
+    @classmethod
+    def _ordered(cls, layers: str | tuple[int, ...]) -> str | tuple[int, ...]:
+        if isinstance(layers, str):
+            return layers
+        if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
+            raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0, or `all` or `early`")
+        return tuple(sorted(layers))
+
+    @model_validator(mode="after")
+    def _fitting(self) -> "Params":
+        one_amount(r=self.r, keep_rate=self.keep_rate, budget=self.budget)
+        if self.hold is not None and self.place != "around":
+            raise ValueError("hold is for place: around only; after the attention every block groups anew")
+        if isinstance(self.r, tuple) and isinstance(self.layers, tuple) and len(self.r) != len(self.layers):
+            raise ValueError(f"r lists {len(self.r)} numbers for {len(self.layers)} layers")
+        if isinstance(self.r, tuple) and self.early_keep is not None:
+            raise ValueError("r lists a number for each layer; early_keep would overrule some of them")
+        return self
+
+    def named(self, depth: int) -> tuple[int, ...]:
+        """The blocks that `layers` names in a model of `depth` blocks."""
+        if isinstance(self.layers, tuple):
+            return self.layers
+        return tuple(range(depth if self.layers == "all" else min(EARLY, depth)))
+
+    def goals(self, depth: int, patches: int) -> Mapping[int, tuple[int, int]]:
+        """For each block that reduces, in order: patch tokens that enter it, and tokens to be removed as asked, before the cap."""
+        if self.budget is not None:
+            raise ValueError(UNSOLVED)
+        goals = {}
+        for index, block in enumerate(self.named(depth)):
+            if block >= depth - self.last_free:
+                break
+            rate = self.early_keep if block < EARLY and self.early_keep is not None else self.keep_rate
+            if rate is not None:
+                r = patches - math.ceil(round(rate * patches, ROUNDING))
+            else:
+                assert self.r is not None  # there is exactly one amount
+                r = self.r if isinstance(self.r, int) else (*self.r, *(0,) * depth)[index]
+            goals[block] = (patches, r)
+            if self.place == "after":
+                patches -= min(r, patches // 2)
+        return goals
+
+    def removed(self, depth: int, patches: int, prefix: int = 0) -> Mapping[int, int]:
+        """Patch tokens that each reducing block removes when `patches` enter the first, beside `prefix` others; at least one each.
+
+        At most half of those present. `align` rounds what is left up, as in `workers.schedules`. Raises `ValueError` before a
+        budget is solved.
+        """
+        goals = self.goals(depth, patches)
+        counts = [present - min(r, present // 2) for present, r in goals.values()]
+        if self.place == "around":
+            left = [aligned([count], patches, prefix, self.align)[0] for count in counts]
+            return {block: patches - count for block, count in zip(goals, left, strict=True) if count < patches}
+        removed = {}
+        for block, count in zip(goals, aligned(counts, patches, prefix, self.align), strict=True):
+            if count < patches:
+                removed[block] = min(patches - count, patches // 2)
+                patches -= removed[block]
+        return {block: r for block, r in removed.items() if r > 0}
+
+    def grouping(self, removed: Mapping[int, int]) -> tuple[int, ...]:
+        """Of the blocks that reduce those that group tokens; the others hold the groups of the block before."""
+        if self.place == "after":
+            return tuple(removed)
+        grouping: list[int] = []
+        for block, r in removed.items():
+            held = bool(grouping) and block - grouping[-1] < (self.hold or HOLD) and removed.get(block - 1) == r
+            if not held:
+                grouping.append(block)
+        return tuple(grouping)
+
+
+NEUTRAL = Params(r=0)
+EXAMPLES = (
+    Params(r=3),
+    Params(r=(5, 0, 2), layers=(0, 1, 3), match="xnorm", merge="v", quota=0.5),
+    Params(keep_rate=0.8, early_keep=0.66, last_free=1, alpha=0.15, eta=0.1, tau=1.2, n=0.3, recentre=True),
+    Params(r=100, prop_attn=False, quota=0, tau=1, recentre=True),
+    Params(keep_rate=0.66, layers="early", place="around"),
+    Params(r=4, place="around", merge="v", match="xnorm", hold=1, alpha=0.1, eta=0.1),
+    Params(r=3, align=8, merge="v", alpha=0.1),
+)
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
+    removed = params.removed(network.depth, patches, prefix)
+    trace, present = [], patches + prefix
+    for block in range(network.depth):
+        left = present - removed.get(block, 0)
+        if params.place == "around":
+            trace.append(BlockTokens(left, present))
+        else:
+            trace.append(BlockTokens(present, left))
+            present = left
+    return tuple(trace)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:
+    """Likenesses of signatures and of matched tokens; around the attention also what only the choice needs.
+
+    After the attention the inflow costs nothing more: the attention forms its matrix itself.
+    """
+    patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
+    removed = params.removed(network.depth, patches, prefix)
+    grouping, width = params.grouping(removed), network.heads * network.head_dim
+    feature = network.head_dim if params.match == "k" else network.width
+    total, present = 0, patches
+    for block, r in removed.items():
+        kept, all_tokens = present - r, present + prefix
+        if block in grouping:
+            total += present**2 * network.heads + r * kept * feature
+        if params.place == "after":
+            present = kept
+            continue
+        if block in grouping:  # queries and keys of all tokens, and their products
+            total += 2 * all_tokens * network.width * width + all_tokens**2 * width
+        if params.merge == "v":  # values of the kept tokens come with their queries and keys, and are not used
+            total += (kept + prefix) * network.width * width
+    return total
+
+
+def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
+    """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so that fewer did."""
+    goals = params.goals(network.depth, network.patch_tokens(image_size)).values()
+    capped = sum(r > present // 2 for present, r in goals)
+    return {"r_capped_blocks": capped} if capped else {}
+
+
+def refuses(params: Params, network: Network) -> str | None:
+    named = params.named(network.depth)
+    if named[-1] >= network.depth:
+        return f"layers name block {named[-1]}, but {network.name} has the blocks 0 to {network.depth - 1}"
+    if isinstance(params.r, tuple) and len(params.r) > len(named):
+        return f"r lists {len(params.r)} blocks, but {len(named)} of {network.name} reduce"
+    return None
+
+
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A twin of `model` that merges tokens into hubs and the farthest from them. Raises `Unsupported` as `fit` does."""
+    from workers.hubs import Settling
+    from workers.models.reduction import fit
+
+    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
+    removed = params.removed(len(model.blocks), patches, prefix)
+    settling = Settling()
+    if params.alpha or params.eta or params.tau is not None or params.n or params.recentre:
+        settling = Settling(
+            params.alpha, params.beta, params.delta, params.top_r, params.eta, params.tau, params.n, params.recentre
+        )
+    reductions: dict[int, Reduction | Around] = {}
+    grouping = params.grouping(removed)
+    for block, r in removed.items():
+        if params.place == "around":
+            reductions[block] = merge_around(prefix, patches - r, params, settling, groups=block in grouping)
+        else:
+            patches -= r
+            reductions[block] = merge_after(prefix, patches, params, settling)
+    after = params.place == "after"
+    return fit(model, reductions, proportional=after and params.prop_attn, by_size=after, matrix=True)
+
+
+def merge_after(prefix: int, kept: int, params: Params, settling: "Settling") -> "Reduction":
+    """Leaves `kept` patch tokens behind the `prefix` tokens, the others merged into them."""
+    from workers.hubs import group, merge, signatures
+    from workers.tokens import select
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "Attended") -> "tuple[Tensor, Tensor | None]":
+        assert attended.attention_BHNN is not None  # `fit` was asked for the matrix
+        feature_BNd = attended.k_BHNd.mean(1) if params.match == "k" else attended.read_BND
+        size_Bn1 = None if size_BN1 is None else size_BN1[:, prefix:]
+        groups = group(
+            signatures(attended.attention_BHNN, prefix), size_Bn1, feature_BNd, prefix=prefix, kept=kept, quota=params.quota
+        )
+        if params.merge == "kv":
+            return merge(x_BND, size_BN1, groups, prefix, settling)
+        brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, prefix, settling)
+        return select(x_BND - attended.brought_BND, groups.order_BN[:, : prefix + kept]) + brought_BMD, size_BM1
+
+    return reduction
+
+
+def merge_around(prefix: int, kept: int, params: Params, settling: "Settling", *, groups: bool) -> "Around":
+    """Merges into `kept` patch tokens for the attention only; `groups`: the block groups tokens, and does not hold older groups."""
+    from workers import hubs
+    from workers.models.reduction import Around, Merged, attention_before
+    from workers.tokens import select
+
+    def group(attn: "Any", read_BND: "Tensor") -> "Groups":
+        attention_BHNN, k_BHNd = attention_before(attn, read_BND)
+        feature_BNd = k_BHNd.mean(1) if params.match == "k" else read_BND
+        signature_BnH = hubs.signatures(attention_BHNN, prefix)
+        return hubs.group(signature_BnH, None, feature_BNd, prefix=prefix, kept=kept, quota=params.quota)
+
+    def merge(read_BND: "Tensor", groups: "Groups") -> "Merged":
+        merged_BMD, size_BM1 = hubs.merge(read_BND, None, groups, prefix, settling)
+        size = size_BM1 if params.prop_attn else None
+        if params.merge == "kv":
+            return Merged(merged_BMD, None, size)
+        return Merged(select(read_BND, groups.order_BN[:, : prefix + kept]), merged_BMD, size)
+
+    def unmerge(y_BMD: "Tensor", groups: "Groups") -> "Tensor":
+        return hubs.unmerge(y_BMD, groups, prefix)
+
+    return Around(group if groups else None, merge, unmerge)
