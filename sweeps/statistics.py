@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, t
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
 CONFIDENCE = 0.95
 DEFAULT_FLOOR = 0.01
 """Noise floor of a device that was not calibrated by A/A tests: differences up to 1 % are called no difference."""
 MIN_PAIRS = 30
 """With fewer pairs no verdict is given."""
+CLEAR = 1.5
+"""`faster` and `slower` ask for an interval this many times as wide as the one of 95 %: about three standard errors, 99.7 %.
+
+A sweep asks dozens of questions, so at 95 % some answers would be false: beside a busy neighbour 3 of 20 A/A pairs were."""
 
 WARM_BLOCKS = 2
 WARM_IMPROVEMENT = 0.02
@@ -92,16 +96,16 @@ def median(samples_s: ArrayLike) -> Estimate:
 def verdict(estimate: Estimate, floor: float = DEFAULT_FLOOR) -> Verdict:
     """What a speed-up's interval allows to say; `floor` is the device's noise floor as a share (0.01 for 1 %).
 
-    `faster` and `slower` need an interval that clears 1 by more than the floor, `same` one inside the floor, and each of them
-    `MIN_PAIRS` pairs. Everything else is `unclear`.
+    `faster` and `slower` need an interval that, stretched by `CLEAR` about its value, clears 1 by more than the floor, `same` one
+    inside the floor, and each of them `MIN_PAIRS` pairs. Everything else is `unclear`.
     """
     if not 0 <= floor < np.inf:
         raise ValueError(f"noise floor {floor} is not a share of at least 0, such as {DEFAULT_FLOOR}")
     if estimate.n < MIN_PAIRS:
         return "unclear"
-    if estimate.low > 1 + floor:
+    if _stretched(estimate.value, estimate.low) > 1 + floor:
         return "faster"
-    if estimate.high < 1 / (1 + floor):
+    if _stretched(estimate.value, estimate.high) < 1 / (1 + floor):
         return "slower"
     if 1 / (1 + floor) <= estimate.low and estimate.high <= 1 + floor:
         return "same"
@@ -166,6 +170,11 @@ def _median_interval(values: NDArray[np.float64]) -> tuple[float, float]:
         return -np.inf, np.inf
     ordered = np.sort(values)
     return float(ordered[rank - 1]), float(ordered[-rank])
+
+
+def _stretched(value: float, end: float) -> float:
+    """An end of the interval moved away from its value by `CLEAR`, on the scale of logs on which intervals are symmetric."""
+    return float(value * (end / value) ** CLEAR)
 
 
 def _exp(value: float | np.floating, low: float, high: float) -> tuple[float, float, float]:

@@ -234,22 +234,33 @@ def test_a_pooled_interval_holds_its_value(rounds: list[list[tuple[float, float]
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "pairs", "expected"),
+    ("low", "value", "high", "pairs", "expected"),
     [
-        (1.011, 1.2, 30, "faster"),
-        (1.009, 1.2, 30, "unclear"),
-        (0.8, 0.99, 30, "slower"),
-        (0.8, 0.995, 30, "unclear"),
-        (0.995, 1.005, 30, "same"),
-        (0.95, 1.05, 30, "unclear"),
-        (1.5, 1.6, MIN_PAIRS - 1, "unclear"),
-        (0.999, 1.001, MIN_PAIRS - 1, "unclear"),
-        (0.0, np.inf, 1000, "unclear"),
+        (1.05, 1.1, 1.15, 30, "faster"),
+        (1.03, 1.1, 1.15, 30, "unclear"),
+        (1.011, 1.011, 1.2, 30, "faster"),
+        (1.009, 1.009, 1.2, 30, "unclear"),
+        (0.8, 0.9, 0.95, 30, "slower"),
+        (0.8, 0.9, 0.97, 30, "unclear"),
+        (0.995, 1.0, 1.005, 30, "same"),
+        (0.991, 1.0, 1.009, 30, "same"),
+        (0.95, 1.0, 1.05, 30, "unclear"),
+        (1.5, 1.55, 1.6, MIN_PAIRS - 1, "unclear"),
+        (0.999, 1.0, 1.001, MIN_PAIRS - 1, "unclear"),
+        (0.0, 2.0, np.inf, 1000, "unclear"),
     ],
 )
-def test_verdicts_clear_1_by_the_floor(low: float, high: float, pairs: int, expected: Verdict) -> None:
-    """The words follow from the interval, the 1 % floor and the number of pairs."""
-    assert verdict(Estimate(min(max(1.0, low), high), low, high, pairs)) == expected
+def test_verdicts_follow_from_the_interval(low: float, value: float, high: float, pairs: int, expected: Verdict) -> None:
+    """A claim needs an interval that clears 1 by the floor of 1 % even when stretched by half; `same` one inside the floor."""
+    assert verdict(Estimate(value, low, high, pairs)) == expected
+
+
+def test_noisy_comparisons_of_equal_arms_make_no_claim() -> None:
+    """With 10 % noise, where the floor is no help, at most 1 of 100 A/A pairs is called different, where 95 % gives 1 of 50."""
+    noisy = np.exp(np.random.default_rng(6).normal(0, 0.1, (2000, 2, 30)))
+    found = [speedup(*row) for row in noisy]
+    assert sum(verdict(estimate) in ("faster", "slower") for estimate in found) <= 20
+    assert sum(estimate.low > 1.01 or estimate.high < 1 / 1.01 for estimate in found) >= 40
 
 
 def test_a_higher_floor_gives_fewer_verdicts() -> None:

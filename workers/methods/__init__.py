@@ -64,6 +64,12 @@ def macs(arm: Arm, network: Network, image_size: int) -> int:
     return sum(method.macs(params, network, image_size) for method, params in map(applied, arm.stack))
 
 
+def eager_only(method: Method, params: Params) -> str | None:
+    """Why the method can be neither compiled nor captured: its EAGER_ONLY, a sentence or a function of them; or `None`."""
+    reason = getattr(method, "EAGER_ONLY", None)
+    return cast("str | None", reason(params) if callable(reason) else reason)
+
+
 def _reduces(step: Step, network: Network) -> bool:
     method, params = applied(step)
     if method.refuses(params, network) is not None:

@@ -6,7 +6,9 @@ in a block; prefix tokens (class, distillation, registers) never are. Average po
 not.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from sweeps.method import BlockTokens, Network
 from workers.schedules import MergeParams
@@ -20,7 +22,20 @@ if TYPE_CHECKING:
 PAPER = "Bolya, Fu, Dai, Zhang, Feichtenhofer, Hoffman, Token Merging: Your ViT But Faster, ICLR 2023, arXiv 2210.09461"
 VERSION = 1
 SOLVES = "r"
-Params = MergeParams
+
+
+class Params(MergeParams):
+    """How many are merged, and by which code."""
+
+    implementation: Literal["torch", "native"] | None = Field(
+        default=None, description="native: matching and merging in one compiled call, float32 on a CPU only; torch if not given"
+    )
+
+
+def EAGER_ONLY(params: Params) -> str | None:  # noqa: N802 - a name that methods may have, see README.md
+    return "its compiled kernel is no operator of torch" if params.implementation == "native" else None
+
+
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -33,35 +48,50 @@ EXAMPLES = (
 )
 
 
-def tokens(params: MergeParams, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
     return params.tokens(network, image_size)
 
 
-def macs(params: MergeParams, network: Network, image_size: int) -> int:
+def macs(params: Params, network: Network, image_size: int) -> int:
     """The similarities of one half of the tokens with the other half, in each block that merges."""
     merging = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim
 
 
-def solved(params: MergeParams, network: Network, image_size: int) -> dict[str, float]:
+def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
     return params.capped(network, image_size)
 
 
-def refuses(params: MergeParams, network: Network) -> str | None:
+def refuses(params: Params, network: Network) -> str | None:
     return params.too_long(network)
 
 
-def apply(model: "VisionTransformer", params: MergeParams) -> "VisionTransformer":
-    """A twin of `model` that merges tokens. Raises `Unsupported` as `fit` does."""
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A twin of `model` that merges tokens.
+
+    Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
+    """
     from workers.models.reduction import fit
 
     prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
+    native = params.implementation == "native"
+    if native:
+        check_native(like)
     reductions = {}
     for block, r in enumerate(params.merged(len(model.blocks), patches, prefix)):
         if r > 0:
-            reductions[block] = merge_similar(prefix, patches, r, like=like)
+            reductions[block] = merge_natively(prefix, r) if native else merge_similar(prefix, patches, r, like=like)
         patches -= r
     return fit(model, reductions, proportional=params.prop_attn, by_size=True)
+
+
+def check_native(like: "Tensor") -> None:
+    """Raise `Unsupported` unless the compiled kernel is there and takes tokens like the model's weights."""
+    from workers.kernels.merging import available
+    from workers.models import Unsupported
+
+    if (reason := available(like)) is not None:
+        raise Unsupported(f"implementation: native cannot run here: {reason}")
 
 
 def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Reduction":
@@ -73,5 +103,15 @@ def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Redu
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "Attended") -> "tuple[Tensor, Tensor | None]":
         # Sums have the directions of means, and take a quarter less time.
         return merge(x_BND, size_BN1, match(attended.k_BHNd.sum(1), at, r))
+
+    return reduction
+
+
+def merge_natively(prefix: int, r: int) -> "Reduction":
+    """As `merge_similar`, by one compiled call."""
+    from workers.kernels.merging import merge_similar
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "Attended") -> "tuple[Tensor, Tensor | None]":
+        return merge_similar(x_BND, attended.k_BHNd, size_BN1, prefix, r)
 
     return reduction

@@ -1,0 +1,106 @@
+"""ToMe's compiled merging against tensor code, and where it cannot run."""
+
+import copy
+
+import pytest
+import torch
+
+from sweeps.job import Arm, Condition, Overrides, Step
+from tests.workers.small import SIZE, images, small, small_network
+from workers.kernels import merging, native
+from workers.kernels.merging import merge_similar
+from workers.methods import methods
+from workers.models import Unsupported
+from workers.models.vision import Loaded, build
+from workers.tokens import match, merge, places
+
+try:
+    native.library(merging.SOURCE)
+    MISSING = None
+except native.NotBuilt as reason:
+    MISSING = str(reason)
+compiled = pytest.mark.skipif(MISSING is not None, reason=f"no compiled kernel here: {MISSING}")
+
+
+@compiled
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sized", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "tokens", "heads", "head_dim", "channels", "prefix", "r"),
+    [
+        (1, 197, 3, 64, 192, 1, 13),
+        (3, 41, 2, 8, 20, 1, 20),
+        (2, 26, 1, 5, 3, 2, 11),
+        (2, 30, 4, 16, 7, 5, 12),
+        (1, 3, 1, 4, 4, 1, 1),
+        (1, 9, 1, 4, 4, 0, 0),
+    ],
+)
+def test_compiled_merging_agrees_with_torch(batch, tokens, heads, head_dim, channels, prefix, r, sized, threads):  # noqa: PLR0917
+    """Odd shapes, prefix tokens, sizes, strided keys and none to merge: the same tokens in the same order, with the same sizes."""
+    torch.manual_seed(tokens)
+    x = torch.randn(batch, tokens, channels)
+    keys = torch.randn(batch, tokens, 3, heads, head_dim).permute(2, 0, 3, 1, 4)[1]
+    sizes = torch.randint(1, 5, (batch, tokens, 1)).float() if sized else None
+    before, used = x.clone(), torch.get_num_threads()
+    expected, expected_sizes = merge(x, sizes, match(keys.sum(1), places(prefix, tokens, x.device), r))
+    torch.set_num_threads(threads)
+    try:
+        for layout in (keys, keys.mT.contiguous().mT):
+            found, found_sizes = merge_similar(x, layout, sizes, prefix, r)
+            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(found_sizes, expected_sizes)
+    finally:
+        torch.set_num_threads(used)
+    assert torch.equal(x, before)
+
+
+@compiled
+def test_what_is_not_a_number_stays_so():
+    """NaN among the keys neither stops the sort nor goes unseen: the tokens are counted as ever, and NaN tokens come out as NaN."""
+    x, keys = torch.randn(2, 21, 6), torch.randn(2, 2, 21, 4)
+    keys[1, :, 3:9], x[1, 3:9] = torch.nan, torch.nan
+    found, sizes = merge_similar(x, keys, None, 1, 7)
+    assert found.shape == (2, 14, 6)
+    assert sizes.sum((1, 2)).tolist() == [21, 21]
+    assert torch.isfinite(found[0]).all()
+    assert torch.isnan(found[1]).any()
+
+
+@compiled
+@pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
+def test_a_model_says_the_same_with_compiled_merging(name):
+    """Logits with `implementation: native` are those of the torch code."""
+    tome, model = methods()["tome"], small(name)
+    x = images(2)
+    by_torch, natively = (tome.apply(model, tome.Params(r=3, implementation=each)) for each in ("torch", "native"))
+    with torch.inference_mode():
+        torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
+
+
+@compiled
+def test_other_types_are_refused():
+    """Half precision is refused before anything runs, and where autocast brings it in later."""
+    tome = methods()["tome"]
+    with pytest.raises(
+        Unsupported, match=r"native cannot run here: the compiled kernel takes float32 on a CPU, not torch\.bfloat16"
+    ):
+        tome.apply(copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native"))
+    with pytest.raises(Unsupported, match=r"not torch\.float16 on cpu"):
+        merge_similar(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)
+
+
+@compiled
+def test_it_is_no_part_of_a_compiled_graph():
+    """With `runtime: compile` the arm is refused with the reason; the torch code is not."""
+    step = Step(method="tome", params={"r": 3, "implementation": "native"}, version=1)
+    arm = Arm(stack=(step,), overrides=Overrides(runtime="compile"))
+    with pytest.raises(Unsupported, match="tome cannot run with runtime compile: its compiled kernel is no operator of torch"):
+        build(Loaded(small("plain"), small_network("plain")), Condition(model="plain", image_size=SIZE), arm)
+
+
+def test_a_machine_without_a_compiler_says_so(monkeypatch):
+    """Without a compiler the reason names what was looked for."""
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(native.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
+        native.build(merging.SOURCE)

@@ -1,0 +1,145 @@
+// Bipartite soft matching and merging of tokens (ToMe) in one call on a CPU: what workers/tokens.py does in some twenty operators.
+//
+// Called through ctypes by workers/kernels/merging.py. Rows of tokens and keys are contiguous float32.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+constexpr int64_t COLUMNS = 32;  // similarities of one row that are formed at once, in registers
+constexpr int64_t ROWS = 4;      // rows of set A that read the same columns of set B
+
+struct Shape {
+    int64_t batch, tokens, channels, heads, head_dim, prefix, merged;
+    int64_t first_a() const { return prefix + prefix % 2; }
+    int64_t first_b() const { return prefix + 1 - prefix % 2; }
+    int64_t count_a() const { return tokens > first_a() ? (tokens - first_a() + 1) / 2 : 0; }
+    int64_t count_b() const { return tokens > first_b() ? (tokens - first_b() + 1) / 2 : 0; }
+    int64_t padded_a() const { return (count_a() + ROWS - 1) / ROWS * ROWS; }
+    int64_t padded_b() const { return (count_b() + COLUMNS - 1) / COLUMNS * COLUMNS; }
+    int64_t left() const { return tokens - merged; }
+};
+
+// The direction of the sum of a token's keys over the heads, at length 1.
+void direct(const float* key, int64_t head_stride, const Shape& s, float* __restrict unit) {
+    std::fill(unit, unit + s.head_dim, 0.0f);
+    for (int64_t h = 0; h < s.heads; ++h)
+        for (int64_t c = 0; c < s.head_dim; ++c) unit[c] += key[h * head_stride + c];
+    float square = 0.0f;
+#pragma omp simd reduction(+ : square)
+    for (int64_t c = 0; c < s.head_dim; ++c) square += unit[c] * unit[c];
+    const float scale = 1.0f / std::sqrt(square);
+    for (int64_t c = 0; c < s.head_dim; ++c) unit[c] *= scale;
+}
+
+// For ROWS directions of A the most similar one of B: `b` has shape [head_dim, padded_b].
+void nearest(const float* a, const float* b, const Shape& s, float* best, int64_t* place) {
+    std::fill(best, best + ROWS, -std::numeric_limits<float>::infinity());
+    std::fill(place, place + ROWS, 0);
+    const int64_t width = s.padded_b(), last = s.count_b(), depth = s.head_dim;
+    for (int64_t start = 0; start < last; start += COLUMNS) {
+        float sum[ROWS][COLUMNS] = {};
+        for (int64_t c = 0; c < depth; ++c) {
+            const float* const row = b + c * width + start;
+            for (int64_t i = 0; i < ROWS; ++i)
+                for (int64_t j = 0; j < COLUMNS; ++j) sum[i][j] += a[i * depth + c] * row[j];
+        }
+        const int64_t end = std::min(COLUMNS, last - start);
+        for (int64_t i = 0; i < ROWS; ++i) {
+            for (int64_t j = end; j < COLUMNS; ++j) sum[i][j] = -std::numeric_limits<float>::infinity();
+            float most = best[i];
+#pragma omp simd reduction(max : most)
+            for (int64_t j = 0; j < COLUMNS; ++j) most = std::max(most, sum[i][j]);
+            if (!(most > best[i])) continue;
+            best[i] = most;
+            place[i] = start + (std::find(sum[i], sum[i] + end, most) - sum[i]);
+        }
+    }
+}
+
+}  // namespace
+
+extern "C" void merge_similar(const float* x, const float* key, int64_t key_batch, int64_t key_head, int64_t key_token,
+                              const float* size, float* out, float* out_size, int64_t batch, int64_t tokens, int64_t channels,
+                              int64_t heads, int64_t head_dim, int64_t prefix, int64_t merged, int threads) {
+    const Shape s{batch, tokens, channels, heads, head_dim, prefix, merged};
+    const int64_t A = s.count_a(), B = s.count_b(), height = s.padded_a(), width = s.padded_b(), left = s.left();
+    static thread_local std::vector<float> numbers;
+    static thread_local std::vector<int64_t> places;
+    numbers.assign(static_cast<size_t>(batch * ((height + width) * head_dim + height)), 0.0f);
+    places.resize(static_cast<size_t>(batch * (height + A + B + A)));
+    float* const unit_a = numbers.data();
+    float* const unit_b = unit_a + batch * height * head_dim;
+    float* const best = unit_b + batch * width * head_dim;
+    int64_t* const taker = places.data();           // [batch, height]: the token of B nearest to each of A
+    int64_t* const order = taker + batch * height;  // [batch, A]: those merged away first, then those that stay, ascending
+    int64_t* const head = order + batch * A;        // [batch, B]: the first token merged into each, or -1
+    int64_t* const next = head + batch * B;         // [batch, A]: the next one merged into the same
+
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < batch * (tokens - prefix); ++row) {
+            const int64_t image = row / (tokens - prefix), token = prefix + row % (tokens - prefix);
+            const float* from = key + image * key_batch + token * key_token;
+            if (token % 2 == 0) {
+                direct(from, key_head, s, unit_a + (image * height + (token - s.first_a()) / 2) * head_dim);
+            } else {
+                float unit[1024];  // no head is wider; see merging.py
+                direct(from, key_head, s, unit);
+                float* to = unit_b + image * width * head_dim + (token - s.first_b()) / 2;
+                for (int64_t c = 0; c < head_dim; ++c) to[c * width] = unit[c];
+            }
+        }
+#pragma omp for schedule(static)
+        for (int64_t at = 0; at < batch * height; at += ROWS)
+            nearest(unit_a + at * head_dim, unit_b + at / height * width * head_dim, s, best + at, taker + at);
+#pragma omp for schedule(static)
+        for (int64_t image = 0; image < batch; ++image) {
+            const float* const score = best + image * height;
+            int64_t* const own = order + image * A;
+            for (int64_t i = 0; i < A; ++i) own[i] = i;
+            const auto before = [score](int64_t i, int64_t j) { return score[i] != score[j] ? score[i] > score[j] : i < j; };
+            if (0 < merged && merged < A) std::nth_element(own, own + merged, own + A, before);
+            std::sort(own, own + merged);
+            std::sort(own + merged, own + A);
+            std::fill(head + image * B, head + (image + 1) * B, -1);
+            for (int64_t i = merged - 1; i >= 0; --i) {
+                const int64_t token = own[i], into = image * B + taker[image * height + token];
+                next[image * A + token] = head[into];
+                head[into] = token;
+            }
+        }
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < batch * left; ++row) {
+            const int64_t image = row / left, place = row % left, stay = prefix + A - merged;
+            const float* const rows_in = x + image * tokens * channels;
+            const float* const sizes = size ? size + image * tokens : nullptr;
+            float* __restrict to = out + row * channels;
+            int64_t token = place;
+            if (place >= stay) token = s.first_b() + 2 * (place - stay);
+            else if (place >= prefix) token = s.first_a() + 2 * order[image * A + merged + place - prefix];
+            const float* const own = rows_in + token * channels;
+            float total = sizes ? sizes[token] : 1.0f;
+            int64_t part = place >= stay ? head[image * B + place - stay] : -1;
+            if (part < 0) {
+                std::copy(own, own + channels, to);
+            } else {
+                for (int64_t c = 0; c < channels; ++c) to[c] = own[c] * total;
+                for (; part >= 0; part = next[image * A + part]) {
+                    const int64_t other = s.first_a() + 2 * part;
+                    const float weight = sizes ? sizes[other] : 1.0f;
+                    const float* const row_in = rows_in + other * channels;
+                    for (int64_t c = 0; c < channels; ++c) to[c] += row_in[c] * weight;
+                    total += weight;
+                }
+                for (int64_t c = 0; c < channels; ++c) to[c] /= total;
+            }
+            out_size[row] = total;
+        }
+    }
+}
