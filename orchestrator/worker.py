@@ -100,15 +100,31 @@ def prepare(entry: str) -> Callable[[Job], Any]:
 @contextlib.contextmanager
 def host_lock() -> Iterator[None]:
     """Hold the host alone among all jobs of all stores and users; the kernel gives the lock back however the holder ends."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(LOCK, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
-    file = os.open(LOCK, os.O_RDONLY | os.O_NOFOLLOW)  # another user's file can be locked, though not written
+    file = _lock_file()
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)  # a process forked by a method may still hold the open file
         os.close(file)
+
+
+def host_taken() -> bool:
+    """Whether another job holds the host, so that one started now would have to wait."""
+    file = _lock_file()
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _lock_file() -> int:
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(LOCK, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
+    return os.open(LOCK, os.O_RDONLY | os.O_NOFOLLOW)  # another user's file can be locked, though not written
 
 
 class Keeper:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.worker import Fault, Keeper, Setting, host_lock, load
+from orchestrator.worker import Fault, Keeper, Setting, host_lock, host_taken, load
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import Outcome
 
@@ -123,6 +123,7 @@ def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeK
 
     threads = [threading.Thread(target=work, args=(one,)) for one in keepers]
     with host_lock():
+        assert host_taken()
         for thread in threads:
             thread.start()
         time.sleep(0.6)

@@ -6,6 +6,7 @@ ranks are each merged into the most similar one at an odd rank, as a mean weight
 falls linearly with depth: margin x (1 - block / blocks). At most half of the patch tokens are merged in a block, prefix tokens
 never are.
 
+The energy is equation 4 of the paper; the authors' code takes c - margin in place of c from the margin on.
 Left open by the paper and taken here: keys are their mean over heads and the place is that of ToMe (as the paper compares the two);
 a token is its own neighbour, which adds the same to all; protected tokens stand before the merged ones, in the order of energy, on
 which nothing depends. The paper's ratio (of tokens kept in every block) is 1 - `r_ratio`; `r` and the budget are as for tome.
