@@ -12,9 +12,9 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sweeps.axis import Choice, spread, unknown_word
-from sweeps.conditions import FIELDS, SHORTHANDS, Vocabulary, adapters, takes_integers
+from sweeps.conditions import FIELDS, OF_WORLD, SHORTHANDS, Vocabulary, adapters, of_other_world, takes_integers
 from sweeps.job import Arm, Overrides, Step
-from sweeps.method import Params
+from sweeps.method import Params, world
 from sweeps.reading import Document, KeyPath
 from sweeps.spec import explained
 
@@ -216,11 +216,15 @@ def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], voca
 
 def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
     """Adds the method `name` to the entry's stack and returns the names of its parameters."""
-    methods = result.vocabulary.methods
+    methods, own = result.vocabulary.methods, result.vocabulary.world
     if not isinstance(name, str) or name not in methods:
         hint = "; sweep over methods by one entry each" if isinstance(name, list | dict) else ""
-        shown = unknown_word("method", name, [DENSE_NAME, *methods]) if not hint else f"needs one method's name{hint}"
+        near = [DENSE_NAME, *(known for known, method in methods.items() if world(method) == own)]
+        shown = unknown_word("method", name, near) if not hint else f"needs one method's name{hint}"
         raise result.document.error((*path, "method"), shown)
+    if world(methods[name]) != own:
+        problem = f"{name} is for {world(methods[name])} models, and this sweep is about {own} models"
+        raise result.document.error((*path, "method"), problem)
     result.names.append(name)
     result.paths.append(path)
     return set(methods[name].Params.model_fields)
@@ -244,4 +248,6 @@ def _beside(result: Entry, key: str, value: Any, others: set[str]) -> Lever:
     path = (*result.path, key)
     if key not in _BESIDE:
         raise result.document.unknown_key(path, (*others, "method", *_BESIDE))
+    if key in FIELDS and key not in OF_WORLD[result.vocabulary.world]:
+        raise result.document.error(path, of_other_world(result.vocabulary.world), at_key=True)
     return Lever(None, key, path, spread(result.document, path, value, whole=key in _WHOLE_BESIDE))

@@ -1,7 +1,7 @@
 """Block: all that a sweep compares under one condition of one kind of job, and its split into jobs."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ class Block:
 
     kind: Kind
     condition: Condition
-    contents: Mapping[str, str]
+    contents: dict[str, str]
     baselines: dict[str, Arm] = field(default_factory=dict)
     arms: dict[str, Arm] = field(default_factory=dict)
     """Arms that are no baseline."""

@@ -1,16 +1,19 @@
 """The conditions of a sweep: its defaults and axes turned into values of `Condition` fields, each of which knows its line."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from sweeps.axis import Choice, spread, unknown_word
 from sweeps.block import of_kind
+from sweeps.folder import geometry, is_folder, is_hub
 from sweeps.identity import Noun
-from sweeps.job import KIND_FIELDS, Condition, Device, Kind
-from sweeps.method import Method, Network
+from sweeps.job import KIND_FIELDS, WORLD_KINDS, Condition, Device, Kind, World
+from sweeps.language import TRAINED_LANGUAGE, LanguageNetwork, languages
+from sweeps.method import AnyMethod, Network
 from sweeps.reading import Document, KeyPath
 from sweeps.spec import explained
 
@@ -18,12 +21,23 @@ FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
 SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}
 """`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
 NAMED_WEIGHTS = ("random", "pretrained", "trained")
-TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256")
+TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`) and published by nobody."""
 DATA_FIELDS = ("data", "corruption", "severity")
 DIGITS = "digits"
 FOLDERS = ("imagefolder:", "huggingface:")
 """Forms of `data` that name a path."""
+TEXTS = ("docs", "topics")
+TEXT = "text:"
+"""The form of `data` that names a text file, or a folder of them."""
+WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
+OF_WORLD: Mapping[World, tuple[str, ...]] = {
+    world: tuple(name for name in FIELDS if any(name in KIND_FIELDS[kind] for kind in kinds))
+    for world, kinds in WORLD_KINDS.items()
+}
+"""The condition fields that the models of a world have."""
+SPELLED_OUT: Mapping[str, str] = {"kv_cache": "dynamic", "decoding": "replay", "data": "docs"}
+"""What a language model's condition is where the sweep says nothing."""
 
 
 def adapters(noun: type[Noun]) -> dict[str, TypeAdapter[Any]]:
@@ -45,28 +59,66 @@ _WHOLE = {name: takes_integers(info.annotation) for name, info in Condition.mode
 class Vocabulary:
     """The names that a sweep may use, and the device that `auto` stands for."""
 
-    methods: Mapping[str, Method]
+    methods: Mapping[str, AnyMethod]
     networks: Mapping[str, Network]
     auto: Device
     corruptions: Collection[str] = ()
     """Corruptions that exist; empty where that is not known."""
+    languages: Mapping[str, LanguageNetwork] = field(default_factory=languages)
+    world: World = "vision"
+    """That of all models of the sweep."""
+    folders: dict[str, LanguageNetwork] = field(default_factory=dict)
+    """Language models in local directories, by path, once they were looked into."""
+
+    def world_of(self, model: Any) -> World | None:
+        """The world of a model by its name; `None` for a word that names none."""
+        if model in self.networks:
+            return "vision"
+        return "language" if model in self.languages or is_folder(str(model)) or is_hub(str(model)) else None
+
+    def language(self, model: str) -> LanguageNetwork | None:
+        """The geometry of a language model; `None` where only the hub knows it."""
+        return self.languages.get(model) or self.folders.get(model)
 
     def field(self, document: Document, name: str, choice: Choice) -> Choice:
         """`choice` as a checked value of the condition field `name`. Raises `SweepError`."""
         value, path = choice
         if name == "device" and value == "auto":
             return Choice(self.auto, path)
-        if name == "model" and isinstance(value, str) and value not in self.networks:
-            raise document.error(path, unknown_word("model", value, list(self.networks)))
+        if name == "model" and isinstance(value, str):
+            self._check_model(document, value, path)
         if name == "corruption" and isinstance(value, str) and value not in (self.corruptions or (value,)):
             raise document.error(path, unknown_word("corruption", value, list(self.corruptions)))
         try:
             checked = _ADAPTERS[name].validate_python(value, strict=True)
         except ValidationError as error:
             raise explained(document, error, None, lambda _: path) from None
-        if name == "data" and checked is not None and not _names_data(checked):
-            raise document.error(path, f"{value!r} is no data; write {DIGITS}, imagefolder:PATH or huggingface:PATH")
+        if name == "data" and checked is not None and not _names_data(self.world, checked):
+            right = (*TEXTS, f"{TEXT}PATH") if self.world == "language" else (DIGITS, *(f"{form}PATH" for form in FOLDERS))
+            raise document.error(
+                path, f"{value!r} is no data for {self.world} models; write {', '.join(right[:-1])} or {right[-1]}"
+            )
         return Choice(checked, path)
+
+    def _check_model(self, document: Document, model: str, path: KeyPath) -> None:
+        world = self.world_of(model)
+        if world is None:
+            raise document.error(path, unknown_word("model", model, [*self.networks, *self.languages]))
+        if world != self.world:
+            problem = f"{model} is a {world} model, but this sweep is about {self.world} models; write a sweep for each of the two"
+            raise document.error(path, problem)
+        if world == "vision" or model in self.languages or model in self.folders:
+            return
+        if is_hub(model):
+            if Path(model).is_dir():
+                raise document.error(
+                    path, f"{model} is a folder here, and may be a name of the hub; write ./{model} for the folder"
+                )
+            return
+        try:
+            self.folders[model] = geometry(model)
+        except ValueError as error:
+            raise document.error(path, str(error)) from None
 
     def fields(self, document: Document, path: KeyPath, written: Mapping[str, Any], *, several: bool) -> dict[str, list[Choice]]:
         """The condition fields of the mapping at `path`, each with its values: one, or with `several` as many as an axis has."""
@@ -75,7 +127,9 @@ class Vocabulary:
             here = (*path, key)
             name = SHORTHANDS.get(key, key)
             if name not in FIELDS:
-                raise document.unknown_key(here, (*FIELDS, *SHORTHANDS))
+                raise document.unknown_key(here, (*OF_WORLD[self.world], *SHORTHANDS))
+            if name not in OF_WORLD[self.world]:
+                raise document.error(here, of_other_world(self.world), at_key=True)
             if name in result:
                 raise document.error(here, f"sets `{name}` a second time; keep one of the two", at_key=True)
             if several:
@@ -87,10 +141,27 @@ class Vocabulary:
             result[name] = [self.field(document, name, _weights(document, key, choice)) for choice in choices]
         return result
 
-    def tokens(self, model: str, image_size: int) -> int | None:
-        """Patch tokens, or `None` for a size that is no multiple of the model's patch."""
-        network = self.networks[model]
-        return None if image_size % network.patch else network.patch_tokens(image_size)
+    def tokens(self, values: Mapping[str, Any]) -> int | None:
+        """Size of the work: patch tokens, or `None` for a size that is no multiple of the model's patch; tokens of the prompt."""
+        if self.world == "language":
+            prompt: int | None = values.get("prompt_tokens")
+            return prompt
+        network, size = self.networks[values["model"]], values["image_size"]
+        return None if size % network.patch else network.patch_tokens(size)
+
+    def completed(self, values: Mapping[str, Any], paths: Mapping[str, KeyPath]) -> dict[str, Any]:
+        """The values of a point with a language model's defaults spelled out; `paths` says what is written."""
+        if self.world == "vision":
+            return dict(values)
+        own = values["model"] not in self.languages and "weights" not in paths
+        said = {name: value for name, value in values.items() if value is not None}
+        return {**values, **SPELLED_OUT, **({"weights": "pretrained"} if own else {}), **said}
+
+
+def of_other_world(world: World) -> str:
+    """What is wrong with a key of the other world."""
+    other = "vision" if world == "language" else "language"
+    return f"is for {other} models, and this sweep is about {world} models; leave it out"
 
 
 def asked(document: Document, kind: Kind, condition: Condition, paths: Mapping[str, KeyPath]) -> Condition:
@@ -99,6 +170,8 @@ def asked(document: Document, kind: Kind, condition: Condition, paths: Mapping[s
     `paths` says where its fields are written. Raises `SweepError` for weights or data that cannot be.
     """
     model, weights = condition.model, condition.weights
+    if kind in WORLD_KINDS["language"]:
+        _check_language_weights(document, model, weights, paths)
     if weights == "trained" and model not in TRAINED_ON_DEMAND:
         these = " and ".join(TRAINED_ON_DEMAND)
         problem = f"{model} is not trained on demand ({these} are); write random, pretrained, or a file's path"
@@ -123,12 +196,24 @@ def asked(document: Document, kind: Kind, condition: Condition, paths: Mapping[s
 def check_kinds(document: Document, kinds: Collection[Kind], paths: Mapping[str, KeyPath]) -> None:
     """Refuse a field that no kind of the sweep depends on. Raises `SweepError`."""
     for name, path in paths.items():
-        if not any(name in KIND_FIELDS[kind] for kind in kinds) and name in DATA_FIELDS:
-            problem = "is for accuracy jobs, and this sweep asks for none; add `accuracy: {}` under `jobs`, or leave it out"
+        if not any(name in KIND_FIELDS[kind] for kind in kinds) and name in (*DATA_FIELDS, *WORKLOAD_FIELDS):
+            lacking = "accuracy" if name in DATA_FIELDS else "generation"
+            problem = f"is for {lacking} jobs, and this sweep asks for none; add `{lacking}: {{}}` under `jobs`, or leave it out"
             raise document.error(path, problem, at_key=True)
 
 
-def _names_data(text: str) -> bool:
+def _check_language_weights(document: Document, model: str, weights: str, paths: Mapping[str, KeyPath]) -> None:
+    """Raises `SweepError` unless a language model can have these weights."""
+    own = is_folder(model) or is_hub(model)
+    right = ("pretrained",) if own else ("random", "trained") if model in TRAINED_LANGUAGE else ("random",)
+    if weights not in right:
+        why = "brings its own weights" if own else "is known by its sizes alone; for other weights name a folder as the model"
+        raise document.error(paths["weights"], f"{model} {why}; write {' or '.join(right)}, or leave it out")
+
+
+def _names_data(world: World, text: str) -> bool:
+    if world == "language":
+        return text in TEXTS or (text.startswith(TEXT) and text != TEXT)
     return text == DIGITS or any(text.startswith(form) and text != form for form in FOLDERS)
 
 

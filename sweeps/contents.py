@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweeps.conditions import NAMED_WEIGHTS
-from sweeps.job import Condition
+from sweeps.folder import content, is_folder
+from sweeps.identity import digest
+from sweeps.job import NAMED, NAMING, Arm, Condition
 from sweeps.reading import Document, KeyPath
 
 Contents = Callable[[Condition], Mapping[str, str]]
@@ -29,15 +31,33 @@ class Hasher:
     more: Contents
     known: dict[str, str] = field(default_factory=dict)
     """Of checkpoint files, by path."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Of what parameters name, by name."""
 
     def hashes(self, condition: Condition, paths: Mapping[str, KeyPath]) -> dict[str, str]:
         """What belongs in `Job.contents`; `paths` says where the condition's fields are written. Raises `SweepError`."""
         weights = {} if condition.weights in NAMED_WEIGHTS else {"weights": self._of_file(condition.weights, paths)}
         try:
+            if is_folder(condition.model):
+                weights = {"model": content(condition.model)}
             return {**weights, **self.more(condition)}
         except (OSError, ValueError) as error:
             name = "data" if condition.data else "weights"
             raise self.document.error(paths.get(name, (name,)), f"cannot be used: {error}") from None
+
+    def named(self, arm: Arm, path: KeyPath) -> dict[str, str]:
+        """What the parameters of an arm (written at `path`) name, for `Job.contents`. Raises `SweepError`."""
+        for step in arm.stack:
+            for key in NAMING:
+                name = step.params.get(key)
+                if not isinstance(name, str) or name in self.names:
+                    continue
+                try:
+                    asked = Condition.model_construct(model="", data=name)
+                    self.names[name] = self.content_hash(name) if key == "file" else digest(dict(self.more(asked)))
+                except (OSError, ValueError) as error:
+                    raise self.document.error(path, f"{step.method}.{key} cannot be used: {error}") from None
+        return {f"{NAMED}{name}": self.names[name] for name in arm.names()}
 
     def _of_file(self, path: str, paths: Mapping[str, KeyPath]) -> str:
         if path not in self.known:

@@ -1,7 +1,7 @@
 """Expansion: a sweep file turned into the jobs and comparisons that it asks for."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,11 @@ from sweeps.arms import OVERRIDES, Candidate, Entry, candidate, condition_keys, 
 from sweeps.block import Block, overrides_of_kind
 from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
 from sweeps.contents import Contents, Hasher, sha256
-from sweeps.grid import Point, defaults, point, points
-from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind, Pair
-from sweeps.method import Method, Network
+from sweeps.grid import Point, check_jobs, check_size, defaults, point, points, required, world_of
+from sweeps.job import WORLD_KINDS, Arm, Comparison, Condition, Device, Job, Kind, Pair
+from sweeps.language import LanguageNetwork
+from sweeps.language import languages as known
+from sweeps.method import AnyMethod, Network
 from sweeps.reading import Document, KeyPath, SweepError, read
 from sweeps.rules import Rule, rules
 from sweeps.spec import Sweep, parse
@@ -42,23 +44,26 @@ class Expansion:
 def load(
     path: Path | str,
     *,
-    methods: Mapping[str, Method],
+    methods: Mapping[str, AnyMethod],
     networks: Mapping[str, Network],
     auto: Device,
     text: str | None = None,
     content_hash: Callable[[str], str] | None = None,
     contents: Contents | None = None,
     corruptions: Collection[str] = (),
+    languages: Mapping[str, LanguageNetwork] | None = None,
 ) -> Expansion:
     """The jobs of the sweep file at `path`; with `text`, `path` is only its name in messages.
 
     `auto` is the device that `device: auto` stands for. `content_hash` gives the hash of a checkpoint file by its
     path (default: SHA-256 of the file, whose path counts from the current folder). `contents` gives further hashes, and is
-    called once for each condition of each kind. `corruptions` are those that exist, if that is known. Raises `SweepError`.
+    called once for each condition of each kind. `corruptions` are those that exist, if that is known. `languages` are the
+    language models that go by a name (default: those of `sweeps.language`). Raises `SweepError`.
     """
     document = read(path, text)
     sweep = parse(document)
-    vocabulary = Vocabulary(methods, networks, auto, corruptions)
+    vocabulary = Vocabulary(methods, networks, auto, corruptions, known() if languages is None else languages)
+    vocabulary = replace(vocabulary, world=world_of(document, sweep, vocabulary))
     hasher = Hasher(document, content_hash or sha256, contents or (lambda _: {}))
     return _Expander(document, sweep, vocabulary, hasher).expansion()
 
@@ -84,10 +89,13 @@ class _Expander:
     looks: int = 0
 
     def __post_init__(self) -> None:
-        self.protocols = self.sweep.jobs.protocols()
+        self.world = self.vocabulary.world
+        self.protocols = self.sweep.jobs.protocols(self.world)
+        self.required = required(self.world, self.protocols)
 
     def expansion(self) -> Expansion:
         sweep = self.sweep
+        check_jobs(self.document, self.world, self.protocols)
         entries = [self._entry("methods", index, item) for index, item in enumerate(sweep.methods)]
         baselines = self._baselines()
         if not entries and not sweep.include:
@@ -123,7 +131,7 @@ class _Expander:
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
         filters = rules(self.document, self.sweep.exclude, self.vocabulary, {name for item in entries for name in item.names})
-        spots = points(self.document, self.sweep, self.vocabulary, entries)
+        spots = points(self.document, self.sweep, self.vocabulary, entries, self.required)
         bindings = [sorted(item.groups()) for item in entries]
         cache: dict[tuple[Any, ...], list[Candidate]] = {}
         for spot in spots:
@@ -142,7 +150,7 @@ class _Expander:
         keys = condition_keys(written, self.vocabulary)
         own = self.vocabulary.fields(self.document, path, {key: written[key] for key in written if key in keys}, several=False)
         picks = {**defaults(self.document, self.sweep, self.vocabulary), **{name: choices[0] for name, choices in own.items()}}
-        for name in ("model", "image_size"):
+        for name in self.required:
             if name not in picks:
                 raise self.document.error((*path, name), "is missing; an extra point needs it here or under `defaults`")
         rest = {key: value for key, value in written.items() if key not in keys}
@@ -152,7 +160,7 @@ class _Expander:
     # ---- one point ----
 
     def _add(self, spot: Point, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
-        condition = Condition.model_construct(**spot.values)
+        condition = Condition.model_construct(**self.vocabulary.completed(spot.values, spot.paths))
         references = [self._settle(item, condition) for item in baselines]
         left: list[tuple[Candidate, Candidate]] = []
         for source in arms:
@@ -165,7 +173,7 @@ class _Expander:
         if not left:
             return
         for item in (*references, *(arm for _, arm in left)):
-            self._check_size(condition, item, spot)
+            check_size(self.document, self.vocabulary, condition, item, spot)
         check_kinds(self.document, self.protocols, spot.paths)
         pairs = self.asked.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
         for source, arm in left:
@@ -187,8 +195,10 @@ class _Expander:
         references = [self._settle(item, block.condition, block.kind) for item in baselines]
         for reference in references:
             block.baselines.setdefault(reference.key, reference.arm)
+            block.contents.update(self.hasher.named(reference.arm, reference.path))
         for source in arms:
             arm = self._settle(source, block.condition, block.kind)
+            block.contents.update(self.hasher.named(arm.arm, source.path))
             for reference in references:
                 if arm.key != reference.key:
                     self.compared[source.path] = True
@@ -197,8 +207,9 @@ class _Expander:
                         block.arms[arm.key] = arm.arm
         self.jobs_so_far += (block.parts(self.sweep.limits.arms_per_job) - before) * self.protocols[block.kind].rounds
 
-    def _settle(self, item: Candidate, condition: Condition, kind: Kind = "latency") -> Candidate:
-        """The arm without overrides that only repeat the condition, or that the kind (latency: any counts) does not depend on."""
+    def _settle(self, item: Candidate, condition: Condition, kind: Kind | None = None) -> Candidate:
+        """The arm without overrides that repeat the condition, or that the kind (if none is named: timing) does not depend on."""
+        kind = kind or WORLD_KINDS[self.world][0]
         overrides = item.arm.overrides
         if all(getattr(overrides, name) is None for name in OVERRIDES):
             return item
@@ -211,26 +222,20 @@ class _Expander:
     def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:
         values = dict(condition)
         values.update((name, value) for name, value in arm.overrides if value is not None)
-        values["tokens"] = self.vocabulary.tokens(values["model"], values["image_size"])
+        values["tokens"] = self.vocabulary.tokens(values)
         if values["tokens"] is None:
             del values["tokens"]
         return any(rule.matches(values, arm) for rule in filters)
 
-    def _check_size(self, condition: Condition, item: Candidate, spot: Point) -> None:
-        own = item.arm.overrides.image_size
-        size = own or condition.image_size
-        if self.vocabulary.tokens(condition.model, size) is None:
-            try:
-                self.vocabulary.networks[condition.model].patch_tokens(size)
-            except ValueError as error:
-                raise self.document.error(item.size_path if own else spot.paths["image_size"], str(error)) from None
-
     def _note_refusal(self, asked: Candidate, model: str) -> None:
         if not asked.params or (asked.key, model) in self.refusals:
             return
-        network = self.vocabulary.networks[model]
+        network = self.vocabulary.networks[model] if self.world == "vision" else self.vocabulary.language(model)
+        if network is None:
+            return  # the hub knows it, and the worker will
+        methods: Mapping[str, Any] = self.vocabulary.methods
         steps = zip(asked.arm.stack, asked.params, strict=True)
-        reasons = (self.vocabulary.methods[step.method].refuses(params, network) for step, params in steps)
+        reasons = (methods[step.method].refuses(params, network) for step, params in steps)
         reason = next((reason for reason in reasons if reason), None)
         self.refusals[asked.key, model] = reason
         self.refused.setdefault(asked.key, (asked.path, []))[1].append(reason)

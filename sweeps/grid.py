@@ -1,12 +1,13 @@
 """Grid: the points that the axes of a sweep span, with the groups of keys that move together under `zip`."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sweeps.arms import Entry
-from sweeps.axis import Choice
+from sweeps.arms import Candidate, Entry
+from sweeps.axis import Choice, spread
 from sweeps.conditions import SHORTHANDS, Vocabulary
+from sweeps.job import WORLD_KINDS, Condition, Kind, World
 from sweeps.reading import Document, KeyPath, did_you_mean
 from sweeps.spec import Sweep
 
@@ -19,6 +20,58 @@ class Point(NamedTuple):
     bound: dict[int, int]
 
 
+def world_of(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> World:
+    """The world of the first model that the sweep names; all others must be of the same. Raises `SweepError`."""
+    places: list[tuple[KeyPath, Mapping[str, Any]]] = [(("defaults",), sweep.defaults), (("axes",), sweep.axes)]
+    places += [(("include", index), written) for index, written in enumerate(sweep.include)]
+    named = [
+        choice
+        for path, written in places
+        if "model" in written
+        for choice in spread(document, (*path, "model"), written["model"], whole=False)
+    ]
+    for value, _ in named:
+        if (found := vocabulary.world_of(value)) is not None:
+            return found
+    for choice in named:
+        vocabulary.field(document, "model", choice)  # says what is wrong with it
+    return "vision"
+
+
+def required(world: World, kinds: Collection[Kind]) -> tuple[str, ...]:
+    """The condition fields that every point must have."""
+    if world == "vision":
+        return ("model", "image_size")
+    return ("model", *(("prompt_tokens", "new_tokens") if "generation" in kinds else ()))
+
+
+def check_jobs(document: Document, world: World, kinds: Collection[Kind]) -> None:
+    """Refuse kinds of jobs that the models of this world cannot do. Raises `SweepError`."""
+    own = WORLD_KINDS[world]
+    for kind in kinds:
+        if kind not in own:
+            other = "vision" if world == "language" else "language"
+            problem = f"is for {other} models, and this sweep is about {world} models; ask for {own[0]} or {own[1]}"
+            raise document.error(("jobs", kind), problem, at_key=True)
+
+
+def check_size(document: Document, vocabulary: Vocabulary, condition: Condition, item: Candidate, spot: Point) -> None:
+    """Refuse an image that is no multiple of the patch, and text longer than the model's positions. Raises `SweepError`."""
+    if vocabulary.world == "language":
+        network = vocabulary.language(condition.model)
+        length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
+        if network is not None and length > network.positions:
+            told = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
+            problem = f"{told} more than the {network.positions} positions of {network.name}; ask for fewer"
+            raise document.error(spot.paths["prompt_tokens"], problem)
+        return
+    own = item.arm.overrides.image_size
+    try:
+        vocabulary.networks[condition.model].patch_tokens(own or condition.pixels)
+    except ValueError as error:
+        raise document.error(item.size_path if own else spot.paths["image_size"], str(error)) from None
+
+
 def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> Point:
     return Point({name: pick.value for name, pick in picks.items()}, {name: pick.path for name, pick in picks.items()}, bound)
 
@@ -29,14 +82,16 @@ def defaults(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> dict[s
     return {name: choices[0] for name, choices in found.items()}
 
 
-def points(document: Document, sweep: Sweep, vocabulary: Vocabulary, entries: list[Entry]) -> Iterator[Point]:
-    """The points of the grid one by one, the last axis moving fastest.
+def points(
+    document: Document, sweep: Sweep, vocabulary: Vocabulary, entries: list[Entry], required: Sequence[str]
+) -> Iterator[Point]:
+    """The points of the grid one by one, the last axis moving fastest; `required` are the fields that each must have.
 
     Ties the levers of `entries` together as `zip` says, before it returns. Raises `SweepError`.
     """
     axes = vocabulary.fields(document, ("axes",), sweep.axes, several=True)
     fixed = defaults(document, sweep, vocabulary)
-    for name in ("model", "image_size"):
+    for name in required:
         if name not in axes and name not in fixed:
             raise document.error(("axes", name), "is missing; give it under `axes` or `defaults`")
     groups = _tie(document, sweep, axes, entries)

@@ -7,15 +7,24 @@ from pydantic import Field, model_validator
 
 from sweeps.identity import Noun, canonical, digest
 
-Kind = Literal["latency", "accuracy"]
+Kind = Literal["latency", "accuracy", "generation", "quality"]
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
 Attention = Literal["sdpa", "manual"]
 Runtime = Literal["eager", "compile", "cudagraph"]
+KvCache = Literal["dynamic", "static", "virtual"]
+Decoding = Literal["replay", "greedy"]
+World = Literal["vision", "language"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+WORLD_KINDS: Mapping[World, tuple[Kind, Kind]] = {"vision": ("latency", "accuracy"), "language": ("generation", "quality")}
+"""How the models of each world are timed, and how they are judged."""
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
+NAMED = "named:"
+"""In `Job.contents` the hash of what a parameter names has this before the name."""
+NAMING = ("data", "file")
+"""Parameters that name a text or a file."""
 PASS_SECONDS = 2.0
 """Peak memory, energy and throughput of an arm are read in a pass of its own that lasts at least this long."""
 
@@ -26,8 +35,8 @@ class Condition(Noun):
     model: str
     weights: str = "random"
     """`random`, `pretrained`, `trained` (on demand, see `workers/artifacts`), or the path of a checkpoint file."""
-    image_size: int = Field(gt=0)
-    """Height and width of the input in pixels."""
+    image_size: int | None = Field(default=None, gt=0)
+    """Height and width of the input in pixels; `None` for a language model."""
     batch_size: int = Field(default=1, gt=0)
     device: Device = "cpu"
     threads: int | None = Field(default=None, gt=0)
@@ -37,17 +46,42 @@ class Condition(Noun):
     runtime: Runtime = "eager"
     seed: int = 0
     data: str | None = None
-    """What accuracy is measured on: `digits`, `imagefolder:PATH` or `huggingface:PATH`."""
+    """What accuracy is measured on (`digits`, `imagefolder:PATH`, `huggingface:PATH`), or the text that language models read
+    (`docs`, `topics`, `text:PATH`)."""
     corruption: str | None = None
     """A corruption of the images, such as `gaussian_noise`."""
     severity: int | None = Field(default=None, ge=1, le=5)
+    prompt_tokens: int | None = Field(default=None, gt=0)
+    """Length of the prompt in tokens of the model's own tokenizer; an arm with another one reads the same text."""
+    new_tokens: int | None = Field(default=None, gt=0)
+    """Length of what is generated, in the same tokens: an arm with another tokenizer generates as many characters."""
+    kv_cache: KvCache | None = None
+    decoding: Decoding | None = None
+    """`replay` feeds the text's own continuation, so that every arm reads the same; `greedy` feeds what the arm itself says."""
+
+    @property
+    def pixels(self) -> int:
+        """`image_size` of a vision model. Raises `ValueError` for a language model, which sees no image."""
+        if self.image_size is None:
+            raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
+        return self.image_size
 
 
 _DATA_FIELDS = ("data", "corruption", "severity")
 _SPEED_FIELDS = ("batch_size", "threads", "runtime")
+_IMAGE_FIELDS = ("image_size", "corruption", "severity")
+_WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
+
+
+def _fields(*without: str) -> tuple[str, ...]:
+    return tuple(name for name in Condition.model_fields if name not in without)
+
+
 KIND_FIELDS: Mapping[Kind, tuple[str, ...]] = {
-    "latency": tuple(name for name in Condition.model_fields if name not in _DATA_FIELDS),
-    "accuracy": tuple(name for name in Condition.model_fields if name not in _SPEED_FIELDS),
+    "latency": _fields(*_DATA_FIELDS, *_WORKLOAD_FIELDS),
+    "accuracy": _fields(*_SPEED_FIELDS, *_WORKLOAD_FIELDS),
+    "generation": _fields(*_IMAGE_FIELDS),
+    "quality": _fields(*_SPEED_FIELDS, *_IMAGE_FIELDS, *_WORKLOAD_FIELDS),
 }
 """The condition fields that an answer of each kind depends on."""
 
@@ -59,6 +93,7 @@ class Overrides(Noun):
     attention: Attention | None = None
     runtime: Runtime | None = None
     image_size: int | None = Field(default=None, gt=0)
+    kv_cache: KvCache | None = None
 
     def without_repeats(self, condition: Condition) -> "Overrides":
         """The same overrides less those that only repeat what `condition` says anyway."""
@@ -104,6 +139,10 @@ class Arm(Noun):
         """Name for tables and legends: `dense`, `topk`, or `a+b` for a stack."""
         return "+".join(step.method for step in self.stack) or "dense"
 
+    def names(self) -> tuple[str, ...]:
+        """What its parameters name outside the sweep: the text (`data`) or the file (`file`) that a method is made from."""
+        return tuple(step.params[key] for step in self.stack for key in NAMING if isinstance(step.params.get(key), str))
+
     def condition(self, condition: Condition) -> Condition:
         """`condition` with this arm's overrides applied."""
         return condition.model_copy(update=self.overrides.model_dump(exclude_none=True))
@@ -136,12 +175,13 @@ class Comparison(Noun):
     def comparison_id(self, contents: Mapping[str, str] | None = None) -> str:
         """Identity of an answer: the question, and what makes an answer to it stale.
 
-        `contents` holds hashes of what the condition only names (`weights` for a checkpoint file).
+        `contents` holds hashes of what the condition only names (`weights` for a checkpoint file), and of what parameters name
+        (see `Arm.names`), of which those of other arms do not count.
         """
         versions = {step.method: step.version for arm in (self.baseline, self.arm) for step in arm.stack}
-        return digest(
-            {"question": self.question_id, "protocol": PROTOCOL_VERSION, "versions": versions, "contents": dict(contents or {})}
-        )
+        names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names()}
+        own = {key: value for key, value in (contents or {}).items() if not key.startswith(NAMED) or key in names}
+        return digest({"question": self.question_id, "protocol": PROTOCOL_VERSION, "versions": versions, "contents": own})
 
 
 class Protocol(Noun):
@@ -161,6 +201,10 @@ class Protocol(Noun):
     """Repetitions of the whole job, each in a fresh process when more than one."""
     images: int | None = Field(default=None, ge=1)
     """Accuracy jobs: evaluate this many images (evenly spread over the data); `None` for all."""
+    characters: int | None = Field(default=None, ge=1)
+    """Quality jobs: read this many characters of the held-out text; `None` for all of it."""
+    tasks: tuple[str, ...] | None = None
+    """Quality jobs: answer these tasks of lm-eval besides, each a name or the path of a YAML file."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Protocol":
@@ -176,6 +220,8 @@ class Protocol(Noun):
             and self.half_width <= asked.half_width
             and self.budget_s >= asked.budget_s
             and (self.images is None or (asked.images is not None and self.images >= asked.images))
+            and (self.characters is None or (asked.characters is not None and self.characters >= asked.characters))
+            and set(asked.tasks or ()) <= set(self.tasks or ())
         )
 
 

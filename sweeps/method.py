@@ -1,11 +1,13 @@
 """Method and Network: what planning must know of a method and of a model without importing torch."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from sweeps.identity import Noun
+from sweeps.job import World
+from sweeps.language import LanguageNetwork
 
 
 class Params(BaseModel):
@@ -96,3 +98,37 @@ class Method(Protocol):
 
     def apply(self, model: Any, params: Any) -> Any:
         """A model that shares the given model's weights and runs with the method; the given model stays as it was."""
+
+
+@runtime_checkable
+class LanguageMethod(Protocol):
+    """What a file in `workers/methods/` with `WORLD = "language"` provides; importing it imports no torch."""
+
+    __name__: str
+    __doc__: str | None
+    """First line: the one-line purpose."""
+    WORLD: Literal["language"]
+    PAPER: str
+    VERSION: int
+    Params: type[Params]
+
+    def macs(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
+        """MACs per sequence that the method itself adds while `tokens` tokens are decoded one by one."""
+
+    def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
+        """MACs per sequence of the network that the method leaves out while `tokens` tokens are decoded one by one."""
+
+    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:
+        """Why the method cannot run on this network, or `None`."""
+
+    def apply(self, speaker: Any, params: Any) -> Any:
+        """A `workers.models.language.Speaker` that runs with the method; the given one stays as it was."""
+
+
+AnyMethod = Method | LanguageMethod
+
+
+def world(method: AnyMethod) -> World:
+    """The world of a method: that of its models."""
+    found: World = getattr(method, "WORLD", "vision")
+    return found

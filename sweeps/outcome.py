@@ -8,6 +8,7 @@ from sweeps.evaluation import Evaluation
 from sweeps.identity import Noun, digest
 from sweeps.job import Device, Job
 from sweeps.method import BlockTokens
+from sweeps.scores import Scores
 
 FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number", "crash", "error"]
 ANSWERS: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
@@ -53,6 +54,9 @@ class Samples(Noun):
     inner: tuple[int, ...]
     """Forwards that make up one sample, per column."""
     stopped: Literal["half_width", "plateau", "pairs_max", "budget"]
+    series: dict[str, tuple[tuple[float, ...], ...]] = Field(default_factory=dict)
+    """Further times of the same runs, each of the shape of `seconds`, in seconds: `ttft`, `tpot` and `time_per_char` of a
+    generation job, whose `seconds` are those of the whole run, tokenizer included."""
 
 
 class ArmOutcome(Noun):
@@ -112,6 +116,8 @@ class Outcome(Noun):
     samples: Samples | None = None
     evaluation: Evaluation | None = None
     """Accuracy jobs: what each arm said of each image."""
+    scores: Scores | None = None
+    """Quality jobs: how likely each arm found each window of the text."""
     readings: dict[str, float] = Field(default_factory=dict)
     """What the monitors saw: load average, steal, involuntary context switches, clocks, temperature …"""
     flags: tuple[str, ...] = ()

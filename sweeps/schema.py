@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sweeps.arms import DENSE_NAME, is_sequence
 from sweeps.axis import SERIES
 from sweeps.job import Condition, Overrides
-from sweeps.method import Method
+from sweeps.method import AnyMethod
 from sweeps.rules import OPERATORS
 from sweeps.spec import Sweep
 
@@ -21,7 +21,7 @@ PATH = Path(__file__).with_name("schema.json")
 Schema = dict[str, Any]
 
 
-def json_schema(methods: Mapping[str, Method]) -> Schema:
+def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     """The schema (draft 2020-12) of a sweep file that may use `methods`, by name."""
     definitions: Schema = {}
     top = _object(Sweep, definitions)
@@ -57,7 +57,7 @@ def json_schema(methods: Mapping[str, Method]) -> Schema:
     return {"$schema": DIALECT, "title": "Breakeven sweep", **top, "$defs": dict(sorted(definitions.items()))}
 
 
-def text(methods: Mapping[str, Method]) -> str:
+def text(methods: Mapping[str, AnyMethod]) -> str:
     """What `schema.json` must hold."""
     return json.dumps(json_schema(methods), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -87,7 +87,7 @@ def _several(schema: Schema, *, sequence: bool = False) -> Schema:
     return {**told, "anyOf": [one, *several]}
 
 
-def _step(name: str, method: Method, definitions: Schema, beside: Schema) -> Schema:
+def _step(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -> Schema:
     """An entry for one method: its parameters, and `beside` them what any entry may hold."""
     purpose = (method.__doc__ or "").strip().split("\n")[0]
     schema = _object(method.Params, definitions, prefix=f"{name}.")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from sweeps.identity import Noun
-from sweeps.job import KINDS, Kind, Protocol
+from sweeps.job import KINDS, Kind, Protocol, World
 from sweeps.reading import Document, KeyPath, SweepError, did_you_mean
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
@@ -52,8 +52,8 @@ class Pairs(Written):
     max: int = Field(default=_DEFAULT.pairs_max, ge=2)
 
 
-class Latency(Written):
-    """How precisely to measure latency."""
+class Timing(Written):
+    """How precisely to measure times."""
 
     pairs: Pairs = Pairs()
     half_width: float = Field(default=_DEFAULT.half_width, gt=0, lt=1)
@@ -79,6 +79,21 @@ class Latency(Written):
         )
 
 
+class Latency(Timing):
+    """How precisely to measure latency."""
+
+
+class Generation(Timing):
+    """How precisely to measure generation: time to the first token, per output token, and per character."""
+
+    half_width: float = Field(default=0.02, gt=0, lt=1)
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    budget: Duration = 60.0
+    """Stop timing after this long once `pairs.min` pairs are in; one pair is two whole runs of the workload."""
+    timeout: Duration = 1800.0
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+
+
 class Accuracy(Written):
     """How much to evaluate."""
 
@@ -91,16 +106,33 @@ class Accuracy(Written):
         return Protocol(images=self.images, timeout_s=self.timeout)
 
 
+class Quality(Written):
+    """How much to read."""
+
+    characters: int | None = Field(default=None, ge=1)
+    """Read this many characters of the held-out text; all of it where it is left out."""
+    tasks: tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...] | None = Field(default=None, min_length=1)
+    """Tasks of lm-eval to answer zero-shot, each a name or the path of a YAML file; needs lm-eval and the tasks' data on disk."""
+    timeout: Duration = 1800.0
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+
+    def protocol(self) -> Protocol:
+        return Protocol(characters=self.characters, tasks=self.tasks, timeout_s=self.timeout)
+
+
 class Jobs(Written):
-    """The kinds of jobs that the sweep asks for; latency alone where none is named."""
+    """The kinds of jobs that the sweep asks for; where none is named, latency, or generation for language models."""
 
-    latency: Latency | None = Latency()
+    latency: Latency | None = None
     accuracy: Accuracy | None = None
+    generation: Generation | None = None
+    quality: Quality | None = None
 
-    def protocols(self) -> dict[Kind, Protocol]:
-        """How precisely to answer each kind that is asked for."""
+    def protocols(self, world: World = "vision") -> dict[Kind, Protocol]:
+        """How precisely to answer each kind that is asked for; models of `world` are timed where none is named."""
         asked = {kind: getattr(self, kind) for kind in KINDS}
-        return {kind: settings.protocol() for kind, settings in asked.items() if settings is not None}
+        found = {kind: settings.protocol() for kind, settings in asked.items() if settings is not None}
+        return found or ({"latency": Latency().protocol()} if world == "vision" else {"generation": Generation().protocol()})
 
 
 class Retry(Written):
@@ -150,13 +182,12 @@ def parse(document: Document) -> Sweep:
     """The sweep in `document`, its own keys checked. Raises `SweepError`."""
     written = {key: value for key, value in document.root.items() if value is not None}
     if isinstance(jobs := written.get("jobs"), dict):
-        named = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
-        written["jobs"] = {"latency": None, **named} if named else {}
+        written["jobs"] = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
     sweep = validated(document, (), Sweep, written)
-    pairs = sweep.jobs.latency.pairs if sweep.jobs.latency else Pairs()
-    if pairs.min > pairs.max:
-        problem = f"min is {pairs.min}, above max, which is {pairs.max}; raise max or lower min"
-        raise document.error(("jobs", "latency", "pairs"), problem)
+    for kind, timing in (("latency", sweep.jobs.latency), ("generation", sweep.jobs.generation)):
+        if timing is not None and timing.pairs.min > timing.pairs.max:
+            problem = f"min is {timing.pairs.min}, above max, which is {timing.pairs.max}; raise max or lower min"
+            raise document.error(("jobs", kind, "pairs"), problem)
     return sweep
 
 

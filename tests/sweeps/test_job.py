@@ -93,6 +93,10 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         data="digits",
         corruption="jpeg",
         severity=3,
+        prompt_tokens=64,
+        new_tokens=16,
+        kv_cache="static",
+        decoding="greedy",
     )
     for kind, depends in KIND_FIELDS.items():
         plain = Comparison(kind=kind, condition=CONDITION, baseline=DENSE, arm=TOPK)

@@ -7,17 +7,20 @@ import pytest
 
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
+from sweeps.language import languages
 from workers import methods
 from workers.solving import cost, solve
 
 FOLDER = Path(__file__).parents[2] / "sweeps"
 FILES = sorted(path.name for path in FOLDER.glob("*.yaml"))
+SKIPPING = ("larosa", "teal", "topk_activation")
+LANGUAGE = [name for name in FILES if name.startswith("llm_")]
 ON_GPU = ("tr_batch_and_size", "tome_vs_ours_early", "full_depth_2.7g", "flops_saved")
 
 
 @cache
 def expanded(name: str) -> Expansion:
-    return load(FOLDER / name, methods=methods.methods(), networks=networks(), auto="cpu")
+    return load(FOLDER / name, methods=methods.every(), networks=networks(), auto="cpu")
 
 
 def traces(name, method):
@@ -32,6 +35,10 @@ def traces(name, method):
     return list(found.values())
 
 
+def unskipped(step):
+    return step.method == "topk_activation" and step.params["sparsity"] == 0
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_every_arm_can_run(file):
     """The file is valid, is named like its sweep, and no arm is refused or has a budget out of reach; nothing is asked twice."""
@@ -41,8 +48,28 @@ def test_every_arm_can_run(file):
     assert not expansion.duplicates
     for job in expansion.jobs:
         for arm in job.arms:
-            network = networks()[job.condition.model]
-            assert solve(arm, network, arm.condition(job.condition).image_size)
+            if job.kind in ("generation", "quality"):
+                assert methods.refuses(arm, languages()[job.condition.model]) is None
+            else:
+                assert solve(arm, networks()[job.condition.model], arm.condition(job.condition).image_size)
+
+
+@pytest.mark.parametrize("file", [name for name in LANGUAGE if "larosa" in (FOLDER / name).read_text()])
+def test_sparsity_is_measured_against_our_own_dense_kernel(file):
+    """Where rows are skipped, the same kernel that skips none is a baseline: else threads or layout would be sold as sparsity."""
+    for job in expanded(file).jobs:
+        skipping = {index for index, arm in enumerate(job.arms) if any(step.method in SKIPPING for step in arm.stack)}
+        (control,) = (index for index, arm in enumerate(job.arms) if [step for step in arm.stack if unskipped(step)])
+        assert {arm for baseline, arm in job.pairs if baseline == control} >= skipping - {control}
+
+
+def test_language_on_a_cpu_has_speed_and_quality_of_the_same_arms():
+    """`llm_cpu.yaml` measures every method, alone and together, in both kinds of jobs, so that their join is never empty."""
+    jobs = {job.kind: job for job in expanded("llm_cpu.yaml").jobs}
+    assert set(jobs) == {"generation", "quality"}
+    assert {arm.method for arm in jobs["generation"].arms} >= {"larosa", "teal", "adaptivocab", "adaptivocab+larosa"}
+    stacks = {kind: {str(arm.stack) for arm in job.arms} for kind, job in jobs.items()}
+    assert stacks["quality"] <= stacks["generation"]
 
 
 @pytest.mark.parametrize("name", ON_GPU)

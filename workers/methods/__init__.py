@@ -11,7 +11,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
 from sweeps.job import Arm, Step
-from sweeps.method import BlockTokens, Method, Network, Params
+from sweeps.language import LanguageNetwork
+from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, world
 
 VARIABLE = "BREAKEVEN_METHODS"
 _OWN = str(Path(__file__).parent)
@@ -21,14 +22,37 @@ class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
     """A method file that cannot be used; the message names the file and the missing or wrong part."""
 
 
-def methods() -> Mapping[str, Method]:
+def every() -> Mapping[str, AnyMethod]:
     """Every method by name, without importing torch. Raises `InvalidMethod`."""
     return _methods(os.environ.get(VARIABLE, ""))
 
 
+def methods() -> Mapping[str, Method]:
+    """Those for vision models. Raises `InvalidMethod`."""
+    return {name: cast(Method, method) for name, method in every().items() if world(method) == "vision"}
+
+
+def language_methods() -> Mapping[str, LanguageMethod]:
+    """Those for language models. Raises `InvalidMethod`."""
+    return {name: cast(LanguageMethod, method) for name, method in every().items() if world(method) == "language"}
+
+
 def applied(step: Step) -> tuple[Method, Any]:
-    """The method of a step and its parameters. Raises `InvalidMethod` for a name or a version that this installation has not."""
-    known = methods()
+    """The vision method of a step and its parameters.
+
+    Raises `InvalidMethod` for a name or a version that this installation has not.
+    """
+    method, params = _applied(step, methods())
+    return cast(Method, method), params
+
+
+def spoken(step: Step) -> tuple[LanguageMethod, Any]:
+    """The language method of a step and its parameters. Raises `InvalidMethod` as `applied` does."""
+    method, params = _applied(step, language_methods())
+    return cast(LanguageMethod, method), params
+
+
+def _applied(step: Step, known: Mapping[str, AnyMethod]) -> tuple[AnyMethod, Any]:
     if step.method not in known:
         raise InvalidMethod(f"there is no method {step.method!r}; there are {', '.join(known)}")
     method = known[step.method]
@@ -37,8 +61,11 @@ def applied(step: Step) -> tuple[Method, Any]:
     return method, method.Params.model_validate(step.params)
 
 
-def refuses(arm: Arm, network: Network) -> str | None:
+def refuses(arm: Arm, network: Network | LanguageNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
+    if isinstance(network, LanguageNetwork):
+        told = ((step.method, method.refuses(params, network)) for step in arm.stack for method, params in [spoken(step)])
+        return next((f"{name}: {reason}" for name, reason in told if reason is not None), None)
     reducing = [step.method for step in arm.stack if _reduces(step, network)]
     if len(reducing) > 1:
         return f"{' and '.join(reducing)} both change the number of tokens; only one method of a stack can"
@@ -64,6 +91,16 @@ def macs(arm: Arm, network: Network, image_size: int) -> int:
     return sum(method.macs(params, network, image_size) for method, params in map(applied, arm.stack))
 
 
+def spoken_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
+    """MACs per sequence that the arm's methods add while `tokens` tokens are decoded one by one."""
+    return sum(method.macs(params, network, tokens) for method, params in map(spoken, arm.stack))
+
+
+def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
+    """MACs per sequence of the network that the arm's methods leave out while `tokens` tokens are decoded one by one."""
+    return sum(method.skipped(params, network, tokens) for method, params in map(spoken, arm.stack))
+
+
 def eager_only(method: Method, params: Params) -> str | None:
     """Why the method can be neither compiled nor captured: its EAGER_ONLY, a sentence or a function of them; or `None`."""
     reason = getattr(method, "EAGER_ONLY", None)
@@ -81,14 +118,14 @@ def _reduces(step: Step, network: Network) -> bool:
 
 
 @cache
-def _methods(folders: str) -> Mapping[str, Method]:
+def _methods(folders: str) -> Mapping[str, AnyMethod]:
     """The methods on the package path with `folders` (separated as in $PATH) appended to it."""
     for folder in (own := [part for part in folders.split(os.pathsep) if part]):
         if not Path(folder).is_dir():
             raise InvalidMethod(f"${VARIABLE} names {folder}, which is not a folder")
     __path__[:] = [_OWN, *own]
     importlib.invalidate_caches()
-    found: dict[str, Method] = {}
+    found: dict[str, AnyMethod] = {}
     for path in __path__:
         for info in pkgutil.iter_modules([path]):
             file = Path(path) / f"{info.name}.py"
@@ -108,8 +145,12 @@ def _imported(name: str, file: Path) -> ModuleType:
         raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def checked(module: ModuleType, file: Path) -> Method:
-    """`module` as a Method, once it has every part. Raises `InvalidMethod`."""
+FUNCTIONS = {"vision": ("tokens", "macs", "refuses", "apply"), "language": ("macs", "skipped", "refuses", "apply")}
+"""What a method file of each world has."""
+
+
+def checked(module: ModuleType, file: Path) -> AnyMethod:
+    """`module` as a method of its world, once it has every part. Raises `InvalidMethod`."""
     if not (module.__doc__ or "").strip():
         raise InvalidMethod(f"{file}: has no docstring; its first line says what the method does")
     kinds: Sequence[tuple[str, type]] = (("PAPER", str), ("VERSION", int), ("Params", type))
@@ -118,10 +159,13 @@ def checked(module: ModuleType, file: Path) -> Method:
             raise InvalidMethod(f"{file}: lacks {part} ({kind.__name__}), which every method has; see workers/methods/README.md")
     if not issubclass(module.Params, Params):
         raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.method.Params")
-    for part in ("tokens", "macs", "refuses", "apply"):
+    own = getattr(module, "WORLD", "vision")
+    if own not in FUNCTIONS:
+        raise InvalidMethod(f"{file}: WORLD is {own!r}; it is language, or left out for vision models")
+    for part in FUNCTIONS[own]:
         if not callable(getattr(module, part, None)):
             raise InvalidMethod(f"{file}: lacks the function {part}, which every method has; see workers/methods/README.md")
     fields, solves = module.Params.model_fields, getattr(module, "SOLVES", None)
     if solves is not None and not (solves in fields and "budget" in fields):
         raise InvalidMethod(f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see workers/schedules.py)")
-    return cast(Method, module)
+    return cast(AnyMethod, module)

@@ -1,0 +1,145 @@
+"""LanguageNetwork: the geometry of a causal language model, enough to count MACs and KV bytes without building it."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from pydantic import Field
+
+from sweeps.identity import Noun
+
+Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
+
+
+class LanguageNetwork(Noun):
+    """The geometry of a decoder-only transformer."""
+
+    name: str
+    architecture: Architecture
+    layers: int = Field(gt=0)
+    width: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    mlp_width: int = Field(gt=0)
+    vocabulary: int = Field(gt=0)
+    positions: int = Field(gt=0)
+    """The longest context that the model was made for."""
+    tied: bool = False
+    """Whether the head shares the weights of the embedding."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
+        return self.architecture in ("llama", "qwen2", "mistral")
+
+    @property
+    def layer_macs(self) -> int:
+        """MACs of one layer's matrices for one token: q, k, v, o, and those of the MLP."""
+        attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        return attention + (3 if self.gated else 2) * self.width * self.mlp_width
+
+    @property
+    def head_macs(self) -> int:
+        """MACs of the head for one token."""
+        return self.width * self.vocabulary
+
+    def macs(self, prompt: int, decoded: int) -> int:
+        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.
+
+        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted.
+        """
+        tokens = prompt + decoded
+        attended = tokens * (tokens + 1) // 2
+        return self.layers * (tokens * self.layer_macs + 2 * attended * self.heads * self.head_dim) + (1 + decoded) * self.head_macs
+
+    def kv_bytes(self, tokens: int, bytes_per_value: int) -> int:
+        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers."""
+        return 2 * self.layers * self.kv_heads * self.head_dim * tokens * bytes_per_value
+
+
+def _llama(  # noqa: PLR0917 - the order of every model card
+    width: int, layers: int, heads: int, kv_heads: int, mlp_width: int, vocabulary: int, **more: Any
+) -> dict[str, Any]:
+    """Llama and its relatives."""
+    same = {"model_type": "llama", "max_position_embeddings": 4096, "tie_word_embeddings": False}
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": mlp_width, "vocab_size": vocabulary}
+    return {**same, **sizes, "num_attention_heads": heads, "num_key_value_heads": kv_heads, **more}
+
+
+def _phi(width: int, layers: int, heads: int, mlp_width: int, vocabulary: int) -> dict[str, Any]:
+    return {**_llama(width, layers, heads, heads, mlp_width, vocabulary), "model_type": "phi", "max_position_embeddings": 2048}
+
+
+def _gpt2(width: int, layers: int, heads: int, vocabulary: int) -> dict[str, Any]:
+    sizes = {"n_embd": width, "n_layer": layers, "n_head": heads, "vocab_size": vocabulary, "n_positions": 1024}
+    return {"model_type": "gpt2", "tie_word_embeddings": True, **sizes}
+
+
+_TINY = _llama(256, 4, 4, 4, 704, 2048, tie_word_embeddings=True, max_position_embeddings=1024)
+CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        # Sizes for speed, with random weights. `config` is what transformers' `config.json` would hold.
+        "llama-15m": _llama(288, 6, 6, 6, 768, 4096),
+        "llama-220m": _llama(2048, 4, 16, 16, 5632, 4096),
+        "llama-1b": _llama(2048, 16, 32, 8, 8192, 128256, rope_theta=500000.0),
+        "llama-8b": _llama(4096, 32, 32, 8, 14336, 128256, rope_theta=500000.0),
+        "qwen2-0.5b": _llama(896, 24, 14, 2, 4864, 151936, model_type="qwen2", tie_word_embeddings=True),
+        "mistral-7b": _llama(4096, 32, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None),
+        "phi-2": _phi(2560, 32, 32, 10240, 51200),
+        "phi-1.5": _phi(2048, 24, 32, 8192, 51200),
+        "gpt2": _gpt2(768, 12, 12, 50257),
+        "tiny_lm": _TINY,
+        "tiny_lm_smoke": _TINY,
+    }
+)
+"""What a sweep may name without a folder, by name: the transformers configuration of each."""
+TRAINED_LANGUAGE = ("tiny_lm", "tiny_lm_smoke")
+"""Those whose weights are trained on demand (`weights: trained`): in minutes, or for a trial in one (see `workers/artifacts`)."""
+
+
+def from_config(name: str, config: Mapping[str, Any]) -> LanguageNetwork:
+    """The geometry that a transformers `config.json` describes. Raises `ValueError` for an architecture that is not supported."""
+    architecture = config.get("model_type")
+    if architecture not in get_args(Architecture):
+        known = ", ".join(get_args(Architecture))
+        raise ValueError(f"{name}: model_type {architecture!r} is not supported; supported are {known}")
+    try:
+        if architecture == "gpt2":
+            width, heads = int(config["n_embd"]), int(config["n_head"])
+            return LanguageNetwork(
+                name=name,
+                architecture=architecture,
+                layers=config["n_layer"],
+                width=width,
+                heads=heads,
+                kv_heads=heads,
+                head_dim=width // heads,
+                mlp_width=config.get("n_inner") or 4 * width,
+                vocabulary=config["vocab_size"],
+                positions=config["n_positions"],
+                tied=config.get("tie_word_embeddings", True),
+            )
+        width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        return LanguageNetwork(
+            name=name,
+            architecture=architecture,
+            layers=config["num_hidden_layers"],
+            width=width,
+            heads=heads,
+            kv_heads=config.get("num_key_value_heads") or heads,
+            head_dim=config.get("head_dim") or width // heads,
+            mlp_width=config["intermediate_size"],
+            vocabulary=config["vocab_size"],
+            positions=config["max_position_embeddings"],
+            tied=config.get("tie_word_embeddings", False),
+        )
+    except KeyError as missing:
+        raise ValueError(f"{name}: its config.json lacks {missing}, which a {architecture} model has") from None
+
+
+@cache
+def languages() -> Mapping[str, LanguageNetwork]:
+    """The geometry of every model of `CONFIGS`."""
+    return MappingProxyType({name: from_config(name, config) for name, config in CONFIGS.items()})
