@@ -9,12 +9,12 @@ import numpy as np
 from pydantic_core import to_json
 from sqlalchemy import Connection, Row, insert, text
 
-from store import tables
+from store import derived
 from store.analysis import PAIRINGS, stamp, trusted, union
 from sweeps.agreement import ANALYSIS_VERSION, FLOOR, Interval, compare
 from sweeps.evaluation import Evaluation
 
-FIGURES: tuple[str, ...] = tuple(tables.Accuracy.model_fields)
+FIGURES: tuple[str, ...] = tuple(derived.Accuracy.model_fields)
 EVALUATION = text("SELECT document FROM evaluation WHERE attempt = :attempt")
 SEEN = text("SELECT images FROM evaluation WHERE attempt = :attempt")
 FORGET = text("DELETE FROM accuracy_row WHERE comparison_id = :comparison AND environment = :environment")
@@ -59,7 +59,7 @@ def derive_accuracies(
         rows.append({**row, "comparison_id": comparison_id, "environment": environment})
     if rows:
         connection.execute(FORGET, [{"comparison": row["comparison_id"], "environment": environment} for row in rows])
-        connection.execute(insert(tables.Accuracy), rows)
+        connection.execute(insert(derived.Accuracy), rows)
 
 
 def _accuracy(
@@ -92,7 +92,7 @@ def _accuracy(
         "gmacs": last.gmacs,
         "gmacs_method": last.gmacs_method,
         "top1_baseline": found.top1_baseline.value,
-        **_bounded("top1", found.top1),
+        **bounded("top1", found.top1),
         "top1_drop": found.drop.value,
         "top1_drop_low": found.drop.low,
         "top1_drop_high": found.drop.high,
@@ -102,13 +102,13 @@ def _accuracy(
         "verdict": found.verdict(),
         "top5_baseline": found.top5_baseline,
         "top5": found.top5,
-        **_bounded("kl", found.kl),
-        **_bounded("margin_change", found.margin_change),
+        **bounded("kl", found.kl),
+        **bounded("margin_change", found.margin_change),
         "margin_change_tail": found.margin_change_tail,
     }
 
 
-def _bounded(name: str, interval: Interval | None) -> dict[str, float | None]:
+def bounded(name: str, interval: Interval | None) -> dict[str, float | None]:
     """A value and its ends as columns; NULL where there is none, or no end."""
     if interval is None:
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"))

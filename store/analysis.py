@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, bindparam, insert, text
 
-from store import tables
+from store import derived
 from store.describing import timestamp
 from store.samples import Timings, unpack
 from store.savings import FORGET_SAVED, SAME_WORK, SAVED, SavedCurve, curves
@@ -20,17 +20,18 @@ from sweeps.breakeven import break_even
 from sweeps.curve import Curve, Point
 from sweeps.statistics import ANALYSIS_VERSION, DEFAULT_FLOOR, median, pooled_speedup, verdict
 
-METRIC = "latency"
+METRICS: Mapping[str, tuple[str | None, ...]] = {"latency": (None,), "generation": ("ttft", "tpot", "time_per_char")}
+"""What each timed kind of job is judged by: the whole run alone (`None`, called `latency`), or the series of its samples."""
 BATCH = 200
 """Comparisons that one statement may name; databases allow some ten thousand."""
 AXES = ("tokens", "gmacs")
 """Axes along which the image size moves; `savings.py` has the other one."""
-FIGURES: tuple[str, ...] = tuple(tables.Speedup.model_fields)
+FIGURES: tuple[str, ...] = tuple(derived.Speedup.model_fields)
 
 PAIRINGS = text(
     """SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source,
          b.flags AS baseline_flags, b.tokens AS baseline_tokens, b.gmacs AS gmacs_baseline,
-         a.flags AS arm_flags, a.tokens, a.tokens_final, a.gmacs, a.gmacs_method, a.threads
+         a.flags AS arm_flags, a.tokens, a.tokens_final, a.gmacs, a.gmacs_method, a.threads, c.prompt_tokens
        FROM pairing AS p
        JOIN comparison AS c ON c.comparison_id = p.comparison_id
        JOIN attempt AS t ON t.id = p.attempt
@@ -41,6 +42,7 @@ PAIRINGS = text(
 ).bindparams(bindparam("comparisons", expanding=True))
 
 SAMPLES = text("SELECT * FROM sample WHERE attempt = :attempt")
+SERIES = text("SELECT metric, seconds FROM sample_series WHERE attempt = :attempt")
 
 FORGET_SPEEDUP = text("DELETE FROM speedup_row WHERE comparison_id = :comparison AND environment = :environment")
 
@@ -55,13 +57,13 @@ ANSWERED = text(
 CURVES = "SELECT curve_id FROM comparison WHERE comparison_id IN :comparisons"
 
 POINTS = text(
-    f"""SELECT l.sweep, c.curve_id, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
+    f"""SELECT l.sweep, c.curve_id, r.metric, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
           r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor
         FROM comparison AS c
         JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
         JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
         WHERE c.curve_id IN ({CURVES}) AND r.environment = :environment AND r.speedup IS NOT NULL AND {NEWEST}
-        ORDER BY l.sweep, c.curve_id, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
+        ORDER BY l.sweep, c.curve_id, r.metric, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
 ).bindparams(bindparam("comparisons", expanding=True))
 
 FORGET_BREAK_EVENS = text(
@@ -78,37 +80,44 @@ def derive_speedups(
 
     def timings(attempt: int) -> Timings:
         if attempt not in at_hand:
-            at_hand[attempt] = unpack(connection.execute(SAMPLES, {"attempt": attempt}).one())
+            of = {"attempt": attempt}
+            at_hand[attempt] = unpack(connection.execute(SAMPLES, of).one(), connection.execute(SERIES, of))
         return at_hand[attempt]
 
-    asked = {"comparisons": list(comparisons), "environment": environment, "kind": METRIC}
     rows = []
-    for comparison_id, pairings in groupby(connection.execute(PAIRINGS, asked).all(), key=lambda row: str(row.comparison_id)):
-        rows.append({**_speedup(list(pairings), timings), "comparison_id": comparison_id, "environment": environment})
+    for kind, metrics in METRICS.items():
+        asked = {"comparisons": list(comparisons), "environment": environment, "kind": kind}
+        for comparison_id, group in groupby(connection.execute(PAIRINGS, asked).all(), key=lambda row: str(row.comparison_id)):
+            pairings = list(group)
+            same = {"comparison_id": comparison_id, "environment": environment}
+            found = (_speedup(pairings, timings, metric) for metric in metrics)
+            rows += [{**row, **same} for row in found if row is not None]
     if rows:
         connection.execute(FORGET_SPEEDUP, [{"comparison": row["comparison_id"], "environment": environment} for row in rows])
-        connection.execute(insert(tables.Speedup), rows)
+        connection.execute(insert(derived.Speedup), rows)
 
 
 def derive_break_evens(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
     """Bring the break-evens of the curves that `comparisons` lie on up to date, in every sweep that asks for points on them."""
     asked = {"comparisons": list(comparisons), "environment": environment}
     rows = []
-    for (sweep, curve_id), group in groupby(connection.execute(POINTS, asked).all(), key=lambda row: (row.sweep, row.curve_id)):
+    found = connection.execute(POINTS, asked).all()
+    for (sweep, curve_id, metric), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric)):
         points = list(group)
-        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "threads": points[-1].threads}
+        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "metric": metric, "threads": points[-1].threads}
         rows += [{**row, **same, "varies": None} for axis in AXES for row in break_even_rows(points, axis)]
     connection.execute(FORGET_BREAK_EVENS, asked)
-    found = connection.execute(SAME_WORK, asked).all()
-    rows += [row for curve in curves(found) for row in _saved(curve, environment)]
+    work = connection.execute(SAME_WORK, asked).all()
+    rows += [row for curve in curves(work) for row in _saved(curve, environment)]
     connection.execute(FORGET_SAVED, asked)
     if rows:
-        connection.execute(insert(tables.BreakEven), rows)
+        connection.execute(insert(derived.BreakEven), rows)
 
 
 def _saved(curve: SavedCurve, environment: str) -> Iterator[dict[str, Any]]:
     last = curve.points[-1]
-    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "threads": last.ran_threads}
+    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "metric": last.metric}
+    same["threads"] = last.ran_threads
     for row in break_even_rows(curve.points, SAVED):
         yield {**row, **same, "varies": curve.varies}
 
@@ -122,27 +131,32 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
             derive_break_evens(connection, comparisons[start : start + BATCH], environment)
 
 
-def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings]) -> dict[str, Any]:
-    """The derived columns of one comparison: its unflagged attempts pooled; flagged ones only if there are no others."""
+def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings], metric: str | None) -> dict[str, Any] | None:
+    """The derived columns of one comparison by one metric: its unflagged attempts pooled; flagged ones only if there are no others.
+
+    `None` if it was measured, but not by this metric (one new token has no time per output token after the first).
+    """
     used = trusted(pairings)
+    if metric is not None and any(metric not in timings(row.attempt).series for row in used):
+        return None
     last = (used or pairings)[-1]
     answer: dict[str, Any] = {
         **dict.fromkeys(FIGURES),
         **stamp(last, used or pairings),
-        "metric": METRIC,
+        "metric": metric or "latency",
         "analysis_version": ANALYSIS_VERSION,
         "floor": DEFAULT_FLOOR,
         "flags": union(flags for row in used for flags in (row.flags, row.baseline_flags, row.arm_flags)),
     }
     if not used:
         return {**answer, "failure": last.failure}
-    rounds = [(timings(row.attempt).of(row.baseline), timings(row.attempt).of(row.arm)) for row in used]
+    rounds = [(timings(row.attempt).of(row.baseline, metric), timings(row.attempt).of(row.arm, metric)) for row in used]
     estimate = pooled_speedup(rounds)
-    on_device = [times for row in used if (times := timings(row.attempt).on_device(row.arm)) is not None]
+    on_device = [times for row in used if (times := timings(row.attempt).on_device(row.arm)) is not None and metric is None]
     return {
         **answer,
         "threads": last.threads,
-        "tokens": last.tokens if last.baseline_tokens is None else last.baseline_tokens,
+        "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
         "tokens_final": last.tokens_final,
         "gmacs_baseline": last.gmacs_baseline,
         "gmacs": last.gmacs,

@@ -12,14 +12,21 @@ from sweeps.outcome import Environment
 
 ARM_FIELDS = tuple(Overrides.model_fields)
 """Condition fields that arms may override; the columns of these names are the arm's."""
+SPOKEN_FIELDS = (
+    *("device", "model", "weights", "data", "prompt_tokens", "new_tokens", "decoding"),
+    *("batch_size", "kv_cache", "dtype", "attention", "runtime", "seed"),
+)
+"""Condition fields that table `spoken_arm` has."""
 
 INSERT_COMPARISON = text(
     """INSERT INTO comparison (comparison_id, question_id, curve_id, arm_id, kind, device, model, weights, image_size, batch_size,
          threads, dtype, attention, runtime, seed, method, params, baseline, document, contents,
-         data, corruption, severity)
+         data, corruption, severity, prompt_tokens, new_tokens, kv_cache, decoding, baseline_id,
+         condition_id)
        VALUES (:comparison_id, :question_id, :curve_id, :arm_id, :kind, :device, :model, :weights, :image_size, :batch_size,
          :threads, :dtype, :attention, :runtime, :seed, :method, :params, :baseline, :document, :contents,
-         :data, :corruption, :severity)
+         :data, :corruption, :severity, :prompt_tokens, :new_tokens, :kv_cache, :decoding, :baseline_id,
+         :condition_id)
        ON CONFLICT DO NOTHING"""
 )
 INSERT_ENVIRONMENT = text(
@@ -36,8 +43,8 @@ LINK_JOB = text("INSERT INTO sweep_job (sweep, job) VALUES (:sweep, :job) ON CON
 def comparison_row(comparison: Comparison, contents: Mapping[str, str]) -> dict[str, Any]:
     """The columns of a comparison.
 
-    The condition columns (dtype, attention, runtime, image_size) are those that the arm really runs with; `baseline` names in
-    brackets where the baseline's differ.
+    The condition columns (dtype, attention, runtime, image_size, kv_cache) are those that the arm really runs with; `baseline`
+    names in brackets where the baseline's differ.
     """
     condition = comparison.condition
     ran = comparison.arm.condition(condition)
@@ -53,12 +60,30 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str]) -> dict[
         "baseline": baseline_text(comparison),
         "document": canonical(comparison),
         "contents": canonical(contents),
+        "baseline_id": comparison.baseline.arm_id,
+        "condition_id": digest(condition),
+    }
+
+
+def spoken_row(job: Job, arm: int) -> dict[str, Any]:
+    """The columns of table `spoken_arm`, but for the attempt: the condition under which an arm of a generation job ran."""
+    asked = job.arms[arm]
+    ran = asked.condition(job.condition)
+    versions = [step.version for step in asked.stack]
+    return {
+        "arm": arm,
+        "arm_id": asked.arm_id,
+        "condition_id": digest(job.condition),
+        "setting_id": digest({"condition": ran, "arm": asked.asked(), "versions": versions, "contents": job.contents}),
+        "method": asked.method,
+        "params": canonical(asked_params(asked)),
+        **{field: getattr(ran, field) for field in SPOKEN_FIELDS},
     }
 
 
 def curve_id(comparison: Comparison) -> str:
-    """Identity of the curve that a comparison is a point of: everything that was asked but the image size."""
-    condition = comparison.condition.model_dump(mode="json", exclude={"image_size"})
+    """Identity of the curve that a comparison is a point of: all that was asked but the image size or the prompt's length."""
+    condition = comparison.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})
     return digest(
         {"kind": comparison.kind, "condition": condition, "baseline": comparison.baseline.asked(), "arm": comparison.arm.asked()}
     )

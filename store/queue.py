@@ -235,9 +235,12 @@ def _queued(connection: Connection, job: Job) -> int:
 def stricter(one: Protocol, other: Protocol) -> Protocol:
     """The protocol that satisfies both."""
     least = {"half_width": min(one.half_width, other.half_width)}
-    images = None if one.images is None or other.images is None else max(one.images, other.images)  # None stands for all
-    most = {name: max(value, getattr(other, name)) for name, value in one if name not in {*least, "images"}}
-    return Protocol(**least, **most, images=images)
+    amounts: dict[str, Any] = {"tasks": tuple(dict.fromkeys((*(one.tasks or ()), *(other.tasks or ())))) or None}
+    for name in ("images", "characters"):
+        here, there = getattr(one, name), getattr(other, name)
+        amounts[name] = None if here is None or there is None else max(here, there)  # None stands for all
+    most = {name: max(value, getattr(other, name)) for name, value in one if name not in {*least, *amounts}}
+    return Protocol.model_validate({**least, **most, **amounts})
 
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:

@@ -10,11 +10,11 @@ from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, String, bindparam, insert, text
 from sqlmodel import SQLModel
 
-from store import agreements, analysis, tables
+from store import agreements, analysis, measured, qualities
 from store.connection import StoreError, writing
-from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row
-from store.samples import Timings, pack, timings
-from sweeps.agreement import contradiction
+from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row, spoken_row
+from store.samples import Timings, pack, pack_series, timings
+from sweeps import agreement, fidelity
 from sweeps.identity import canonical
 from sweeps.job import Job, Pair
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
@@ -84,6 +84,7 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
         for derive in (
             analysis.derive_speedups,
             agreements.derive_accuracies,
+            qualities.derive_qualities,
             analysis.derive_break_evens,
         ):  # no curve may mix points of two analyses
             for batch in batches:
@@ -119,16 +120,21 @@ class Incoming:
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
         self.document = to_json(outcome.model_dump(exclude=_elsewhere(outcome)), inf_nan_mode="constants").decode()
-        if outcome.evaluation is not None and (why := contradiction(outcome.evaluation)):
+        if outcome.evaluation is not None and (why := agreement.contradiction(outcome.evaluation)):
             raise StoreError(f"the outcome of job {self.job_id} is not stored: in its evaluation {why}")
+        if outcome.scores is not None and (why := fidelity.contradiction(outcome.scores)):
+            raise StoreError(f"the outcome of job {self.job_id} is not stored: in its scores {why}")
         self.evaluation = None if outcome.evaluation is None else agreements.pack(outcome.evaluation)
+        self.scores = None if outcome.scores is None else qualities.pack(outcome.scores)
         try:
             self.timings = None if outcome.samples is None else timings(outcome.samples)
             self.samples = None if outcome.samples is None else pack(outcome.samples)
+            self.series = [] if outcome.samples is None else pack_series(outcome.samples)
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
         content = hashlib.sha256(self.document.encode())
-        for value in (*(self.samples or {}).values(), *(self.evaluation or {}).values()):
+        kept = (self.samples, self.evaluation, *self.series, self.scores)
+        for value in (value for columns in kept if columns is not None for value in columns.values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
         self.digest = content.hexdigest()
         self.fates = tuple(fates(outcome, self.timings))
@@ -164,18 +170,25 @@ class Incoming:
             "readings": to_json(outcome.readings, inf_nan_mode="constants").decode(),
             "document": self.document,
         }
-        attempt = _insert(connection, tables.Attempt, columns)
+        attempt = _insert(connection, measured.Attempt, columns)
         if self.samples is not None:
-            connection.execute(insert(tables.Sample), {**self.samples, "attempt": attempt})
+            connection.execute(insert(measured.Sample), {**self.samples, "attempt": attempt})
+        if self.series:
+            connection.execute(insert(measured.SampleSeries), [{**each, "attempt": attempt} for each in self.series])
         if self.evaluation is not None:
-            connection.execute(insert(tables.Evaluation), {**self.evaluation, "attempt": attempt})
+            connection.execute(insert(measured.Evaluation), {**self.evaluation, "attempt": attempt})
+        if self.scores is not None:
+            connection.execute(insert(measured.Scores), {**self.scores, "attempt": attempt})
         if outcome.arms:
-            connection.execute(insert(tables.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+            connection.execute(insert(measured.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+            if self.job.kind == "generation":
+                spoken = [{**spoken_row(self.job, arm.arm), "attempt": attempt} for arm in outcome.arms]
+                connection.execute(insert(measured.SpokenArm), spoken)
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
-            connection.execute(insert(tables.Metric), metrics)
+            connection.execute(insert(measured.Metric), metrics)
         self.failures = {
-            failure: _insert(connection, tables.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
+            failure: _insert(connection, measured.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
         }
         return attempt
 
@@ -188,31 +201,36 @@ class Incoming:
         rows = {}
         for comparison_id, (pair, failure) in zip(self.comparison_ids, self.fates, strict=True):
             if failure is not None and failure not in self.failures:
-                self.failures[failure] = _insert(connection, tables.Failure, _failure_row(failure, attempt))
+                self.failures[failure] = _insert(connection, measured.Failure, _failure_row(failure, attempt))
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
-        connection.execute(insert(tables.Pairing), list(rows.values()))
+        connection.execute(insert(measured.Pairing), list(rows.values()))
         environment = self.environment["environment_id"]
         if self.job.kind == "accuracy":
             seen = {} if self.outcome.evaluation is None else {attempt: self.outcome.evaluation}
             agreements.derive_accuracies(connection, self.comparison_ids, environment, seen)
+            return
+        if self.job.kind == "quality":
+            read = {} if self.outcome.scores is None else {attempt: self.outcome.scores}
+            qualities.derive_qualities(connection, self.comparison_ids, environment, read)
             return
         known = {} if self.timings is None else {attempt: self.timings}
         analysis.derive_speedups(connection, self.comparison_ids, environment, known)
         analysis.derive_break_evens(connection, self.comparison_ids, environment)
 
 
-def fates(outcome: Outcome, measured: Timings | None) -> Iterator[Fate]:
+def fates(outcome: Outcome, timed: Timings | None) -> Iterator[Fate]:
     """What the outcome says of each pair of its job, in their order.
 
-    A pair is measured if both arms have positive, finite samples, or for accuracy jobs answers to the images. Otherwise the
-    failure of the arm, of its baseline, or of the whole job tells why; where the worker gave none, that itself is an error.
+    A pair is measured if both arms have what their kind of job asks: positive, finite samples (of every metric), answers to the
+    images, or finite scores. Otherwise the failure of the arm, of its baseline, or of the whole job tells why; where the worker
+    gave none, that itself is an error.
     """
     by_arm: dict[int | None, Failure] = {}
     for failure in outcome.failures:
         by_arm.setdefault(failure.arm, failure)
     for pair in map(Pair._make, outcome.job.pairs):
-        broken = [(index, why) for index in (pair.arm, pair.baseline) if (why := _lacking(outcome, measured, index))]
+        broken = [(index, why) for index in (pair.arm, pair.baseline) if (why := _lacking(outcome, timed, index))]
         if not broken:
             yield Fate(pair, None)
             continue
@@ -220,16 +238,22 @@ def fates(outcome: Outcome, measured: Timings | None) -> Iterator[Fate]:
         yield Fate(pair, said or _silent(outcome.job, *broken[0]))
 
 
-def _lacking(outcome: Outcome, measured: Timings | None, arm: int) -> str | None:
+def _lacking(outcome: Outcome, timed: Timings | None, arm: int) -> str | None:
     """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
     if outcome.job.kind == "accuracy":
         seen = outcome.evaluation is not None and any(images.arm == arm for images in outcome.evaluation.arms)
         return None if seen else "neither answers to images nor a failure"
-    if measured is None or arm not in measured.arms:
+    if outcome.job.kind == "quality":
+        return None if fidelity.scored(outcome.scores, arm) else "neither a finite score nor a failure"
+    if timed is None or arm not in timed.arms:
         return "neither samples nor a failure"
-    times = measured.of(arm)
-    fine = len(times) > 0 and bool(np.all(np.isfinite(times) & (times > 0)))
-    return None if fine else "samples that are not positive and finite"
+    if outcome.job.kind == "generation" and not timed.series:
+        return "no times by metric"
+    for metric in (None, *timed.series):
+        times = timed.of(arm, metric)
+        if not len(times) or not bool(np.all(np.isfinite(times) & (times > 0))):
+            return "samples that are not positive and finite"
+    return None
 
 
 def _silent(job: Job, arm: int, lacking: str) -> Failure:
@@ -244,6 +268,7 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "protocol": {"pairs_min", "pairs_max", "half_width", "budget_s", "timeout_s", "rounds"},
 }
 """What parts of a job were made of when the first outcomes were stored."""
+FIRST_OVERRIDES = ("dtype", "attention", "runtime", "image_size")
 
 
 def _elsewhere(outcome: Outcome) -> Any:
@@ -251,12 +276,16 @@ def _elsewhere(outcome: Outcome) -> Any:
 
     So an outcome that an older version stored is still known by its digest.
     """
-    younger = {}
+    younger: dict[str, Any] = {}
     for part, first in FIRST_FIELDS.items():
         noun = getattr(outcome.job, part)
         fields = type(noun).model_fields
         younger[part] = {name for name, value in noun if name not in first and value == fields[name].default}
-    return {"samples": True, "evaluation": True, "job": younger}
+    younger["arms"] = {
+        place: {"overrides": {name for name, value in arm.overrides if name not in FIRST_OVERRIDES and value is None}}
+        for place, arm in enumerate(outcome.job.arms)
+    }
+    return {"samples": True, "evaluation": True, "scores": True, "job": younger}
 
 
 def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:

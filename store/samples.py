@@ -2,6 +2,8 @@
 
 import json
 import zlib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +22,13 @@ class Timings(NamedTuple):
     """Index of the arm in each column."""
     seconds: Times
     device_seconds: Times | None
+    series: Mapping[str, Times] = MappingProxyType({})
+    """Further times of the same runs, by metric."""
 
-    def of(self, arm: int) -> Times:
-        """The wall times of an arm, shape [rounds]."""
-        column: Times = self.seconds[:, self.arms.index(arm)]
+    def of(self, arm: int, metric: str | None = None) -> Times:
+        """The wall times of an arm, shape [rounds], or with `metric` those of that series."""
+        table = self.seconds if metric is None else self.series[metric]
+        column: Times = table[:, self.arms.index(arm)]
         return column
 
     def on_device(self, arm: int) -> Times | None:
@@ -37,12 +42,14 @@ def timings(samples: Samples) -> Timings:
     columns = len(samples.arms)
     seconds = _table(samples.seconds, columns, "seconds")
     rounds = {"order": _table(samples.order, columns, "order")}
+    rounds |= {name: _table(values, columns, name) for name, values in samples.series.items()}
     if device is not None:
         rounds["device_seconds"] = _table(device, columns, "device_seconds")
     for name, table in rounds.items():
         if len(table) != len(seconds):
             raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(seconds)}")
-    return Timings(list(samples.arms), seconds, rounds.get("device_seconds"))
+    series = {name: rounds[name] for name in samples.series}
+    return Timings(list(samples.arms), seconds, rounds.get("device_seconds"), series)
 
 
 def pack(samples: Samples) -> dict[str, Any]:
@@ -61,11 +68,18 @@ def pack(samples: Samples) -> dict[str, Any]:
     }
 
 
-def unpack(row: Row[Any]) -> Timings:
-    """The timings in a row of table `sample`."""
+def pack_series(samples: Samples) -> list[dict[str, Any]]:
+    """The rows of table `sample_series`, but for the attempt. Raises as `pack` does."""
+    found = timings(samples).series
+    return [{"metric": name, "seconds": _squeeze(found[name], "<f8")} for name in sorted(found)]
+
+
+def unpack(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
+    """The timings in a row of table `sample`, with its rows of `sample_series`."""
     shape = (row.rounds, row.columns)
     device = None if row.device_seconds is None else _stretch(row.device_seconds, shape)
-    return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device)
+    more = {str(each.metric): _stretch(each.seconds, shape) for each in series}
+    return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device, more)
 
 
 def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Times:

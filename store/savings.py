@@ -17,10 +17,12 @@ MIN_SETTINGS = 3
 SETTING = (
     *("kind", "model", "weights", "device", "image_size", "batch_size", "threads"),
     *("dtype", "attention", "runtime", "seed", "method", "baseline"),
+    *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding"),
 )
 """Columns of `comparison` that are equal along such a curve: everything but the parameters."""
+NULLABLE = ("image_size", "threads", "data", "prompt_tokens", "new_tokens", "kv_cache", "decoding")
 _EQUAL = " AND ".join(
-    "(c.threads = d.threads OR (c.threads IS NULL AND d.threads IS NULL))" if name == "threads" else f"c.{name} = d.{name}"
+    f"(c.{name} = d.{name} OR (c.{name} IS NULL AND d.{name} IS NULL))" if name in NULLABLE else f"c.{name} = d.{name}"
     for name in SETTING
 )
 
@@ -28,8 +30,9 @@ _SETTINGS = f"(SELECT DISTINCT {', '.join(SETTING)} FROM comparison WHERE compar
 
 SAME_WORK = text(
     f"""SELECT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params,
-          r.comparison_id, r.measured_at, r.threads AS ran_threads, r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags,
-          r.floor, 1 - (r.gmacs + coalesce(r.gmacs_method, 0)) / r.gmacs_baseline AS {SAVED}
+          r.comparison_id, r.metric, r.measured_at, r.threads AS ran_threads,
+          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor,
+          1 - (r.gmacs + coalesce(r.gmacs_method, 0)) / r.gmacs_baseline AS {SAVED}
         FROM {_SETTINGS} AS d
         JOIN comparison AS c ON {_EQUAL}
         JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
@@ -64,6 +67,7 @@ def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
         for row in of_sweep:
             params = flat(json.loads(row.params))
             setting = {name: getattr(row, name) for name in SETTING}
+            setting |= {} if row.metric == "latency" else {"metric": row.metric}
             for name in [name for name, value in params.items() if _is_number(value)]:
                 rest = {key: value for key, value in params.items() if key != name}
                 key = digest({"sweep": sweep, "setting": setting, "params": canonical(rest), "varies": name})

@@ -3,11 +3,11 @@
 from alembic import context
 
 from store import views
-from store.tables import METADATA
+from store.derived import BreakEven
 
 connection = context.config.attributes["connection"]
 views.drop(connection)  # SQLite cannot change a table that a view reads
-context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True)
+context.configure(connection=connection, target_metadata=BreakEven.metadata, render_as_batch=True, transactional_ddl=True)
 with context.begin_transaction():
     context.run_migrations()
 views.create(connection)

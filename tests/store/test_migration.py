@@ -25,8 +25,8 @@ NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 
 def upgrade() -> None:
@@ -95,45 +95,63 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0003_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts, schema="0003")
+    (scripts / "versions" / "0004_colour.py").write_text(NEXT)
+    migration.prepare(engine, path, scripts=scripts, schema="0004")
     with engine.connect() as connection:
-        assert migration.version(connection) == "0003"
+        assert migration.version(connection) == "0004"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0002.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0003.*.backup")
     assert dump(backup) == before
 
 
-def test_a_store_of_schema_1_is_upgraded_without_loss(path: Path) -> None:
-    """What the first version stored stays row by row, with a backup beside it, and its answers still count as answers."""
+ADDED = {
+    "0001": {"evaluation", "accuracy_row", "sample_series", "scores", "spoken_arm", "quality_row"},
+    "0002": {"sample_series", "scores", "spoken_arm", "quality_row"},
+}
+YOUNGER = {"comparison": {"0001": (None,) * 9, "0002": (None,) * 6}}
+"""What the columns that a table gained since hold in older rows."""
+
+
+@pytest.mark.parametrize(("schema", "views", "asked"), [("0001", 3, 4), ("0002", 5, 9)])
+def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views: int, asked: int) -> None:
+    """What an older version stored stays row by row, with a backup beside it, and its answers still count as answers."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((Path(__file__).parent / "version_1.sql").read_text())
+        connection.executescript((Path(__file__).parent / f"version_{int(schema)}.sql").read_text())
     before = contents(path)
+    curves = selected(
+        path, "SELECT curve_id, axis, crossing, verdict, x, why FROM break_even_row ORDER BY curve_id, axis, crossing"
+    )
     engine = connect(str(path))
     after = contents(path)
-    assert {name for name in after if name not in before} == {"evaluation", "accuracy_row"}
+    assert {name for name in after if name not in before} == ADDED[schema]
     for name, rows in before.items():
-        younger = {"comparison": (None, None, None), "break_even_row": (None,)}.get(name, ())
-        assert after[name] == ([("0002",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
-    assert len(before["comparison"]) == 4
-    assert len(before["break_even_row"]) == 4
-    (backup,) = path.parent.glob("breakeven.db.schema-0001.*.backup")
+        younger = YOUNGER.get(name, {}).get(schema, ())
+        if name != "break_even_row":
+            assert after[name] == ([("0003",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
+    assert len(before["comparison"]) == asked
+    (backup,) = path.parent.glob(f"breakeven.db.schema-{schema}.*.backup")
     assert contents(backup) == before
+    again = "SELECT curve_id, axis, crossing, verdict, x, why FROM break_even_row WHERE metric = 'latency' ORDER BY 1, 2, 3"
+    assert selected(path, again) == curves
     with engine.connect() as connection:
-        assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 3
+        assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == views
         assert connection.execute(text("SELECT reason, kind FROM failures")).all() == [("out_of_memory", "latency")]
-        views = [dict(row._mapping) for row in connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis"))]
-        asked = {id_: Protocol() for id_ in connection.execute(text("SELECT comparison_id FROM comparison")).scalars()}
+        shown = connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all()
+        ids = {id_: Protocol() for id_ in connection.execute(text("SELECT comparison_id FROM comparison")).scalars()}
         environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
-    assert {found[0] for found in reading.answered(engine, asked, environments)} == set(asked)
-    assert recording.reanalyse(engine) == 4
+    assert {found[0] for found in reading.answered(engine, ids, environments)} == set(ids)
+    assert recording.reanalyse(engine) == asked
     with engine.connect() as connection:
-        again = [dict(row._mapping) for row in connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis"))]
-    assert again == views
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all() == shown
+    assert selected(path, "PRAGMA foreign_key_check") == []
     engine.dispose()
+
+
+def selected(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """What a query finds."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
 
 
 def test_an_outcome_of_schema_1_is_known_again(path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> None:

@@ -109,7 +109,7 @@ class Row(NamedTuple):
     sweep: int = 1
 
     def __getattr__(self, name: str) -> Any:
-        if name in SETTING:
+        if name in (*SETTING, "metric"):
             return "same"
         raise AttributeError(name)
 
