@@ -19,8 +19,9 @@ from sweeps.catalogue import networks
 from sweeps.expansion import load
 from sweeps.job import Job
 from sweeps.statistics import Estimate, Verdict, speedup, verdict
-from workers.kinds.arms import loaded, make_ready, use_threads
+from workers.kinds.arms import loaded, make_ready
 from workers.measure.environment import PROJECT
+from workers.measure.threads import use_threads
 from workers.methods import methods
 from workers.run import run
 

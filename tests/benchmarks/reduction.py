@@ -16,10 +16,11 @@ from torch import nn
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
 from sweeps.statistics import Estimate, speedup
 from workers import methods
-from workers.kinds.arms import loaded, use_threads
+from workers.kinds.arms import loaded
 from workers.measure.clock import stopwatch
 from workers.measure.monitors import watch
 from workers.measure.rounds import calibrate, measure, warm_up
+from workers.measure.threads import use_threads
 from workers.models.reduction import fit
 from workers.models.vision import build, example_input
 from workers.run import run

@@ -54,7 +54,7 @@ def refuses(params, network):
 
 
 def apply(model, params):
-    from workers.models.reduction import twin
+    from workers.models.sharing import twin
 
     fitted = twin(model)
     calls = []

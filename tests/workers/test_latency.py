@@ -13,7 +13,9 @@ from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from workers.kinds import arms as making
 from workers.kinds.latency import consistent
+from workers.measure.environment import cores
 from workers.measure.macs import Forwards
+from workers.measure.threads import use_threads
 from workers.measure.timeout import alarm
 from workers.run import run
 
@@ -52,7 +54,7 @@ def refuses(params, network):
 
 def apply(model, params):
     import time
-    from workers.models.reduction import twin
+    from workers.models.sharing import twin
 
     fitted = twin(model)
     calls = []
@@ -255,7 +257,7 @@ def test_the_model_stays_loaded_between_jobs() -> None:
 def test_threads_are_those_asked_for() -> None:
     """One thread when one is asked for, and every core when nothing is said, whatever was set before."""
     point = Condition(model=MODEL, image_size=SIZE)
-    making.use_threads(point.model_copy(update={"threads": 1}))
+    use_threads(point.model_copy(update={"threads": 1}))
     assert torch.get_num_threads() == 1
-    making.use_threads(point)
-    assert torch.get_num_threads() == max(1, int(making.cores()))
+    use_threads(point)
+    assert torch.get_num_threads() == max(1, int(cores()))

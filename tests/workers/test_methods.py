@@ -14,7 +14,7 @@ from tests.workers.small import MAKES, SIZE, calm, images, small, small_network
 from workers import methods
 from workers.measure.macs import trace
 from workers.methods import InvalidMethod
-from workers.models.reduction import twin
+from workers.models.sharing import twin
 from workers.models.vision import Loaded, build
 
 FOUND = methods.methods()

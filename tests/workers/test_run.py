@@ -42,6 +42,7 @@ def test_prints_the_outcome_and_nothing_else(tmp_path: Path) -> None:
     assert Outcome.model_validate_json(result.stdout).job == job()
 
 
+@pytest.mark.slow
 def test_a_folder_gives_a_file_for_each_job(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Outcomes land in the folder asked for, named like the jobs, and standard output stays empty."""
     jobs = tmp_path / "jobs"

@@ -14,8 +14,9 @@ from workers.kinds.faults import Faults
 from workers.kinds.latency import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm
 from workers.models import Unsupported
-from workers.models.reduction import fit, twin
+from workers.models.reduction import fit
 from workers.models.runtime import Autocast, Compiled
+from workers.models.sharing import twin
 from workers.models.vision import Loaded, build
 from workers.run import run
 

@@ -11,8 +11,9 @@ from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from tests.workers.small import MAKES, SIZE, calm, images, small, small_network
 from workers.methods import slowed, tome
 from workers.models import Unsupported
-from workers.models.reduction import ReducingBlock, attend, fit, twin
+from workers.models.reduction import ReducingBlock, attend, fit
 from workers.models.runtime import Slowed
+from workers.models.sharing import twin
 from workers.models.vision import Loaded, build, example_input, load
 
 TINY = Condition(model="test_vit", image_size=64)

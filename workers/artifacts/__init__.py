@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pydantic import Field
 from sweeps.catalogue import networks
 from sweeps.identity import Noun, digest
 from sweeps.job import Condition
+from sweeps.language import TRAINED_LANGUAGE
 from workers.data.digits import SPLIT
 
 VARIABLE = "BREAKEVEN_CACHE"
@@ -63,6 +65,10 @@ def recipe(condition: Condition) -> dict[str, str]:
     """
     if condition.weights != TRAINED:
         return {}
+    if condition.model in TRAINED_LANGUAGE:
+        from workers.artifacts import language
+
+        return {"recipe": language.recipe(condition.model).hash}
     return {"recipe": _recipe(condition.model).hash}
 
 
@@ -86,7 +92,7 @@ def obtain(asked: Recipe) -> Path:
 
 
 def kept(name: str, make: Callable[[Path], None]) -> Path:
-    """The file `name` of the cache, which `make` writes where it is not there: whole or not at all, and once for all processes."""
+    """The file or folder `name` of the cache, made by `make` if it is not there: whole or not at all, once for all processes."""
     file = cache() / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +103,8 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
                     make(part)
                     part.replace(file)
                 finally:
+                    if part.is_dir():
+                        shutil.rmtree(part)
                     part.unlink(missing_ok=True)
     return file
 
@@ -108,7 +116,8 @@ def cache() -> Path:
 
 def _recipe(model: str) -> Recipe:
     if model not in RECIPES:
-        raise ValueError(f"weights `trained`: there is no recipe for {model}; there are recipes for {', '.join(RECIPES)}")
+        known = ", ".join((*RECIPES, *TRAINED_LANGUAGE))
+        raise ValueError(f"weights `trained`: there is no recipe for {model}; there are recipes for {known}")
     return RECIPES[model]
 
 

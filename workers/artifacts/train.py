@@ -1,11 +1,9 @@
 """Trains a small vision transformer on the digits that are not held out, and writes its weights with what became of them."""
 
-import contextlib
 import json
 import logging
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ from sweeps.job import Condition
 from workers.artifacts import Recipe, trained
 from workers.data.digits import digits
 from workers.data.preprocessing import Preprocessing
+from workers.measure.threads import one_thread
 
 LOG = logging.getLogger(__name__)
 EVALUATED_AT_ONCE = 128
@@ -43,7 +42,7 @@ def train(recipe: Recipe, file: Path) -> None:
     Raises `NotGoodEnough`.
     """
     started = time.monotonic()
-    with _one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
         torch.manual_seed(recipe.seed)
         model: Any = timm.create_model(recipe.model)
         if recipe.begins_with is not None:
@@ -63,21 +62,6 @@ def train(recipe: Recipe, file: Path) -> None:
         "timm": timm.__version__,
     }
     save_file(model.state_dict(), file, metadata={"breakeven": json.dumps(facts)})
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """One CPU thread.
-
-    A second one shortens training on tensors this small by a third on a quiet machine, and makes it many times longer where
-    other jobs run; and the weights shall not depend on the number of cores.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def parts(model: Any) -> tuple[Part, Part]:

@@ -78,13 +78,17 @@ def images(data: str) -> Images:
 
 
 def listing(condition: Condition) -> dict[str, str]:
-    """What `condition.data` holds, as a hash for `Job.contents`: names and sizes of all files, read without opening them.
+    """What `condition.data` holds, as a hash for `Job.contents`: names and sizes of all images (none is opened), or the text.
 
     Raises `UnusableData`, and `OSError` for a path that is not on this machine. Imports no torch.
     """
     data = condition.data
     if data is None:
         return {}
+    from workers.data import text
+
+    if text.names_text(data):
+        return {"data": text.listing(data)}
     if data == DIGITS:
         from workers.data.digits import SPLIT
 

@@ -42,7 +42,7 @@ class Preprocessing:
         config = cast(Any, timm.data).resolve_model_data_config(model)
         self.condition, self.sizes, self.channels = condition, sorted(sizes), model.patch_embed.proj.in_channels
         self.steps: dict[int, list[Any]] = {}
-        for size in {condition.image_size, *sizes}:
+        for size in {condition.pixels, *sizes}:
             transform = cast(Any, timm.data).create_transform(
                 **{**config, "input_size": (self.channels, size, size)}, is_training=False
             )
@@ -55,11 +55,9 @@ class Preprocessing:
         if condition.corruption is None:
             return {size: self._normalised(self._cut(image, size), size) for size in self.sizes}
         severity = condition.severity or 1
-        seen = corrupt(self._cut(image, condition.image_size), condition.corruption, severity, name)
+        seen = corrupt(self._cut(image, condition.pixels), condition.corruption, severity, name)
         return {
-            size: self._normalised(
-                seen if size == condition.image_size else seen.resize((size, size), Image.Resampling.BICUBIC), size
-            )
+            size: self._normalised(seen if size == condition.pixels else seen.resize((size, size), Image.Resampling.BICUBIC), size)
             for size in self.sizes
         }
 

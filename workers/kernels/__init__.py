@@ -1,1 +1,1 @@
-"""Triton kernels, each an equal of tensor code elsewhere; their modules are imported only where Triton is at hand."""
+"""Kernels in Triton and C++, each an equal of tensor code; Triton's modules are imported only where it is at hand."""

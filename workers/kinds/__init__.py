@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from sweeps.evaluation import Evaluation
 from sweeps.outcome import ArmOutcome, Failure, Samples
+from sweeps.scores import Scores
 
 
 class Findings(NamedTuple):
@@ -13,5 +14,6 @@ class Findings(NamedTuple):
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None
     evaluation: Evaluation | None = None
+    scores: Scores | None = None
     readings: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
     flags: tuple[str, ...] = ()

@@ -21,10 +21,11 @@ from workers.data import Images, UnusableData, images, spread
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.preprocessing import Batch, Preprocessing, batches
 from workers.kinds import Findings
-from workers.kinds.arms import Ready, loaded, make_ready, use_threads
+from workers.kinds.arms import Ready, loaded, make_ready
 from workers.kinds.faults import Faults, NotANumberError
 from workers.measure.environment import cores
 from workers.measure.features import Features, Likeness, features
+from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
 from workers.models import Unsupported
 from workers.models.vision import DTYPES
@@ -60,7 +61,7 @@ def answer(job: Job) -> Findings:
         seen = Pass(job, ready, faults, torch.as_tensor(outputs, device=job.condition.device))
         size = _batch_size(job, ready)
         places = spread(len(found), job.protocol.images)
-        prepare = Preprocessing(model.model, job.condition, {arm.condition.image_size for arm in ready})
+        prepare = Preprocessing(model.model, job.condition, {arm.condition.pixels for arm in ready})
         try:
             for batch in batches(found, places, prepare, size, threads=max(1, int(cores()))):
                 seen.look(batch, torch.as_tensor(found.labels[list(batch.places)], device=job.condition.device))
@@ -151,9 +152,9 @@ class Pass:
 
     def _said(self, arm: Ready, batch: Batch, inputs: dict[tuple[int, Dtype], Tensor]) -> Said:
         condition = arm.condition
-        key = (condition.image_size, condition.dtype)
+        key = (condition.pixels, condition.dtype)
         if key not in inputs:
-            inputs[key] = batch.inputs[condition.image_size].to(condition.device, DTYPES[condition.dtype])
+            inputs[key] = batch.inputs[condition.pixels].to(condition.device, DTYPES[condition.dtype])
         said = _forward(arm, inputs[key])
         if wrong := int((~torch.isfinite(said.logits_BK).all(-1)).sum()):
             raise NotANumberError(f"the logits of {wrong} of {len(said.logits_BK)} images are not finite")

@@ -17,7 +17,6 @@ from sweeps.outcome import ArmOutcome
 from workers import methods
 from workers.kinds.faults import NotANumberError
 from workers.measure.clock import synchronise
-from workers.measure.environment import cores
 from workers.measure.macs import Trace, trace
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm
 from workers.models.vision import Loaded, build, example_input, load
@@ -47,7 +46,7 @@ class Ready:
 
     def outcome(self) -> ArmOutcome:
         """What is known of the arm before it is measured."""
-        size = self.condition.image_size
+        size = self.condition.pixels
         parameters = list(self.model.parameters())
         flags = []
         if self.trace.blocks != methods.tokens(self.solved.arm, self.network, size):
@@ -72,17 +71,12 @@ class Ready:
         )
 
 
-def use_threads(condition: Condition) -> None:
-    """Set the CPU threads asked for (default: one per core); said aloud, because Ray and containers preset OMP_NUM_THREADS."""
-    torch.set_num_threads(condition.threads or max(1, int(cores())))
-
-
 def loaded(condition: Condition, contents: Mapping[str, str]) -> Loaded:
     """The condition's model, kept for the jobs that follow. Raises `Unsupported`."""
     shared = Condition(
         model=condition.model,
         weights=condition.weights,
-        image_size=condition.image_size,
+        image_size=condition.pixels,
         device=condition.device,
         seed=condition.seed,
     )
@@ -97,9 +91,9 @@ def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtyp
     """
     arm = job.arms[index]
     condition = arm.condition(job.condition)
-    solved = solve(arm, model.network, condition.image_size)
+    solved = solve(arm, model.network, condition.pixels)
     network = build(model, job.condition, solved.arm)
-    key = (condition.image_size, condition.dtype)
+    key = (condition.pixels, condition.dtype)
     if key not in inputs:
         inputs[key] = example_input(condition, model.network, torch.device(condition.device))
     x = inputs[key]

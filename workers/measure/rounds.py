@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from sweeps.job import Pair, Protocol
@@ -20,6 +20,8 @@ WARMUP_S = 5.0
 CALIBRATION_FORWARDS = 3
 
 Stopped = Literal["half_width", "plateau", "pairs_max", "budget"]
+Parts = Callable[[], Iterable[Sequence[Sequence[float]]]]
+"""Gives times of shape [rounds, steps]."""
 
 
 class ArmError(Exception):
@@ -47,27 +49,36 @@ def calibrate(steps: Sequence[Step], stopwatch: Stopwatch) -> int:
     return inner_loop(fastest)
 
 
-def warm_up(steps: Sequence[Step], inner: int, *, seed: str, stopwatch: Stopwatch, deadline: float) -> Warmup:
-    """Run the steps interleaved, in blocks, until the block median of every step has stopped improving.
+def warm_up(
+    steps: Sequence[Step],
+    inner: int,
+    *,
+    seed: str,
+    stopwatch: Stopwatch,
+    deadline: float,
+    samples: int = BLOCK_SAMPLES,
+    limit_s: float = WARMUP_S,
+) -> Warmup:
+    """Run the steps interleaved, in blocks of `samples`, until the block median of every step has stopped improving.
 
-    `deadline` is a reading of `time.monotonic()`. Raises `ArmError`.
+    `deadline` is a reading of `time.monotonic()`; `limit_s` is how long it may take at most. Raises `ArmError`.
     """
     began = time.monotonic()
     medians: list[list[float]] = [[] for _ in steps]
     seconds, passes, warm = [0.0] * len(steps), 0, False
     for block in range(WARMUP_BLOCKS):
         times: list[list[float]] = [[] for _ in steps]
-        for sample in range(BLOCK_SAMPLES):
+        for sample in range(samples):
             for column in _order(len(steps), f"{seed}:warm-up:{block}:{sample}"):
                 wall = _run(stopwatch, steps, column, inner).wall
                 times[column].append(wall)
                 seconds[column] += wall * inner
             passes += 1
             now = time.monotonic()
-            if now - began > WARMUP_S or now > deadline:
+            if now - began > limit_s or now > deadline:
                 return Warmup(tuple(seconds), passes * inner, steady=False)
-        for column, samples in enumerate(times):
-            medians[column].append(median(samples).value)
+        for column, taken in enumerate(times):
+            medians[column].append(median(taken).value)
         warm = all(map(steady, medians))
         if warm:
             break
@@ -84,9 +95,11 @@ def measure(
     seed: str,
     stopwatch: Stopwatch,
     deadline: float,
+    parts: Parts = tuple,
 ) -> Samples:
     """Time the steps in rounds; `arms` names the job's arm behind each step and `pairs` holds indices of steps.
 
+    `parts` gives, at a look, further times of the rounds so far, such as those to the first token; their ratios count alike.
     Stops at a look when every ratio's interval is narrow enough or no longer shrinks (without pairs: every median's), after
     `pairs_max` rounds, when the budget is spent and `pairs_min` rounds are in, or at `deadline` (a reading of
     `time.monotonic()`) with however few. Raises `ArmError`.
@@ -108,7 +121,7 @@ def measure(
         devices.append(tuple(timing.device for timing in row if timing.device is not None))
         orders.append(order)
         if len(walls) >= protocol.pairs_min and (len(walls) - protocol.pairs_min) % LOOK_EVERY == 0:
-            widths.append(_half_widths(walls, pairs))
+            widths.append([width for times in (walls, *parts()) for width in _half_widths(times, pairs)])
             stopped = _enough(widths, protocol.half_width)
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:

@@ -43,7 +43,7 @@ def refuses(params: Params, network: Network) -> str | None:  # noqa: ARG001 - w
 
 def apply(model: "VisionTransformer", params: Params) -> "nn.Module":
     """A twin of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
-    from workers.models.reduction import twin
     from workers.models.runtime import Slowed
+    from workers.models.sharing import twin
 
     return Slowed(twin(model), params.fraction)

@@ -4,18 +4,16 @@ Shapes: B images, N tokens, M of them after merging, D channels, H heads, d chan
 is kept between forwards: tokens, sizes and groups are handed on from block to block.
 """
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from timm.layers.attention import Attention
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
 from workers.models import Unsupported
-
-M = TypeVar("M", bound=nn.Module)
+from workers.models.sharing import M, twin
 
 
 class Attended(NamedTuple):
@@ -197,12 +195,6 @@ def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
     """What a projection gives for each token, sorted by part (queries, keys, values) and head: [parts, B, H, N, d]."""
     B, N, _ = projected_BNC.shape
     return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
-
-
-def twin(model: M) -> M:
-    """The same model in modules of its own but with the very same parameters and buffers, so that it can be changed alone."""
-    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    return copy.deepcopy(model, shared)
 
 
 def fit(

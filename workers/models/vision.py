@@ -17,8 +17,8 @@ from sweeps.job import Arm, Condition, Dtype
 from sweeps.method import Network
 from workers import artifacts, methods
 from workers.models import Unsupported
-from workers.models.reduction import twin
 from workers.models.runtime import Autocast, Compiled, CudaGraph
+from workers.models.sharing import twin
 
 DTYPES: dict[Dtype, torch.dtype] = {
     "float32": torch.float32,
@@ -46,7 +46,7 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     network = networks().get(condition.model)
     if network is None:
         raise Unsupported(f"{condition.model} is not one of the {len(networks())} vision transformers that Breakeven knows")
-    _check_size(network, condition.image_size)
+    _check_size(network, condition.pixels)
     pretrained = condition.weights == "pretrained"
     if condition.weights == artifacts.TRAINED and condition.model not in artifacts.RECIPES:
         raise Unsupported(f"weights trained: there is a recipe for {' and '.join(artifacts.RECIPES)} only")
@@ -56,7 +56,7 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     # A model made in inference mode could serve nothing else later.
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
-        model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.image_size)
+        model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.pixels)
     if condition.weights == artifacts.TRAINED:
         _read_weights(model, artifacts.trained(condition.model))
     elif condition.weights not in ("random", "pretrained"):
@@ -71,12 +71,12 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
     its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
     """
     own = arm.condition(condition)
-    _check_size(loaded.network, own.image_size)
+    _check_size(loaded.network, own.pixels)
     if (reason := methods.refuses(arm, loaded.network)) is not None:
         raise Unsupported(reason)
     model = twin(loaded.model)
-    if own.image_size != model.patch_embed.img_size[0]:
-        model.set_input_size((own.image_size, own.image_size))
+    if own.pixels != model.patch_embed.img_size[0]:
+        model.set_input_size((own.pixels, own.pixels))
     if DTYPES[own.dtype] != torch.float32:
         model = copy.deepcopy(model).to(DTYPES[own.dtype])
     for part in model.modules():
@@ -98,7 +98,7 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
 
 def example_input(condition: Condition, network: Network, device: torch.device) -> Tensor:
     """Seeded random images [B, channels, size, size] on the device, in the type that `condition` (the arm's own) calls for."""
-    shape = (condition.batch_size, network.channels, condition.image_size, condition.image_size)
+    shape = (condition.batch_size, network.channels, condition.pixels, condition.pixels)
     images = torch.randn(shape, generator=torch.Generator().manual_seed(condition.seed))
     return images.to(device, DTYPES[condition.dtype])
 

@@ -1,0 +1,185 @@
+"""AdaptiVocab as a method: exact at its neutral setting, shared weights, promises on MACs, proofs, its control, and bad input."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from sweeps.language import languages
+from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
+from tests.workers.small import calm
+from workers import methods
+from workers.artifacts.vocabulary import Recipe, build
+from workers.data import UnusableData
+from workers.methods import adaptivocab
+from workers.methods.adaptivocab import EXAMPLES, NEUTRAL, Params, apply, macs, refuses, skipped
+from workers.models import Unsupported
+from workers.models.patching import PatchTokenizer, UnusableVocabulary
+
+calm = pytest.fixture(autouse=True)(calm)
+HELD_OUT = TEXTS[-1]
+
+
+@pytest.fixture(autouse=True)
+def domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A cache of this test's own, and the small text as `data`."""
+    monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "domain"
+    folder.mkdir()
+    for index, text in enumerate(TEXTS):
+        (folder / f"{index}.txt").write_text(text, encoding="utf-8")
+    return f"text:{folder}"
+
+
+def logits(made: Any, text: str = HELD_OUT) -> torch.Tensor:
+    """Of the first 60 of the text's tokens."""
+    found: torch.Tensor = made.model(input_ids=torch.tensor([made.tokenizer.encode(text)[:60]])).logits
+    return found
+
+
+def test_it_is_registered_for_language_models() -> None:
+    """The file's name is its registration, and it has every part of a language method."""
+    assert methods.language_methods()["adaptivocab"] is adaptivocab
+    assert "adaptivocab" not in methods.methods()
+
+
+@pytest.mark.parametrize("architecture", tuple(CONFIGS))
+def test_neutral_is_exact(architecture: Any) -> None:
+    """Without n-tokens and without tuning it is the given model on the given weights: same tokens, same logits, bit for bit."""
+    given = speaker(architecture)
+    made = apply(given, NEUTRAL)
+    assert made.model is not given.model
+    assert made.tokenizer is given.tokenizer
+    assert torch.equal(logits(made), logits(given))
+    assert [id(parameter) for parameter in made.model.parameters()] == [id(parameter) for parameter in given.model.parameters()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_every_example_runs(example: Params, domain: str) -> None:
+    """Fewer tokens for a text of the domain, which comes back; finite logits for each token of the vocabulary."""
+    given = speaker()
+    params = example.model_copy(update={"data": domain})
+    made = apply(given, params)
+    tokens = made.tokenizer.encode(HELD_OUT)
+    assert made.tokenizer.decode(tokens) == HELD_OUT
+    assert (len(tokens) < len(given.tokenizer.encode(HELD_OUT))) == (params.ngrams > 0)
+    assert logits(made).shape[-1] == made.network.vocabulary == made.tokenizer.size + SPARE == made.model.config.vocab_size
+    assert logits(made).isfinite().all()
+    added = params.ngrams if params.mode == "append" else 0
+    assert made.network.vocabulary == given.network.vocabulary + added
+    assert made.origin != given.origin
+    assert macs(params, given.network, 7) == 7 * (made.network.head_macs - given.network.head_macs)
+    assert skipped(params, given.network, 7) == 0
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_weights_are_shared_where_they_are_unchanged(steps: int, domain: str) -> None:
+    """All but embedding and head, and with tuning all but these and the outer layers, are the given model's own tensors."""
+    given = speaker()
+    made = apply(given, Params(ngrams=10, finetune_steps=steps, data=domain))
+    own = {id(parameter) for parameter in given.model.parameters()}
+    new = {name for name, parameter in made.model.named_parameters() if id(parameter) not in own}
+    outer = {name for name, _ in made.model.named_parameters() if ".layers.0." in name or ".layers.2." in name}
+    assert new == {"model.embed_tokens.weight", "lm_head.weight"} | (outer if steps else set())
+
+
+def test_the_given_speaker_stays_as_it_was(domain: str) -> None:
+    """Neither its weights, nor its configuration, nor its tokenizer change."""
+    given = speaker("qwen2")
+    before, tokens = logits(given).clone(), given.tokenizer.encode(HELD_OUT)
+    apply(given, Params(ngrams=10, mode="replace", finetune_steps=1, data=domain))
+    assert torch.equal(logits(given), before)
+    assert given.tokenizer.encode(HELD_OUT) == tokens
+    assert given.model.config.vocab_size == given.network.vocabulary
+
+
+def test_proofs_count_what_ran(domain: str) -> None:
+    """They say how many tokens a text was and would have been, from the last `prepare` on, and nothing of how it was built."""
+    made = apply(speaker(), Params(ngrams=20, finetune_steps=1, data=domain))
+    (proof,), (prepare,) = made.proofs, made.prepare
+    assert set(proof().values()) == {0}
+    tokens = made.tokenizer.encode(HELD_OUT)
+    made.tokenizer.decode(tokens)
+    before = len(bytes_bpe().encode(HELD_OUT))
+    said = sum(token >= bytes_bpe().size for token in tokens)
+    assert proof() == {
+        "encoded_tokens": len(tokens),
+        "encoded_tokens_base": before,
+        "decoded_tokens": len(tokens),
+        "decoded_ntokens": said,
+    }
+    assert 0 < said < len(tokens) < before
+    prepare()
+    assert set(proof().values()) == {0}
+
+
+def test_the_control_reads_the_same_text(domain: str) -> None:
+    """`ngrams: 0` with steps has the tokenizer as it was and tuned weights of the same names, and is not the given model."""
+    given = speaker()
+    control = apply(given, Params(ngrams=0, finetune_steps=2, data=domain))
+    adapted = apply(given, Params(ngrams=10, finetune_steps=2, data=domain))
+    assert control.tokenizer.encode(HELD_OUT) == given.tokenizer.encode(HELD_OUT)
+    assert not torch.equal(logits(control), logits(given))
+    own = {id(parameter) for parameter in given.model.parameters()}
+    new = [{name for name, each in made.model.named_parameters() if id(each) not in own} for made in (control, adapted)]
+    assert new[0] == new[1]
+    assert control.network == given.network
+
+
+def test_built_and_tuned_once(domain: str, tmp_path: Path) -> None:
+    """A second arm finds both artifacts, which are JSON and safetensors, and gets the same model."""
+    params = Params(ngrams=10, finetune_steps=2, data=domain)
+    first = apply(speaker(), params)
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"}
+    assert sorted((file.name.split("-")[0], file.suffix) for file in files) == [("tuned", ".safetensors"), ("vocabulary", ".json")]
+    second = apply(speaker(), params)
+    assert {file: file.stat().st_mtime_ns for file in files} == files
+    assert torch.equal(logits(first), logits(second))
+    assert first.origin == second.origin
+
+
+def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
+    """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is said."""
+    tokenizer, given = bytes_bpe(), speaker()
+    file = tmp_path / "own.json"
+    build(tokenizer, TEXTS, Recipe(ngrams=15)).write(file)
+    made = apply(given, Params(ngrams=15, file=str(file), data=domain))
+    assert made.tokenizer.size == tokenizer.size + 15
+    with pytest.raises(UnusableVocabulary, match=r"\(15, 0\) tokens.*\(14, 0\)"):
+        apply(given, Params(ngrams=14, file=str(file)))
+    with pytest.raises(UnusableVocabulary, match=r"\(15, 15\)"):
+        apply(given, Params(ngrams=15, mode="replace", file=str(file)))
+    other = {**json.loads(file.read_text()), "tokenizer": "0123456789abcdef"}
+    file.write_text(json.dumps(other))
+    with pytest.raises(UnusableVocabulary, match="is for tokenizer 0123456789abcdef"):
+        apply(given, Params(ngrams=15, file=str(file)))
+
+
+def test_a_pickle_is_a_usage_error() -> None:
+    """It is refused when the sweep is read, with what to convert."""
+    with pytest.raises(ValidationError, match="convert n-grams and removed tokens to JSON"):
+        Params(file="saved_patch_tokenizer/patch_tokenizer.pkl")
+
+
+def test_what_cannot_be_done() -> None:
+    """A text that is none, one too short, a patch over a patch, more tokens than there are: each says why."""
+    given = speaker()
+    with pytest.raises(UnusableData, match="is no text"):
+        apply(given, Params(data="nothing"))
+    with pytest.raises(UnusableVocabulary, match="at most so many"):
+        apply(given, Params(ngrams=100_000))
+    patched = PatchTokenizer(bytes_bpe(), build(bytes_bpe(), TEXTS, Recipe(ngrams=5)))
+    with pytest.raises(UnusableVocabulary, match="patched already"):
+        apply(dataclasses.replace(given, tokenizer=patched), Params(ngrams=5))
+    with pytest.raises(Unsupported, match="first in a stack"):
+        apply(dataclasses.replace(given, proofs=(dict,)), Params(ngrams=5))
+    network = languages()["tiny_lm"]
+    assert "2048 tokens cannot be replaced" in (refuses(Params(ngrams=2048, mode="replace"), network) or "")
+    assert refuses(Params(ngrams=2048), network) is None
+    for wrong in ({"ngrams": -1}, {"mode": "swap"}, {"init": "zero"}, {"finetune_steps": -1}, {"learning_rate": 0}):
+        with pytest.raises(ValidationError):
+            Params.model_validate(wrong)

@@ -1,0 +1,82 @@
+"""What calibration finds: rotations that gather what inputs carry, thresholds that cut where they say, and what is kept of them."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.workers.test_skipping import Folded
+from tests.workers.tongues import tongue
+from workers.artifacts import calibrate
+from workers.models import anatomy
+from workers.models.absorption import absorb
+from workers.models.anatomy import ANATOMIES
+
+TOKENS = 2048
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
+
+
+def speaker_of(architecture):
+    return dataclasses.replace(tongue(architecture), tokenizer=Folded())
+
+
+@pytest.mark.parametrize("architecture", ["llama", "phi"])
+def test_rotations_gather_what_inputs_carry(architecture):
+    """Orthogonal, sorted, and uncorrelated: half of the rotated directions carry more of h1 than half of the native ones can."""
+    speaker = speaker_of(architecture)
+    turns = calibrate.rotations(speaker, "topics", TOKENS)
+    assert len(turns) == speaker.network.layers
+    _, parts = calibrate.windows(speaker, "topics", TOKENS)
+    read = {}
+    folded = absorb(speaker.model, speaker.network, None)
+    for index, layer in enumerate(anatomy.layers(folded, ANATOMIES[architecture])):
+        place = layer.get_submodule("self_attn.q_proj")
+        place.register_forward_pre_hook(lambda _, given, index=index: read.setdefault(index, []).append(given[0][0]))
+    with torch.no_grad():
+        for part_1T in parts:
+            folded(part_1T)
+    half = speaker.network.width // 2
+    for index, turn_DD in enumerate(turns):
+        assert torch.allclose(turn_DD @ turn_DD.T, torch.eye(len(turn_DD)), atol=1e-5)
+        x_ND = torch.cat(read[index])
+        native, rotated = (y_ND.square().mean(0) for y_ND in (x_ND, x_ND @ turn_DD))
+        assert rotated[:half].sum() > native.sort(descending=True).values[:half].sum()
+
+
+def test_what_was_calibrated_is_found_again(tmp_path):
+    """The same model and text are read once; another text, number of tokens or origin has a file of its own."""
+    speaker = speaker_of("gpt2")
+    first = calibrate.rotations(speaker, "topics", TOKENS)
+    (file,) = tmp_path.glob("rotations-*.safetensors")
+    made = file.stat().st_mtime_ns
+    again = calibrate.rotations(speaker, "topics", TOKENS)
+    assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+    assert file.stat().st_mtime_ns == made
+    calibrate.rotations(speaker, "topics", TOKENS // 2)
+    calibrate.rotations(dataclasses.replace(speaker, origin="another"), "topics", TOKENS)
+    (tmp_path / "own.txt").write_text("\n\n".join(f"Sentence number {number} of a text of one's own." for number in range(100)))
+    calibrate.rotations(speaker, f"text:{tmp_path / 'own.txt'}", TOKENS)
+    assert len(list(tmp_path.glob("rotations-*.safetensors"))) == 4
+
+
+def test_quantiles_of_a_histogram():
+    """A threshold found in bins leaves out the share that was asked, within what a bin is wide."""
+    x = torch.randn(200_000, generator=torch.Generator().manual_seed(0)) * 3
+    counts = torch.bincount(x.abs().view(torch.int32) >> calibrate.BIN_SHIFT, minlength=calibrate.BINS)
+    for share in (0.01, 0.25, 0.4, 0.5, 0.6, 0.9, 0.999):
+        threshold = calibrate._quantile(counts, share)
+        assert float((x.abs() < threshold).float().mean()) == pytest.approx(share, abs=2e-3)
+    assert calibrate._quantile(counts, 0) == 0
+
+
+def test_random_rotations_are_repeatable():
+    """The same seed gives the same orthogonal matrices, and layers differ."""
+    network = tongue("llama").network
+    first, second = calibrate.random_rotations(network), calibrate.random_rotations(network)
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+    assert not torch.allclose(first[0], first[1])
+    assert not torch.allclose(first[0], calibrate.random_rotations(network, seed=1)[0])

@@ -1,0 +1,186 @@
+"""Generation jobs on a small model in a folder: what an outcome holds, and what becomes of arms that fail."""
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.outcome import ArmOutcome, Outcome
+from tests.workers.saved import saved, written
+from tests.workers.spoken import spoken
+from workers.decoding import Workload
+from workers.kinds.speakers import PROMPT_TOKENS
+from workers.models.language import load
+from workers.run import run
+
+QUICK = Protocol(pairs_min=6, pairs_max=6)
+
+spoken = pytest.fixture(spoken)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A model in a folder, and a text."""
+    folder = tmp_path_factory.mktemp("generation")
+    return {"model": str(saved(folder / "model")), "data": written(folder / "text")}
+
+
+def job(place: dict[str, str], arms: Iterable[Arm], protocol: Protocol = QUICK, **condition: Any) -> Job:
+    """A job of short texts on one thread, each arm compared with the first."""
+    arms = tuple(arms)
+    asked = {"threads": 1, "prompt_tokens": 24, "new_tokens": 6, "kv_cache": "dynamic", "decoding": "replay", **place}
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    return Job(kind="generation", condition=Condition(**{**asked, **condition}), arms=arms, pairs=pairs, protocol=protocol)
+
+
+def answered(asked: Job, **options: Any) -> Outcome:
+    """The outcome without a fresh process for each arm, which takes seconds."""
+    return run(asked, pass_seconds=0.05, **{"fresh": False, **options})
+
+
+def metrics(arm: ArmOutcome) -> dict[str, float]:
+    return {metric.name: metric.value for metric in arm.metrics}
+
+
+def reasons(outcome: Outcome) -> dict[int | None, str]:
+    return {failure.arm: failure.reason for failure in outcome.failures}
+
+
+def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
+    """Times of the whole and of its parts in the same rounds, MACs, memory of the cache, and rates that follow from the times."""
+    outcome = answered(
+        job(place, [DENSE, Arm(overrides=Overrides(kv_cache="static")), Arm(overrides=Overrides(kv_cache="virtual"))])
+    )
+    assert not outcome.failures
+    samples = outcome.samples
+    assert samples is not None
+    assert set(samples.series) == {"ttft", "tpot", "time_per_char"}
+    assert samples.inner == (1, 1, 1)
+    network = load(Condition(**place)).network
+    for column, arm in enumerate(outcome.arms):
+        found = metrics(arm)
+        assert not arm.flags
+        assert (arm.batch, arm.tokens, arm.tokens_final) == (1, 24, 29)
+        assert arm.gmacs == network.macs(24, 5) / 1e9
+        assert arm.gmacs_method == 0
+        assert found["tokens_decoded"] == 6
+        assert found["kv_bytes_needed"] == network.kv_bytes(29, 4)
+        assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
+        assert found["machine_gb_per_s"] > 0.1
+        assert found["decode_tokens_per_s"] == pytest.approx(1e3 / found["tpot"], rel=0.5)  # medians of an even number
+        assert found["tpot_p95"] >= found["tpot"] / 2
+        assert found["ttft"] > 1e3 * found["tokenizer_s"] / 2 > 0
+        assert "peak_rss" in found
+        assert not {"kernel_calls", "energy_per_token", "peak_rss_fresh"} & set(found)
+        for row in range(6):
+            whole, ttft, tpot, char = (times[row][column] for times in (samples.seconds, *samples.series.values()))
+            assert ttft + 5 * tpot < whole
+            assert char * found["characters"] == pytest.approx(whole, rel=0.2)
+        assert sorted(samples.order[0]) == [0, 1, 2]
+    assert len({metrics(arm)["characters"] for arm in outcome.arms}) == 1
+    assert metrics(outcome.arms[2])["kv_bytes_virtual"] > metrics(outcome.arms[1])["kv_bytes_virtual"]
+    assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
+
+
+def test_greedy_batches_in_another_type(place: dict[str, str]):
+    """Three sequences at once, each as many characters as its text, in the arm's own dtype."""
+    arms = [DENSE, Arm(overrides=Overrides(dtype="bfloat16"))]
+    outcome = answered(job(place, arms, batch_size=3, decoding="greedy"))
+    assert not outcome.failures
+    for arm in outcome.arms:
+        assert arm.batch == 3
+        assert not set(arm.flags) - {"text_too_short"}
+        assert metrics(arm)["tokens_decoded"] >= 6
+    assert metrics(outcome.arms[0])["kv_bytes_needed"] > metrics(outcome.arms[1])["kv_bytes_needed"]
+
+
+def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
+    """Each fault is told by its name, and the innocent arms are measured as if alone; a method's proofs become rows."""
+    arms = [
+        DENSE,
+        spoken("refusing", refusal="not today"),
+        spoken("nan", "output = output * float('nan')"),
+        spoken("greedy", "import torch; torch.empty(10**15)"),
+        spoken("late", "if len(calls) > 20: raise ValueError('late')", prepare="None"),
+        spoken("counting"),
+        Arm(overrides=Overrides(runtime="cudagraph")),
+        Arm(stack=(Step(method="tome"),)),
+    ]
+    outcome = answered(job(place, arms))
+    assert reasons(outcome) == {1: "unsupported", 2: "not_a_number", 3: "out_of_memory", 4: "error", 6: "unsupported", 7: "error"}
+    assert "not today" in next(failure.message for failure in outcome.failures if failure.arm == 1)
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 5)
+    dense, counting = (arm for arm in outcome.arms if "tpot" in metrics(arm))
+    assert metrics(counting)["kernel_calls"] == 6
+    assert dense.gmacs - counting.gmacs == pytest.approx(3000 * 5 / 1e9)
+    assert counting.gmacs_method == pytest.approx(1000 * 5 / 1e9)
+
+
+def test_a_failing_baseline_fails_its_arms(place: dict[str, str], spoken: Any):
+    """An arm whose only baseline failed is not measured, and says so."""
+    outcome = answered(job(place, [spoken("broken", "raise ValueError('broken')"), DENSE]))
+    assert reasons(outcome) == {0: "error", 1: "error"}
+    assert "its baseline broken" in outcome.failures[1].message
+
+
+def test_a_prompt_that_is_too_long_is_answered_at_once(place: dict[str, str]):
+    """The model's positions bound the text; the failure names no arm and both numbers."""
+    outcome = answered(job(place, [DENSE], prompt_tokens=300))
+    assert reasons(outcome) == {None: "unsupported"}
+    assert "a prompt of 300 tokens and 6 new ones are 306" in outcome.failures[0].message
+    assert "256 positions" in outcome.failures[0].message
+
+
+def test_text_that_is_not_here_fails_the_job(place: dict[str, str], tmp_path: Path):
+    """Neither a missing text nor one that is too short is any arm's fault."""
+    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path / 'no.txt'}"))) == {None: "error"}
+    (tmp_path / "a.txt").write_text("short")
+    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path}"))) == {None: "unsupported"}
+
+
+def test_an_arm_that_says_something_else_is_flagged(place: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    """A run that decoded other tokens than the first one breaks the identity and is marked."""
+    plain, count = Workload.run, itertools.count()
+
+    def forgetful(self: Workload, *args: Any, **more: Any) -> Any:
+        done = plain(self, *args, **more)
+        return done._replace(cached=done.cached - 1) if next(count) > 8 else done
+
+    monkeypatch.setattr(Workload, "run", forgetful)
+    outcome = answered(job(place, [DENSE]))
+    assert "identity_violated" in outcome.flags
+    assert "identity_violated" in outcome.arms[0].flags
+
+
+def test_rounds_end_when_all_times_are_known_well_enough(place: dict[str, str]):
+    """A width that every ratio meets ends the rounds at the first look; one that none can meet, at the budget."""
+    arms = [DENSE, Arm(replicate=1)]
+    wide = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=30, half_width=0.999, budget_s=10)))
+    assert wide.samples is not None
+    assert wide.samples.stopped in ("half_width", "plateau")
+    narrow = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=10_000, half_width=1e-9, budget_s=0.2)))
+    assert narrow.samples is not None
+    assert narrow.samples.stopped in ("budget", "plateau")
+
+
+def test_lengths_have_defaults(place: dict[str, str]):
+    """A condition that leaves the lengths open gets the documented ones."""
+    outcome = answered(job(place, [DENSE], prompt_tokens=None, new_tokens=None, kv_cache=None, decoding=None))
+    assert outcome.arms[0].tokens == PROMPT_TOKENS
+
+
+@pytest.mark.slow
+def test_a_fresh_process_for_each_arm(place: dict[str, str]):
+    """What an arm takes alone is read in a process of its own: its load time, and a peak that holds at least its weights."""
+    outcome = answered(job(place, [DENSE]), fresh=True)
+    found = metrics(outcome.arms[0])
+    assert not outcome.arms[0].flags
+    assert found["load_s"] > 0
+    assert found["peak_rss_fresh"] >= found["rss_fresh"] > 50
+    assert found["peak_rss_fresh"] * 2**20 > 4 * outcome.arms[0].parameters
+    assert torch.get_num_threads() == 1

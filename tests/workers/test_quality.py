@@ -1,0 +1,156 @@
+"""Quality jobs: likelihoods against sums by hand, the same text for any tokenizer, and differences from the baseline."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sweeps.evaluation import unpack
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol
+from sweeps.outcome import ArmOutcome
+from tests.workers.saved import saved, written
+from tests.workers.small import calm
+from tests.workers.spoken import spoken
+from tests.workers.tongues import tongue
+from workers.data.text import corpus
+from workers.data.windows import Window, windows
+from workers.kinds.likelihood import read
+from workers.models import Unsupported
+from workers.models.language import load
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+spoken = pytest.fixture(spoken)
+HALF = Arm(overrides=Overrides(dtype="bfloat16"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A model in a folder, and a text."""
+    folder = tmp_path_factory.mktemp("quality")
+    return {"model": str(saved(folder / "model", max_position_embeddings=1024)), "data": written(folder / "text")}
+
+
+def job(place: dict[str, str], arms: Any, characters: int | None = None) -> Job:
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    point = Condition(threads=1, **place)
+    return Job(kind="quality", condition=point, arms=tuple(arms), pairs=pairs, protocol=Protocol(characters=characters))
+
+
+def metrics(arm: ArmOutcome) -> dict[str, float]:
+    return {metric.name: metric.value for metric in arm.metrics}
+
+
+def test_likelihood_by_hand(place: dict[str, str]):
+    """The score of a text is the sum over its tokens of minus the log probability given all tokens before, context included."""
+    speaker = load(Condition(**place))
+    window = Window("Before this there was ", "an assignment, and then another.")
+    said = read(speaker, window)
+    context, scored = (speaker.tokenizer.encode(part) for part in window)
+    expected = 0.0
+    for place_, token in enumerate(scored):
+        logits = speaker.model(torch.tensor([context + scored[:place_]])).logits[0, -1].double()
+        expected -= float(logits[token] - logits.logsumexp(0))
+    found = -said.log_p_TV.gather(1, torch.tensor(scored)[:, None]).double().sum()
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+    assert said.scored == len(scored)
+
+
+def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
+    """Bits per byte are those of the text's bytes; equal arms agree everywhere, and another dtype a little less."""
+    outcome = run(job(place, [DENSE, Arm(replicate=1), HALF]))
+    assert not outcome.failures
+    text, scores = windows(corpus(place["data"]).held_out), outcome.scores
+    assert scores is not None
+    assert scores.windows == len(text) > 3
+    sizes = unpack(scores.bytes, "i4")
+    assert sizes.tolist() == [len(window.scored.encode()) for window in text]
+    assert unpack(scores.characters, "i4").tolist() == [len(window.scored) for window in text]
+    dense, same, half = scores.arms
+    assert (dense.nll, dense.tokens) == (same.nll, same.tokens)
+    nll, tokens = unpack(dense.nll, "f8"), unpack(dense.tokens, "i4")
+    found = metrics(outcome.arms[0])
+    assert found["bits_per_byte"] == pytest.approx(nll.sum() / sizes.sum() / math.log(2))
+    assert found["perplexity"] == pytest.approx(math.exp(nll.sum() / tokens.sum()))
+    assert found["characters_scored"] == sum(len(window.scored) for window in text)
+    assert metrics(outcome.arms[1])["agreement"] == 100
+    assert metrics(outcome.arms[1])["kl"] == pytest.approx(0, abs=1e-6)
+    assert 50 < metrics(outcome.arms[2])["agreement"] <= 100
+    assert metrics(outcome.arms[2])["kl"] > 1e-7
+    pair = next(pair for pair in scores.pairs if pair.arm == 2)
+    assert unpack(pair.positions, "i4").tolist() == unpack(half.tokens, "i4").tolist()
+    assert (unpack(pair.agree, "i4") <= tokens).all()
+    assert np.isfinite(unpack(pair.kl, "f4")).all()
+    assert type(outcome).model_validate_json(outcome.model_dump_json()) == outcome
+
+
+def test_fewer_characters(place: dict[str, str]):
+    """A bound on the text is kept, and another text has another hash."""
+    whole, some = (run(job(place, [DENSE], characters)).scores for characters in (None, 800))
+    assert whole is not None
+    assert some is not None
+    assert some.windows == 3 < whole.windows
+    assert whole.listing != some.listing
+
+
+class Doubled:
+    """A tokenizer with a second token for every one, which it uses at even places: the same text in other tokens."""
+
+    def __init__(self, inner: Any, size: int) -> None:
+        self.inner, self.size = inner, size
+
+    def encode(self, text: str) -> list[int]:
+        return [token + (self.size // 2) * (place % 2) for place, token in enumerate(self.inner.encode(text))]
+
+    def decode(self, tokens: Any) -> str:
+        return str(self.inner.decode([token % (self.size // 2) for token in tokens]))
+
+
+def test_bits_per_byte_know_no_tokens():
+    """A tokenizer with two equal names for every token costs exactly one bit per token, and the text's bytes stay what they are."""
+    speaker = tongue("gpt2", tie_word_embeddings=False)
+    wide: Any = tongue("gpt2", tie_word_embeddings=False, vocab_size=192)
+    state = {name: value.clone() for name, value in speaker.model.state_dict().items()}
+    for name in ("transformer.wte.weight", "lm_head.weight"):
+        state[name] = torch.cat((state[name], state[name]))
+    wide.model.load_state_dict(state)
+    other = replace(wide, tokenizer=Doubled(speaker.tokenizer, 192))
+    window = Window("some text before ", "and some that is scored")
+    one, two = read(speaker, window), read(other, window)
+    nll = [-float(said.log_p_TV.gather(1, torch.tensor(said.tokens[-said.scored :])[:, None]).sum()) for said in (one, two)]
+    assert two.tokens != one.tokens
+    assert nll[1] == pytest.approx(nll[0] + 23 * math.log(2), rel=1e-4)
+
+
+def test_long_contexts_are_cut_and_long_texts_refused():
+    """Where the positions do not suffice the context goes first; a scored part that is too long alone is refused."""
+    speaker = tongue("llama")
+    said = read(speaker, Window("x" * 300, "y" * 100))
+    assert len(said.tokens) == 256
+    assert said.scored == 100
+    with pytest.raises(Unsupported, match="300 tokens are read at once, and llama has 256 positions"):
+        read(speaker, Window("x", "y" * 300))
+
+
+def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
+    """Each fault is told by its name, and the innocent arms are scored."""
+    arms = [DENSE, spoken("nan", "output = output * float('nan')"), spoken("refusing", refusal="not today"), spoken("counting")]
+    outcome = run(job(place, arms, 800))
+    assert {failure.arm: failure.reason for failure in outcome.failures} == {1: "not_a_number", 2: "unsupported"}
+    assert [arm.arm for arm in outcome.arms] == [0, 3]
+    assert outcome.scores is not None
+    assert [arm.arm for arm in outcome.scores.arms] == [0, 3]
+    assert metrics(outcome.arms[1])["kernel_calls"] == 3
+
+
+def test_text_without_a_long_document(place: dict[str, str], tmp_path: Path):
+    """A text none of whose documents can be scored fails the job and says so."""
+    for number in range(12):
+        (tmp_path / f"{number}.txt").write_text(f"number {number}")
+    outcome = run(job({**place, "data": f"text:{tmp_path}"}, [DENSE]))
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "unsupported")]
+    assert "no document long enough" in outcome.failures[0].message

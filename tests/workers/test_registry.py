@@ -1,0 +1,78 @@
+"""The registry of methods: both worlds by name, without torch, and a message for a file that lacks a part."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweeps.job import Arm, Step
+from sweeps.language import languages
+from sweeps.method import LanguageMethod, world
+from workers import methods
+from workers.methods import InvalidMethod
+
+SPOKEN = '''"""Leaves nothing out."""
+from sweeps import method
+WORLD = "language"
+PAPER = "none"
+VERSION = 2
+class Params(method.Params):
+    """None."""
+def macs(params, network, tokens): return 3 * tokens
+def skipped(params, network, tokens): return tokens
+def refuses(params, network): return None if network.gated else "has no gate"
+def apply(speaker, params): return speaker
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose files are methods."""
+    monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def test_worlds_are_apart() -> None:
+    """Every method is of one world, and each world has some."""
+    found = methods.every()
+    assert set(found) == {*methods.methods(), *methods.language_methods()}
+    assert not {*methods.methods()} & {*methods.language_methods()}
+    assert {world(method) for method in found.values()} == {"vision", "language"}
+    assert all(isinstance(method, LanguageMethod) for method in methods.language_methods().values())
+
+
+def test_a_language_method_is_one_file(folder: Path) -> None:
+    """A file with WORLD is found, counts MACs, refuses, and cannot be applied as a vision method."""
+    (folder / "plain.py").write_text(SPOKEN)
+    arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
+    assert methods.language_methods()["plain"].VERSION == 2
+    assert (methods.spoken_macs(arm, network, 10), methods.skipped_macs(arm, network, 10)) == (30, 10)
+    assert methods.refuses(arm, network) is None
+    assert methods.refuses(arm, languages()["gpt2"]) == "plain: has no gate"
+    with pytest.raises(InvalidMethod, match="there is no method 'plain'"):
+        methods.applied(arm.stack[0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (SPOKEN.replace('"language"', '"sound"'), "WORLD is 'sound'"),
+        (SPOKEN.replace("def skipped", "def skip"), "lacks the function skipped"),
+        (SPOKEN.replace('WORLD = "language"\n', ""), "lacks the function tokens"),
+        (SPOKEN.replace("VERSION = 2", "VERSION = '2'"), r"lacks VERSION \(int\)"),
+    ],
+)
+def test_a_file_that_lacks_a_part(folder: Path, wrong: str, told: str) -> None:
+    """The message names the file and the part."""
+    (folder / "broken.py").write_text(wrong)
+    with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{told}"):
+        methods.every()
+
+
+def test_no_method_imports_torch_or_transformers() -> None:
+    """Planning reads all of them in a process that never loads either."""
+    program = (
+        "import sys\nfrom workers.methods import every\nevery()\nassert not {'torch', 'transformers', 'timm'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

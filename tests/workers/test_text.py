@@ -1,0 +1,137 @@
+"""Texts: what a corpus holds, how it is split, and what cannot be used."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sweeps.job import Condition
+from workers.data import UnusableData, listing
+from workers.data.text import SAME, corpus, docstrings, split
+from workers.data.windows import CONTEXT, REACH, SCORED, windows
+
+
+def paragraphs(documents):
+    """Their long paragraphs, white space made alike."""
+    found = (" ".join(part.split()) for text in documents for part in re.split(r"\n[ \t]*\n", text))
+    return {part for part in found if len(part) >= SAME}
+
+
+def test_topics_are_split_by_document():
+    """Both parts of the topics are large, nothing that is held out can be learnt by heart, and the split is always the same."""
+    text = corpus("topics")
+    corpus.cache_clear()
+    assert corpus("topics") == text
+    assert not set(text.train) & set(text.held_out)
+    assert not paragraphs(text.train) & paragraphs(text.held_out)
+    size = sum(map(len, text.train + text.held_out))
+    assert size > 300_000
+    assert 0.1 <= sum(map(len, text.held_out)) / size < 0.3
+
+
+def test_the_split_does_not_depend_on_order():
+    """Documents in another order give the same parts; another document may change them, and the hash tells."""
+    documents = {f"name {number}": f"text {number} " * 20 for number in range(30)}
+    train, held_out = split(documents)
+    assert split(dict(reversed(documents.items()))) == (train, held_out)
+    assert len(train) + len(held_out) == 30
+    assert 3 <= len(held_out) <= 4
+
+
+def test_few_documents_are_split_each():
+    """Of a single document the last tenth of the paragraphs is held out."""
+    document = "\n\n".join(f"paragraph {number}" for number in range(20))
+    train, held_out = split({"one": document})
+    assert train == ("\n\n".join(f"paragraph {number}" for number in range(18)),)
+    assert held_out == ("paragraph 18\n\nparagraph 19",)
+
+
+def test_held_out_paragraphs_leave_the_other_part():
+    """A long paragraph that both parts hold is left to the held-out one only; short ones are headings and stay."""
+    long, short = "the same long sentence in several documents " * 2, "Heading"
+    documents = {str(number): f"{short}\n\n{long}\n\nown text {number}" for number in range(20)}
+    train, held_out = split(documents)
+    assert not any(long.strip() in text for text in train)
+    assert all(short in text and "own text" in text for text in train)
+    assert all(long.strip() in text for text in held_out)
+
+
+def test_docstrings_are_read_without_importing(tmp_path: Path):
+    """Modules, classes and functions give their docstrings; broken files and tests are left out, and no code runs."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "no.py").write_text('"""Not this."""')
+    (tmp_path / "broken.py").write_text('"""Nor this.""" (')
+    code = '"""Module."""\nraise SystemExit\nclass A:\n    """Class."""\n    def f(self):\n        """Function."""'
+    (tmp_path / "one.py").write_text(code)
+    assert list(docstrings(tmp_path)) == [("one.py", ["Module.", "Class.", "Function."])]
+
+
+def test_a_folder_of_text(tmp_path: Path):
+    """A folder's *.txt are documents; its hash is in the job's contents and changes with the text."""
+    for number in range(12):
+        (tmp_path / f"{number}.txt").write_text(f"document {number} " * 30)
+    (tmp_path / "picture.png").write_bytes(b"\xff\xfe")
+    text = corpus(f"text:{tmp_path}")
+    assert len(text.train) + len(text.held_out) == 12
+    condition = Condition(model="llama-15m", data=f"text:{tmp_path}")
+    before = listing(condition)
+    assert before == {"data": text.hash}
+    (tmp_path / "3.txt").write_text("another document")
+    corpus.cache_clear()
+    assert listing(condition) != before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "too short"), (b"one paragraph", "too short"), (b"\xff\xfe\x00", "not text in UTF-8")]
+)
+def test_unusable_text(tmp_path: Path, content: bytes, said: str):
+    """Text that is too short, or none at all, is an error that says so."""
+    file = tmp_path / "text.txt"
+    file.write_bytes(content)
+    with pytest.raises(UnusableData, match=said):
+        corpus(f"text:{file}")
+
+
+def test_text_that_is_not_here(tmp_path: Path):
+    """A path that is not there, a folder without text, and a name that is no text are told apart."""
+    with pytest.raises(FileNotFoundError):
+        corpus(f"text:{tmp_path / 'missing.txt'}")
+    with pytest.raises(UnusableData, match=r"holds no \*\.txt"):
+        corpus(f"text:{tmp_path}")
+    with pytest.raises(UnusableData, match="write docs, topics or text:PATH"):
+        corpus("digits")
+
+
+def test_windows_cover_documents_without_overlap():
+    """Scored parts follow each other up to the end of each document, each behind the text before it, and cuts come before words."""
+    documents = ["word " * 700, "short", "x" * 2000]
+    found = windows(documents)
+    for text in (documents[0], documents[2]):
+        own = [window for window in found if window.scored in text and window.context in text]
+        assert text.endswith("".join(window.scored for window in own))
+        assert len("".join(window.scored for window in own)) >= len(text) - 100
+        for window in own:
+            assert len(window.scored) <= SCORED + REACH
+            assert 0 < len(window.context) <= CONTEXT
+            assert window.context + window.scored in text
+    assert all(window.scored.startswith(" ") for window in found if "word" in window.scored)
+    assert not any("short" in window.scored for window in found)
+
+
+def test_windows_for_so_many_characters():
+    """Fewer characters are read in fewer windows, evenly spread."""
+    whole = windows(["word " * 4000])
+    some = windows(["word " * 4000], 5 * SCORED)
+    assert len(some) == 5
+    assert set(some) <= set(whole)
+    assert some[0] == whole[0]
+    assert windows(["word " * 4000], 10**9) == whole
+
+
+@pytest.mark.slow
+def test_topics_are_not_among_the_docstrings():
+    """What tiny_lm learns from holds no paragraph of the domain that is kept for other uses."""
+    docs, topics = corpus("docs"), corpus("topics")
+    assert sum(map(len, docs.train)) > 4_000_000
+    assert not paragraphs(docs.train) & paragraphs(topics.train + topics.held_out)
+    assert not paragraphs(docs.train) & paragraphs(docs.held_out)

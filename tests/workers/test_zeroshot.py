@@ -1,0 +1,178 @@
+"""Zero-shot tasks: continuations against sums by hand, a task of lm-eval's from files, and what happens where one cannot be run."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol
+from sweeps.outcome import ArmOutcome, Outcome
+from tests.workers.saved import saved, written
+from tests.workers.small import calm
+from tests.workers.spoken import spoken
+from tests.workers.tongues import tongue
+from workers.data.windows import Window
+from workers.kinds.likelihood import read, whole
+from workers.kinds.zeroshot import UNAVAILABLE, continued
+from workers.models.language import load
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+spoken = pytest.fixture(spoken)
+third_party = pytest.mark.filterwarnings("default")  # lm-eval and datasets warn of themselves
+TEXTS = {"simple": "The if statement is", "empty": "", "spaced": "A class definition \n "}
+CHOICES = ([" used for conditional execution", " never", " a loop", " x"], [" one", " two"], ["yes", "no", "perhaps"])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A model in a folder, and a text."""
+    folder = tmp_path_factory.mktemp("zeroshot")
+    return {"model": str(saved(folder / "model", max_position_embeddings=1024)), "data": written(folder / "text")}
+
+
+def asked(place: dict[str, str], tasks: Sequence[str], arms: Sequence[Arm] = (DENSE, Arm(replicate=1))) -> Outcome:
+    """The answer to a quality job with these tasks."""
+    protocol = Protocol(characters=400, tasks=tuple(tasks))
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    return run(Job(kind="quality", condition=Condition(threads=1, **place), arms=tuple(arms), pairs=pairs, protocol=protocol))
+
+
+def task(folder: Path, **more: Any) -> str:
+    """The path of a task of three questions in `folder`, with the fields in `more` set."""
+    data = folder / "questions.json"
+    rows = [{"text": text, "choices": choices, "right": 0} for text, choices in zip(TEXTS.values(), CHOICES, strict=True)]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    kwargs = {"data_files": {"test": str(data)}, "cache_dir": str(folder / "cache")}
+    fields = {
+        "task": "three",
+        "dataset_path": "json",
+        "dataset_kwargs": kwargs,
+        "output_type": "multiple_choice",
+        "test_split": "test",
+        "num_fewshot": 2,
+        "doc_to_text": "{{text}}",
+        "doc_to_choice": "{{choices}}",
+        "doc_to_target": "right",
+        "target_delimiter": "",
+        "metric_list": [{"metric": name, "aggregation": "mean", "higher_is_better": True} for name in ("acc", "acc_norm")],
+        **more,
+    }
+    file = folder / "three.yaml"
+    file.write_text(json.dumps(fields))
+    return str(file)
+
+
+def shots(arm: ArmOutcome) -> dict[str, Any]:
+    return {metric.name: metric for metric in arm.metrics if metric.name.startswith("zeroshot")}
+
+
+def test_white_space_belongs_to_the_continuation() -> None:
+    """What is scored after the context's last word is its white space and the continuation; nothing at all is certain."""
+    speaker = tongue("llama")
+    with torch.inference_mode():
+        expected = read(speaker, Window("It was", "  so")).log_p
+        assert continued(speaker, "It was  ", "so") == (expected, False)
+        assert continued(speaker, "It was", "  so") == (expected, False)
+        assert continued(speaker, "  ", "so")[0] == pytest.approx(whole(speaker, "  so"))
+        assert continued(speaker, "It was", "") == (0.0, True)
+
+
+def test_without_lm_eval_there_is_a_flag_and_no_number(
+    place: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bits per byte are measured all the same, each arm is flagged, and the log says once for each task what to do."""
+    monkeypatch.setitem(sys.modules, "lm_eval", None)
+    with caplog.at_level(logging.WARNING, "workers"):
+        outcome = asked(place, ["hellaswag", "piqa", "hellaswag"])
+    assert not outcome.failures
+    assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
+    assert outcome.scores is not None
+    assert not any(shots(arm) for arm in outcome.arms)
+    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == ["hellaswag", "piqa"]
+    assert "uv pip install lm-eval" in caplog.text
+
+
+def test_without_tasks_nothing_is_flagged(place: dict[str, str]) -> None:
+    """A job that asks for no task says nothing of them."""
+    assert [arm.flags for arm in asked(place, ()).arms] == [(), ()]
+
+
+@third_party
+def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> None:
+    """Accuracies are those of the choices' likelihoods, the plain ones and those per character, with lm-eval's standard error."""
+    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+    before = dict(os.environ)
+    outcome = asked(place, [task(tmp_path)])
+    assert {name: value for name, value in os.environ.items() if before.get(name) != value and "OFFLINE" in name} == {}
+    assert not outcome.failures
+    assert [arm.flags for arm in outcome.arms] == [(), ()]
+    speaker = load(Condition(**place))
+    right = {"acc": 0, "acc_norm": 0}
+    with torch.inference_mode():
+        for text, choices in zip(TEXTS.values(), CHOICES, strict=True):
+            likelihoods = [continued(speaker, text, choice)[0] for choice in choices]
+            right["acc"] += likelihoods[0] == max(likelihoods)
+            by_length = [value / len(choice) for value, choice in zip(likelihoods, choices, strict=True)]
+            right["acc_norm"] += by_length[0] == max(by_length)
+    for arm in outcome.arms:
+        found = shots(arm)
+        assert {name: (row.value, row.n, row.unit) for name, row in found.items()} == {
+            f"zeroshot_three_{name}": (pytest.approx(count / 3), 3, "1") for name, count in right.items()
+        }
+        for row in found.values():
+            assert (row.low is None) == (row.value in {0, 1})
+            if row.low is not None:
+                error = (row.value * (1 - row.value) / 2) ** 0.5
+                assert (row.low, row.high) == (
+                    pytest.approx(max(0, row.value - 1.96 * error), abs=1e-4),
+                    pytest.approx(min(1, row.value + 1.96 * error), abs=1e-4),
+                )
+
+
+@third_party
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"dataset_path": "nobody/has_this", "dataset_kwargs": {}}, "nobody/has_this"),
+        ({"output_type": "generate_until", "doc_to_choice": None, "metric_list": [{"metric": "exact_match"}]}, "generate_until"),
+        ({"metric_list": [{"metric": "nonsense"}]}, "is not run"),
+    ],
+)
+def test_a_task_that_cannot_be_run_here(
+    place: dict[str, str], tmp_path: Path, fields: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Missing data, tasks that want text generated and metrics nobody knows give a flag, and the other task its numbers."""
+    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+    (tmp_path / "good").mkdir()
+    (tmp_path / "bad").mkdir()
+    bad = task(tmp_path / "bad", **fields)
+    with caplog.at_level(logging.WARNING, "workers"):
+        outcome = asked(place, [bad, task(tmp_path / "good")])
+    assert not outcome.failures
+    assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
+    assert all(len(shots(arm)) == 2 for arm in outcome.arms)
+    assert f"the zero-shot task {bad} is not run: " in caplog.text
+    assert told in caplog.text
+
+
+@third_party
+def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path: Path, spoken: Any) -> None:
+    """What the model raises is a failure of that arm and no flag of the task."""
+    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+    arms = [DENSE, spoken("short", "assert output.shape[1] > 30, 'too short'"), spoken("counting")]
+    outcome = asked(place, [task(tmp_path)], arms)
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "error")]
+    assert "while answering zero-shot tasks with short(): too short" in outcome.failures[0].message
+    assert [arm.arm for arm in outcome.arms] == [0, 2]
+    assert [arm.flags for arm in outcome.arms] == [(), ()]
+    assert outcome.scores is not None
+    assert [arm.arm for arm in outcome.scores.arms] == [0, 2]
+    calls = next(metric.value for metric in outcome.arms[1].metrics if metric.name == "kernel_calls")
+    assert calls == outcome.scores.windows

@@ -1,0 +1,192 @@
+"""Text that every machine has, or that the user names, in a part to learn from and a part held out; imports no torch.
+
+`docs`: the docstrings of Python's standard library, NumPy and pandas, one document per module. `topics`: the language reference
+that comes with Python (`pydoc_data.topics`), one document per topic; `tiny_lm` never sees it, so that it is a domain of its own.
+`text:PATH`: a file, or a folder's `*.txt`.
+"""
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import itertools
+import json
+import platform
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from sweeps.identity import digest
+from workers import artifacts
+from workers.data import UnusableData
+
+DOCS, TOPICS, PATH = "docs", "topics", "text:"
+SPLIT = 2
+"""Raised when what a corpus holds, or its split, changes."""
+PACKAGES = ("numpy", "pandas")
+"""Beside the standard library: what the project depends on anyway, of sizes that no single one outweighs the others."""
+LEFT_OUT = frozenset({"dist-packages", "idlelib", "lib2to3", "pydoc_data", "site-packages", "test", "tests", "turtledemo"})
+"""Folders without prose, those that are other packages, and the topics, which are a corpus of their own."""
+HELD_OUT = 0.1
+SAME = 60
+"""A paragraph of so many characters that is held out is taken out of what is learnt from; shorter ones are headings."""
+_BLANK = re.compile(r"\n[ \t]*\n")
+
+
+class Text(NamedTuple):
+    """A corpus as documents."""
+
+    train: tuple[str, ...]
+    held_out: tuple[str, ...]
+    """Documents that no training, calibration or vocabulary ever sees: speed and quality are measured on them."""
+    hash: str
+    """Of both parts."""
+
+
+@lru_cache(maxsize=8)
+def corpus(name: str) -> Text:
+    """The corpus that `Condition.data` names, the same on any machine with the same versions.
+
+    Documents with the lowest SHA-256 of their name are held out until they are a tenth of the text (of fewer than ten documents,
+    the last tenth of each is), and no paragraph of theirs is left in `train`. Raises `UnusableData`, and `OSError` for a path that
+    is not on this machine.
+    """
+    if name == DOCS:
+        documents = json.loads(artifacts.kept(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8"))
+    elif name == TOPICS:
+        from pydoc_data.topics import topics
+
+        documents = {topic: text.strip() for topic, text in topics.items()}
+    elif name.startswith(PATH):
+        documents = _read(Path(name.removeprefix(PATH)))
+    else:
+        raise UnusableData(f"{name!r} is no text; write {DOCS}, {TOPICS} or {PATH}PATH")
+    train, held_out = split(documents)
+    if not train or not held_out:
+        raise UnusableData(f"{name}: too short to be split into a part to learn from and a part held out; give it ten paragraphs")
+    return Text(train, held_out, digest({"train": train, "held_out": held_out}))
+
+
+def names_text(data: str) -> bool:
+    """Whether `data` names a text and not images."""
+    return data in (DOCS, TOPICS) or data.startswith(PATH)
+
+
+def listing(data: str) -> str:
+    """A hash for `Job.contents` of the text that `data` names: of the versions that `docs` come from, otherwise of the text itself.
+
+    Raises what `corpus` does.
+    """
+    return _docs_key() if data == DOCS else corpus(data).hash
+
+
+def split(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Documents by name as those to learn from and those held out, see `corpus`; either may be empty."""
+    if len(documents) >= round(1 / HELD_OUT):
+        ordered = sorted(documents, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+        before = itertools.accumulate((len(documents[name]) for name in ordered), initial=0)
+        wanted = HELD_OUT * characters(documents.values())
+        chosen = {name for name, size in zip(ordered, before, strict=False) if size < wanted}
+        train = [documents[name] for name in sorted(documents) if name not in chosen]
+        held_out = [documents[name] for name in sorted(chosen)]
+    else:
+        train, held_out = [], []
+        for name in sorted(documents):
+            found = _paragraphs(documents[name])
+            first = round((1 - HELD_OUT) * len(found))
+            train.append("\n\n".join(found[:first]))
+            held_out.append("\n\n".join(found[first:]))
+    kept_back = _long(held_out)
+    learnt = ("\n\n".join(each for each in _paragraphs(text) if _plain(each) not in kept_back) for text in train)
+    return tuple(filter(None, learnt)), tuple(filter(None, held_out))
+
+
+def _long(texts: Iterable[str]) -> set[str]:
+    """The paragraphs of some texts that are no mere headings, white space aside."""
+    return {plain for text in texts for paragraph in _paragraphs(text) if len(plain := _plain(paragraph)) >= SAME}
+
+
+def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Of each module below `folder`, in order of name: its path and its docstrings from top to bottom; nothing is imported."""
+    for file in sorted(folder.rglob("*.py")):
+        inside = file.relative_to(folder)
+        if LEFT_OUT & set(inside.parts):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+                tree = ast.parse(file.read_bytes())
+        except (SyntaxError, ValueError):  # files made to be wrong, for tests of tools
+            continue
+        yield inside.as_posix(), [text for node in ast.walk(tree) if (text := _docstring(node))]
+
+
+def _docstring(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return (ast.get_docstring(node) or "").strip() or None
+    return None
+
+
+def _write_docs(file: Path) -> None:
+    """All docstrings as JSON, less paragraphs that the topics have too; of equal docstrings only the first is kept."""
+    from pydoc_data.topics import topics
+
+    domain = _long(topics.values())
+    seen: set[str] = set()
+    documents: dict[str, str] = {}
+    for name, folder in _folders():
+        for module, texts in docstrings(folder):
+            new = [text for text in dict.fromkeys(texts) if text not in seen]
+            seen.update(new)
+            paragraphs = [part for each in new for part in _paragraphs(each) if _plain(part) not in domain]
+            if paragraphs:
+                documents[f"{name}/{module}"] = "\n\n".join(paragraphs)
+    file.write_text(json.dumps(documents, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"), encoding="utf-8")
+
+
+def _folders() -> Iterator[tuple[str, Path]]:
+    yield "python", Path(sysconfig.get_path("stdlib"))
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            yield package, Path(spec.origin).parent
+
+
+def _docs_key() -> str:
+    versions = {package: importlib.metadata.version(package) for package in PACKAGES}
+    return digest({"split": SPLIT, "python": platform.python_version(), **versions})
+
+
+def _read(path: Path) -> dict[str, str]:
+    """The documents at `path` by name. Raises `UnusableData` and `OSError`."""
+    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+    if not files:
+        raise UnusableData(f"{PATH}{path}: the folder holds no *.txt")
+    documents = {}
+    for file in files:
+        name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+        try:
+            text = inspect.cleandoc(file.read_text(encoding="utf-8")).strip()
+        except UnicodeDecodeError as error:
+            raise UnusableData(f"{PATH}{path}: {name} is not text in UTF-8: {error}") from error
+        if text:
+            documents[name] = text
+    return documents
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [part for part in _BLANK.split(text) if part.strip()]
+
+
+def _plain(paragraph: str) -> str:
+    return " ".join(paragraph.split())
+
+
+def characters(documents: Iterable[str]) -> int:
+    """Characters in all documents."""
+    return sum(map(len, documents))

@@ -1,0 +1,221 @@
+"""Quality: all arms of a job read the same held-out text, and how likely each finds it is measured in text and not in tokens.
+
+A window's text is scored given the text before it (see `workers.kinds.likelihood`). Where tasks of lm-eval are asked for, arms
+answer them after that (see `workers.kinds.zeroshot`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from sweeps.evaluation import pack
+from sweeps.identity import digest
+from sweeps.job import Arm, Job, Pair
+from sweeps.outcome import ArmOutcome, Metric
+from sweeps.scores import ArmScores, PairScores, Scores
+from workers.data.windows import Window, windows
+from workers.kinds import Findings
+from workers.kinds.faults import Faults
+from workers.kinds.likelihood import Said, read
+from workers.kinds.speakers import held_out, outcome, proofs
+from workers.kinds.zeroshot import UNAVAILABLE, answers, questions
+from workers.measure.threads import use_threads
+from workers.measure.timeout import TimedOut
+from workers.models import Unsupported
+from workers.models.language import Speaker, build, loaded
+
+
+def answer(job: Job) -> Findings:
+    """Score the job's arms; a fault of an arm becomes a failure and the others are scored.
+
+    Arms run eagerly, one window at a time, whatever the cache: none of these changes what a model says. Raises `Unsupported` for
+    text that is too short, `OSError` for text that is not on this machine, `TimedOut`, and what the model's loading raises.
+    """
+    job = _eager(job)
+    faults = Faults()
+    use_threads(job.condition)
+    with torch.inference_mode():
+        text = windows(held_out(job.condition), job.protocol.characters)
+        if not text:
+            raise Unsupported("the held-out text has no document long enough to score a part of it")
+        base = loaded(job.condition, job.contents)
+        readers: list[Reader] = []
+        for index, arm in enumerate(job.arms):
+            with faults.of(index, f"preparing {arm}"):
+                speaker = build(job.condition, arm, job.contents)
+                for prepare in speaker.prepare:
+                    prepare()
+                readers.append(Reader(index, arm, speaker))
+        seen = Pass(job, readers, faults)
+        for window in text:
+            try:
+                seen.read(window)
+            except TimedOut as fault:
+                done = f"{seen.count} of {len(text)} windows had been read"
+                raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer characters") from fault
+            if not seen.standing:
+                return Findings(failures=tuple(faults.rows))
+        arms = [seen.outcome(reader, base, text) for reader in seen.standing]
+        if job.protocol.tasks:  # after the proofs were read, for what the methods count goes on
+            arms = zero_shot(job.protocol.tasks, seen, arms)
+            if not arms:
+                return Findings(failures=tuple(faults.rows))
+    return Findings(
+        arms=tuple(arms),
+        failures=tuple(faults.rows),
+        scores=seen.scores(text, complete=len(text) == len(windows(held_out(job.condition)))),
+    )
+
+
+@dataclass
+class Reader:
+    """An arm with what it found so far, one value per window."""
+
+    index: int
+    arm: Arm
+    speaker: Speaker
+    nll: list[float] = field(default_factory=list)
+    """Nats."""
+    tokens: list[int] = field(default_factory=list)
+    """Scored."""
+    context: list[int] = field(default_factory=list)
+    """Tokens before them."""
+
+
+@dataclass
+class Difference:
+    """How an arm's predictions differ from its baseline's, one value per window."""
+
+    positions: list[int] = field(default_factory=list)
+    """None where the two read other tokens."""
+    agree: list[int] = field(default_factory=list)
+    kl: list[float] = field(default_factory=list)
+
+
+class Pass:
+    """One reading of the text by all arms, window by window."""
+
+    def __init__(self, job: Job, readers: Sequence[Reader], faults: Faults) -> None:
+        self.readers, self.faults = readers, faults
+        self.differences = {Pair(*pair): Difference() for pair in job.pairs}
+        self.count = 0
+
+    @property
+    def standing(self) -> list[Reader]:
+        """Arms that have not failed."""
+        return [reader for reader in self.readers if reader.index not in self.faults.arms]
+
+    def read(self, window: Window) -> None:
+        """Let every arm that stands read a window."""
+        said: dict[int, Said] = {}
+        for reader in self.standing:
+            try:  # not `faults.of`: whose turn it is when the time is up is chance
+                said[reader.index] = read(reader.speaker, window)
+            except Exception as fault:
+                self.faults.add(reader.index, fault, f"reading with {reader.arm}")
+                continue
+            found = said[reader.index]
+            reader.nll.append(-found.log_p)
+            reader.tokens.append(found.scored)
+            reader.context.append(len(found.tokens) - found.scored)
+        for pair, difference in self.differences.items():
+            if pair.baseline in said and pair.arm in said:
+                _compare(difference, said[pair.baseline], said[pair.arm])
+        self.count += 1
+
+    def scores(self, text: Sequence[Window], *, complete: bool) -> Scores:
+        """What the arms that stand found; `complete`: there is no more text."""
+        standing = {reader.index for reader in self.standing}
+        return Scores(
+            windows=len(text),
+            listing=digest(text),
+            bytes=pack([len(window.scored.encode()) for window in text], "i4"),
+            characters=pack([len(window.scored) for window in text], "i4"),
+            arms=tuple(
+                ArmScores(arm=reader.index, nll=pack(reader.nll, "f8"), tokens=pack(reader.tokens, "i4"))
+                for reader in self.standing
+            ),
+            pairs=tuple(
+                PairScores(
+                    baseline=pair.baseline,
+                    arm=pair.arm,
+                    positions=pack(each.positions, "i4"),
+                    agree=pack(each.agree, "i4"),
+                    kl=pack(each.kl, "f4"),
+                )
+                for pair, each in self.differences.items()
+                if {pair.baseline, pair.arm} <= standing and sum(each.positions) > 0
+            ),
+            complete=complete,
+        )
+
+    def outcome(self, reader: Reader, base: Speaker, text: Sequence[Window]) -> ArmOutcome:
+        """What is known of an arm: its rows, and what it differs by from the first baseline that it is compared with."""
+        size = sum(len(window.scored.encode()) for window in text)
+        nll, tokens = sum(reader.nll), sum(reader.tokens)
+        rows: dict[str, tuple[float, str]] = {
+            "bits_per_byte": (nll / (size * math.log(2)), "bit"),
+            "perplexity": (math.exp(min(nll / tokens, 700.0)), "1"),
+            "characters_scored": (sum(len(window.scored) for window in text), "1"),
+            "tokens_scored": (tokens, "1"),
+        }
+        first = next((each for pair, each in self.differences.items() if pair.arm == reader.index), None)
+        if first is not None and (positions := sum(first.positions)):
+            rows["agreement"] = (100 * sum(first.agree) / positions, "%")
+            rows["kl"] = (float(np.average(first.kl, weights=first.positions)), "nat")
+        known = outcome(
+            reader.index,
+            reader.arm,
+            base=base.network,
+            speaker=reader.speaker,
+            prompt=round(float(np.mean(reader.context))),
+            decoded=round(float(np.mean(reader.tokens))),
+        )
+        metrics = [Metric(name=name, value=value, unit=unit, n=len(text)) for name, (value, unit) in rows.items()]
+        return known.model_copy(update={"metrics": (*metrics, *proofs(reader.speaker))})
+
+
+def zero_shot(tasks: Sequence[str], seen: Pass, arms: Sequence[ArmOutcome]) -> list[ArmOutcome]:
+    """What is known of the `arms` that stand, with what each reaches in tasks of lm-eval, or a flag where one cannot be run here.
+
+    An arm that fails is left out. Raises `TimedOut`.
+    """
+    asked = questions(tasks)
+    found: list[ArmOutcome] = []
+    for reader, known in zip(seen.standing, arms, strict=True):
+        try:
+            rows, complete = answers(asked, reader.speaker)
+        except TimedOut as fault:
+            done = f"{len(found)} of {len(arms)} arms had answered the zero-shot tasks"
+            raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer tasks") from fault
+        except Exception as fault:
+            seen.faults.add(reader.index, fault, f"answering zero-shot tasks with {reader.arm}")
+            continue
+        flags = known.flags if complete else (*known.flags, UNAVAILABLE)
+        found.append(known.model_copy(update={"metrics": (*known.metrics, *rows), "flags": flags}))
+    return found
+
+
+def _compare(difference: Difference, one: Said, other: Said) -> None:
+    """Add how `other` differs from the baseline `one`; nothing can be said where they read other tokens."""
+    positions, agree, kl = 0, 0, 0.0
+    if one.tokens == other.tokens and one.log_p_TV.shape == other.log_p_TV.shape:
+        positions = one.scored
+        agree = int((one.log_p_TV.argmax(-1) == other.log_p_TV.argmax(-1)).sum())
+        kl = float((one.log_p_TV.exp() * (one.log_p_TV - other.log_p_TV)).sum(-1).clamp(min=0).double().mean())
+    difference.positions.append(positions)
+    difference.agree.append(agree)
+    difference.kl.append(kl)
+
+
+def _eager(job: Job) -> Job:
+    """The job without what changes no answer: runtime, batch and cache."""
+    same: Mapping[str, Any] = {"runtime": None, "kv_cache": None}
+    arms = tuple(arm.model_copy(update={"overrides": arm.overrides.model_copy(update=same)}) for arm in job.arms)
+    return job.model_copy(
+        update={"condition": job.condition.model_copy(update={"batch_size": 1, "runtime": "eager"}), "arms": arms}
+    )

@@ -1,0 +1,181 @@
+"""Arms of language models made ready: built, run once, and checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sweeps.job import Arm, Condition, Job
+from sweeps.language import LanguageNetwork
+from sweeps.outcome import ArmOutcome, Metric
+from sweeps.statistics import median, outliers
+from workers import methods
+from workers.data import UnusableData
+from workers.data.text import DOCS, corpus
+from workers.decoding import Passage, Run, Workload, passages
+from workers.kinds.faults import NotANumberError
+from workers.kinds.timing import row
+from workers.models import Unsupported
+from workers.models.language import DTYPES, Speaker, build, loaded
+
+PROMPT_TOKENS, NEW_TOKENS = 128, 32
+"""Where a condition does not say."""
+
+
+@dataclass
+class Voice:
+    """An arm that has run once, with its timed runs; `condition` is its own, overrides applied."""
+
+    index: int
+    arm: Arm
+    condition: Condition
+    base: Speaker
+    """The unmodified model."""
+    speaker: Speaker
+    workload: Workload
+    first: Run
+    runs: list[Run] = field(default_factory=list)
+
+    def step(self) -> None:
+        """One run of the workload."""
+        self.runs.append(self.workload.run(self.speaker))
+
+    @property
+    def sequences(self) -> int:
+        return len(self.workload.passages)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of weights that one decoded token reads: each matrix once, less the share that the methods leave out."""
+        network = self.base.network
+        dense = network.layers * network.layer_macs + network.head_macs
+        read = dense + macs(self.arm, network, "macs", 1) - macs(self.arm, network, "skipped", 1)
+        return read * DTYPES[self.condition.dtype].itemsize
+
+    def outcome(self) -> ArmOutcome:
+        """What is known of the arm before it is timed, and flags where it did not do what was asked."""
+        run, asked = self.first, self.workload.passages
+        flags = []
+        if self.workload.decoding == "replay" and run.texts != tuple(passage.continuation for passage in asked):
+            flags.append("text_differs")
+        if any(len(said) < len(passage.continuation) for said, passage in zip(run.texts, asked, strict=True)):
+            flags.append("text_too_short")
+        known = outcome(
+            self.index,
+            self.arm,
+            base=self.base.network,
+            speaker=self.speaker,
+            prompt=round(run.prompt_tokens / self.sequences),
+            decoded=round(run.decoded / self.sequences) - 1,
+        )
+        metrics = [("characters", run.characters), ("tokens_decoded", run.decoded)]
+        return known.model_copy(
+            update={
+                "batch": self.sequences,
+                "tokens_final": run.cached,
+                "first_call_s": run.seconds,
+                "metrics": tuple(Metric(name=name, value=value, unit="1") for name, value in metrics),
+                "flags": tuple(flags),
+            }
+        )
+
+    def timings(self) -> list[Metric]:
+        """What the timed runs say."""
+        runs, steps_s = self.runs, np.concatenate([run.steps_s for run in self.runs])
+        seconds, tpot_s = np.array([run.seconds for run in runs]), np.array([run.tpot_s for run in runs])
+        characters = np.array([run.characters for run in runs])
+        spoken = sum(len(self.base.tokenizer.encode(text)) for text in runs[-1].texts)  # of all runs: every one says the same
+        prefill_s = np.array([run.ttft_s - run.encoding_s for run in runs])
+        return [
+            row("ttft", median([run.ttft_s for run in runs]), "ms", 1e3),
+            row("tpot", median(tpot_s), "ms", 1e3),
+            Metric(name="tpot_p95", value=float(np.quantile(steps_s, 0.95)) * 1e3, unit="ms", n=steps_s.size),
+            row("time_per_char", median(seconds / characters), "ms", 1e3),
+            row("prefill_tokens_per_s", median(self.first.prompt_tokens / prefill_s), "1/s"),
+            row("decode_tokens_per_s", median(self.sequences / tpot_s), "1/s"),
+            row("chars_per_s", median(characters / seconds), "1/s"),
+            row("base_tokens_per_s", median(spoken / seconds), "1/s"),
+            row("tokenizer_s", median([run.tokenizer_s for run in runs]), "s"),
+            row("effective_gb_per_s", median(self.weight_bytes / tpot_s), "GB/s", 1e-9),
+            Metric(name="outlier_share", value=float(outliers(seconds).mean()), unit="1", n=seconds.size),
+        ]
+
+
+def outcome(index: int, arm: Arm, *, base: LanguageNetwork, speaker: Speaker, prompt: int, decoded: int) -> ArmOutcome:
+    """What is known of an arm that reads `prompt` tokens of its own at once and `decoded` more one by one.
+
+    MACs are those of one sequence: `gmacs` of the unmodified network `base` on these tokens, less what the methods leave out of it.
+    """
+    parameters = sum(parameter.numel() for parameter in speaker.model.parameters())
+    return ArmOutcome(
+        arm=index,
+        gmacs=(base.macs(prompt, decoded) - macs(arm, base, "skipped", decoded)) / 1e9,
+        gmacs_method=macs(arm, base, "macs", decoded) / 1e9,
+        parameters=parameters,
+        trainable_parameters=parameters,
+        batch=1,
+        tokens=prompt,
+        tokens_final=prompt + decoded,
+        trace=(),
+        threads=torch.get_num_threads(),
+    )
+
+
+def macs(arm: Arm, network: LanguageNetwork, which: Literal["macs", "skipped"], tokens: int) -> int:
+    """MACs per sequence that the arm's methods add, or leave out, while `tokens` tokens are decoded one by one."""
+    return sum(getattr(method, which)(params, network, tokens) for method, params in map(methods.spoken, arm.stack))
+
+
+def proofs(speaker: Speaker) -> list[Metric]:
+    """What the methods counted since they were last prepared."""
+    return [Metric(name=name, value=float(value), unit="1") for proof in speaker.proofs for name, value in proof().items()]
+
+
+def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> Voice:
+    """Arm `index` of the job, built on weights that its other arms share, and run once on the texts.
+
+    Raises `Unsupported`, `NotANumberError`, and whatever loading, the method and the model raise.
+    """
+    arm = job.arms[index]
+    own = arm.condition(job.condition)
+    speaker = build(job.condition, arm, job.contents)
+    work = workload(own, texts)
+    return Voice(index, arm, own, loaded(own, job.contents), speaker, work, work.run(speaker, look=finite))
+
+
+def workload(condition: Condition, texts: tuple[Passage, ...]) -> Workload:
+    """The texts with the cache and the decoding of `condition`, an arm's own."""
+    new = condition.new_tokens or NEW_TOKENS
+    return Workload(texts, condition.decoding or "replay", condition.kv_cache or "dynamic", new)
+
+
+def texts(job: Job) -> tuple[Passage, ...]:
+    """What every arm of the job reads and says, one passage for each sequence of a batch.
+
+    Raises `Unsupported`, `OSError` for a text that is not on this machine, and what the model's loading raises.
+    """
+    speaker = loaded(job.condition, job.contents)
+    prompt, new = job.condition.prompt_tokens or PROMPT_TOKENS, job.condition.new_tokens or NEW_TOKENS
+    if prompt + new > (positions := speaker.network.positions):
+        raise Unsupported(
+            f"a prompt of {prompt} tokens and {new} new ones are {prompt + new}, and {speaker.network.name} has "
+            f"{positions} positions"
+        )
+    return passages(held_out(job.condition), speaker.tokenizer, prompt, new, job.condition.batch_size)
+
+
+def held_out(condition: Condition) -> Sequence[str]:
+    """The documents that the condition's text holds out. Raises `Unsupported` and `OSError`."""
+    try:
+        return corpus(condition.data or DOCS).held_out
+    except UnusableData as error:
+        raise Unsupported(str(error)) from error
+
+
+def finite(logits_BV: Tensor) -> None:
+    """Raises `NotANumberError` unless all are."""
+    if wrong := int((~torch.isfinite(logits_BV)).sum()):
+        raise NotANumberError(f"{wrong} of {logits_BV.numel()} logits are not finite")

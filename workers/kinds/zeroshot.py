@@ -1,0 +1,210 @@
+"""Zero-shot: tasks of lm-eval, answered by an arm where lm-eval is installed and the tasks' data are on this disk.
+
+lm-eval is no dependency of the project. A task that cannot be run here gives no number, but a line in the log and the flag
+`UNAVAILABLE`.
+"""
+
+import contextlib
+import functools
+import importlib
+import logging
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from sweeps.outcome import Metric
+from workers.data.windows import Window
+from workers.kinds.likelihood import read, whole
+from workers.models import Unsupported
+from workers.models.language import Speaker
+
+LOG = logging.getLogger(__name__)
+UNAVAILABLE = "zeroshot_unavailable"
+ANSWERABLE = ("multiple_choice", "loglikelihood", "loglikelihood_rolling")
+"""What lm-eval calls tasks that are answered by how likely texts are."""
+NORMAL_95 = 1.959964
+"""Standard errors to each side of a mean that hold 95 % of a normal distribution."""
+BOOTSTRAPS = 1000
+"""Resamples for the standard error of what is no mean, such as a perplexity; as many as lm-eval draws at once."""
+OFFLINE = {
+    "huggingface_hub.constants": ("HF_HUB_OFFLINE",),
+    "datasets.config": ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"),
+}
+"""Modules that read the variables of these names when they are imported, and keep them under the same names."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Tasks that can be run here."""
+
+    tasks: Mapping[str, Any]
+    """lm-eval's tasks by name."""
+    missing: bool
+    """Whether there are others that were asked for."""
+
+
+def questions(names: Sequence[str]) -> Questions:
+    """The tasks of these names (a group's name stands for each task of it), or in the YAML files of these paths.
+
+    Says in the log which cannot be run here, and why.
+    """
+    tasks: dict[str, Any] = {}
+    missing = False
+    for name in dict.fromkeys(names):
+        try:
+            with _alone():
+                tasks |= _tasks(name)
+        except Exception as why:  # lm-eval, datasets and a task's own code raise anything
+            _tell(name, why)
+            missing = True
+    return Questions(tasks, missing)
+
+
+def answers(asked: Questions, speaker: Speaker) -> tuple[list[Metric], bool]:
+    """What an arm reaches in each task, and whether all that were asked for could be run; raises what the model raises."""
+    rows: list[Metric] = []
+    complete = not asked.missing
+    if not asked.tasks:
+        return rows, complete
+    from lm_eval.evaluator import evaluate
+
+    for name, task in asked.tasks.items():
+        adapter = make_adapter(speaker)
+        try:
+            with _alone():
+                found = evaluate(lm=adapter, task_dict={"tasks": {name: task}}, bootstrap_iters=BOOTSTRAPS, log_samples=False)
+            rows += _rows(name, found["results"][name], found["n-samples"][name]["effective"])
+        except Exception as why:
+            if adapter.fault is not None:
+                raise adapter.fault from None
+            _tell(name, why)
+            complete = False
+    return rows, complete
+
+
+def make_adapter(speaker: Speaker) -> Any:
+    """The arm as an `lm_eval.api.model.LM`; what its model raises is kept as `fault`, to tell it from what a task raises."""
+    from lm_eval.api.model import LM
+
+    class Adapter(LM):  # type: ignore[misc]  # without lm-eval mypy knows no LM
+        """Answers by the functions below, one request at a time."""
+
+        fault: Exception | None = None
+
+        def loglikelihood(self, requests: Sequence[Any]) -> list[tuple[float, bool]]:
+            return [self._of(continued, *request.args) for request in requests]
+
+        def loglikelihood_rolling(self, requests: Sequence[Any]) -> list[float]:
+            return [self._of(whole, *request.args) for request in requests]
+
+        def generate_until(self, requests: Sequence[Any]) -> list[str]:
+            raise Unsupported(f"{len(requests)} requests let the model generate; only likelihoods are read here")
+
+        def _of(self, answer: Callable[..., Any], *texts: str) -> Any:
+            try:
+                return answer(speaker, *texts)
+            except Unsupported:
+                raise
+            except Exception as fault:
+                self.fault = fault
+                raise
+
+    return Adapter()
+
+
+def continued(speaker: Speaker, context: str, continuation: str) -> tuple[float, bool]:
+    """Log probability in nats of the continuation, and whether the model finds each of its tokens most likely.
+
+    White space at the end of the context counts to the continuation, because tokenizers begin a word with it. The two are encoded
+    apart: a token that spans the place, as in a vocabulary of n-grams, would else make another text of each.
+    """
+    kept = context.rstrip()
+    scored = context[len(kept) :] + continuation
+    if not scored:
+        return 0.0, True
+    said = read(speaker, Window(kept, scored))
+    return said.log_p, said.greedy
+
+
+def _tasks(name: str) -> dict[str, Any]:
+    """The tasks of a name (several for a group) or of a YAML file, by their names and without examples in the prompt.
+
+    Raises `Unsupported`, and anything else.
+    """
+    importlib.import_module("lm_eval")  # by itself, so that the error names it where it is missing
+    is_file = Path(name).suffix in {".yaml", ".yml"}
+    if is_file and not Path(name).is_file():
+        raise FileNotFoundError(f"there is no file {name}; a path counts from the current folder, {Path.cwd()}")
+    found: dict[str, Any] = _manager(builtin=not is_file).load([name])["tasks"]
+    for label, task in found.items():
+        if task.OUTPUT_TYPE not in ANSWERABLE:
+            raise Unsupported(f"the answers of {label} are {task.OUTPUT_TYPE}; only likelihoods are read here")
+        task.set_config(key="num_fewshot", value=0)
+    return found
+
+
+@functools.cache
+def _manager(*, builtin: bool) -> Any:
+    """lm-eval's index of tasks, those that it brings itself included or not: they are thousands of files."""
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager(include_defaults=builtin)
+
+
+def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[Metric]:
+    """lm-eval's numbers for a task as metrics, with an interval where the standard error says something."""
+    rows = []
+    for key, value in found.items():
+        name, _, how = key.partition(",")
+        if how != "none" or name.endswith("_stderr") or not isinstance(value, Real):
+            continue
+        error = found.get(f"{name}_stderr,none")
+        share = name.startswith("acc")
+        bounds: dict[str, float] = {}
+        if isinstance(error, Real) and float(error) > 0:  # 0 where all documents gave the same: no evidence that others would
+            low, high = (float(value) + side * NORMAL_95 * float(error) for side in (-1, 1))
+            bounds = {"low": max(low, 0.0), "high": min(high, 1.0)} if share else {"low": low, "high": high}
+        unit = "bit" if name == "bits_per_byte" else "1"
+        rows.append(Metric(name=f"zeroshot_{task}_{name}", value=float(value), unit=unit, n=documents, **bounds))
+    return rows
+
+
+def _tell(name: str, why: Exception) -> None:
+    reason = str(why).strip().partition("\n")[0] or type(why).__name__
+    if isinstance(why, ModuleNotFoundError) and why.name == "lm_eval":
+        reason = "lm-eval is not installed here; add it with: uv pip install lm-eval"
+    LOG.warning("the zero-shot task %s is not run: %s", name, reason)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Until the block ends nothing is downloaded, no process is started, draws are always the same, and only errors are told."""
+    constants: list[tuple[Any, str, Any]] = []
+    for place, names in OFFLINE.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(place)
+            constants += [(module, name, getattr(module, name)) for name in names if hasattr(module, name)]
+    wanted = dict.fromkeys([*(name for names in OFFLINE.values() for name in names), "DISABLE_MULTIPROC"], "1")
+    variables = {name: os.environ.get(name) for name in wanted}
+    level, drawn = logging.getLogger("lm_eval").level, random.getstate()
+    os.environ.update(wanted)
+    random.seed(0)
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    for module, name, _ in constants:
+        setattr(module, name, True)
+    try:
+        yield
+    finally:
+        logging.getLogger("lm_eval").setLevel(level)
+        random.setstate(drawn)
+        for module, name, value in constants:
+            setattr(module, name, value)
+        for name, before in variables.items():
+            if before is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = before

@@ -1,0 +1,136 @@
+"""Runs of tokens that a domain repeats become one token each, so that the same text is fewer tokens (AdaptiVocab).
+
+n-tokens are chosen by the tokens they save in the domain's text. `append` adds them to the vocabulary; `replace` puts each in the
+place of a token of little value, which is then written as its parts. Their embeddings start as mixtures of those of their tokens; a
+light fine-tuning of embeddings, head, first and last layer follows where `finetune_steps` asks. `ngrams: 0` with the same steps is
+its control: the tokenizer as it was, the same weights tuned on the same text in the same order.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from sweeps import method
+from sweeps.identity import digest
+from sweeps.language import LanguageNetwork
+
+if TYPE_CHECKING:
+    from workers.models.language import Speaker
+
+WORLD = "language"
+PAPER = (
+    "Nakash, Calderon, Ben-David, Hoffer, Reichart, AdaptiVocab: Enhancing LLM Efficiency in Focused Domains through Lightweight "
+    "Vocabulary Adaptation, COLM 2025, arXiv 2503.19693"
+)
+VERSION = 1
+
+
+class Params(method.Params):
+    """How many n-tokens, where from, and how the model learns them."""
+
+    ngrams: int = Field(default=500, ge=0, description="n-tokens; 0 leaves the tokenizer as it is")
+    mode: Literal["append", "replace"] = Field(
+        default="append", description="add n-tokens to the vocabulary, or put them in the place of as many tokens of little value"
+    )
+    init: Literal["exp", "mean", "random", "last_first"] = Field(
+        default="exp", description="first embeddings of n-tokens: halving weights, the mean, drawn at random, or one token's alone"
+    )
+    finetune_steps: int = Field(default=0, ge=0, description="steps of light fine-tuning on the domain's text; 0: none")
+    learning_rate: float = Field(default=1e-3, gt=0, description="the highest of the fine-tuning's one cycle")
+    data: str = Field(
+        default="topics", description="the domain's text: topics, docs or text:PATH; what is held out of it is not read"
+    )
+    file: str | None = Field(default=None, description="a vocabulary made before (JSON), with as many n-tokens as `ngrams` says")
+    seed: int = Field(default=0, ge=0, description="of the drawn embeddings and of the fine-tuning's order")
+
+    @field_validator("file")
+    @classmethod
+    def _no_pickle(cls, file: str | None) -> str | None:
+        from workers.models.patching import UnusableVocabulary, refuse_pickle
+
+        if file is not None:
+            try:
+                refuse_pickle(Path(file))
+            except UnusableVocabulary as error:
+                raise ValueError(str(error)) from None
+        return file
+
+
+NEUTRAL = Params(ngrams=0)
+EXAMPLES = (
+    Params(ngrams=20),
+    Params(ngrams=20, mode="replace"),
+    Params(ngrams=20, init="mean"),
+    Params(ngrams=20, init="random", seed=3),
+    Params(ngrams=20, init="last_first", finetune_steps=1),
+    Params(ngrams=0, finetune_steps=1),
+)
+
+
+def macs(params: Params, network: LanguageNetwork, tokens: int) -> int:
+    """The head's rows for n-tokens that were added."""
+    return 0 if params.mode == "replace" else tokens * params.ngrams * network.width
+
+
+def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - each token costs as much as before
+    """None: what is saved are whole tokens, and these are counted where they are decoded."""
+    return 0
+
+
+def refuses(params: Params, network: LanguageNetwork) -> str | None:
+    """Why as many tokens cannot be removed."""
+    if params.mode == "replace" and params.ngrams >= network.vocabulary:
+        return f"{params.ngrams} tokens cannot be replaced: {network.name} has {network.vocabulary}; ask for fewer n-grams"
+    return None
+
+
+def apply(speaker: "Speaker", params: Params) -> "Speaker":
+    """A speaker with the domain's vocabulary; weights are shared with the given one apart from embedding, head and what is tuned.
+
+    Raises `UnusableVocabulary` for a vocabulary that does not fit, `Unsupported` behind another method that changed the model,
+    and `UnusableData` for a text that cannot be read.
+    """
+    from workers.artifacts import vocabulary as vocabularies
+    from workers.artifacts.finetuning import Tuning, tuned, with_weights
+    from workers.data.text import corpus
+    from workers.models import Unsupported
+    from workers.models.embeddings import fitted, geometry
+    from workers.models.patching import PatchTokenizer, UnusableVocabulary, Vocabulary, count, fingerprint, read
+    from workers.models.sharing import twin
+
+    if params.ngrams == 0 and params.finetune_steps == 0:
+        return dataclasses.replace(speaker, model=twin(speaker.model))
+    if speaker.proofs:
+        raise Unsupported("adaptivocab comes first in a stack: what comes before it has changed the model that it would adapt")
+    if params.ngrams == 0:
+        vocabulary = Vocabulary(tokenizer=fingerprint(speaker.tokenizer), tokens=count(speaker.tokenizer))
+    elif params.file is not None:
+        vocabulary = read(Path(params.file))
+        held, asked = (len(vocabulary.ngrams), len(vocabulary.removed)), (params.ngrams, params.ngrams * (params.mode == "replace"))
+        if held != asked:
+            raise UnusableVocabulary(f"{params.file}: adds and removes {held} tokens; ngrams and mode ask for {asked}")
+    else:
+        text = corpus(params.data)
+        recipe = vocabularies.Recipe(ngrams=params.ngrams, mode=params.mode)
+        vocabulary = vocabularies.obtain(speaker.tokenizer, text.train, recipe, origin=speaker.origin, text=text.hash)
+    patch = PatchTokenizer(speaker.tokenizer, vocabulary)
+    model = fitted(speaker.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
+    made_of = {"origin": speaker.origin, "vocabulary": vocabulary, "init": params.init, "seed": params.seed}
+    made = dataclasses.replace(
+        speaker,
+        model=model,
+        tokenizer=patch,
+        network=geometry(speaker.network, model),
+        origin=digest(made_of),
+        proofs=(patch.counts,),
+        prepare=(*speaker.prepare, patch.reset),
+    )
+    if params.finetune_steps > 0:
+        text = corpus(params.data)
+        tuning = Tuning(steps=params.finetune_steps, learning_rate=params.learning_rate, seed=params.seed)
+        file = tuned(made, text.train, tuning, made_of=digest({**made_of, "text": text.hash}))
+        made = dataclasses.replace(made, model=with_weights(model, file), origin=digest([made.origin, file.stem]))
+        patch.reset()
+    return made

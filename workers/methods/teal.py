@@ -1,0 +1,75 @@
+"""Leaves out inputs of every matrix whose magnitude is below a threshold, and reads no rows for them (TEAL).
+
+Thresholds come from a histogram of each input on a text, in the basis that the inputs have, so that the share that is left out is
+met on the mean only; what it really was is measured. The kernels are those of `larosa`.
+"""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from sweeps.language import LanguageNetwork
+from workers import skipping
+from workers.skipping import CalibratedParams, Coefficients
+
+if TYPE_CHECKING:
+    from workers.models.language import Speaker
+    from workers.models.sparse import Rule
+
+WORLD = "language"
+PAPER = (
+    "Liu, Ponnusamy, Cai, Guo, Kim, Athiwaratkun, Training-Free Activation Sparsity in Large Language Models, "
+    "ICLR 2025, arXiv 2408.14690"
+)
+VERSION = 1
+EAGER_ONLY = skipping.EAGER_ONLY
+
+
+class Params(CalibratedParams):
+    """How much, and where."""
+
+    allocation: Coefficients | None = Field(
+        default=None,
+        description="Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them",
+    )
+
+
+NEUTRAL = Params(sparsity=0, calibration_tokens=512)
+EXAMPLES = (
+    Params(sparsity=0.5, calibration_tokens=512),
+    Params(sparsity=0.4, allocation=(0.8, 1.2, 0.8, 1.2), calibration_tokens=512),
+)
+EXPECTED_ONLY = True
+"""`skipped` is what the calibration text promises; how much is left out depends on the text that is read."""
+
+
+def macs(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - comparing multiplies nothing
+    return 0
+
+
+def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
+    """What is expected of every decoded token; the metric `achieved_sparsity` says what was left out."""
+    return tokens * skipping.skipped_macs(network, skipping.spread(params.sparsity, params.allocation, network))
+
+
+def refuses(params: Params, network: LanguageNetwork) -> str | None:
+    return skipping.overfull(params.sparsity, params.allocation, network)
+
+
+def apply(speaker: "Speaker", params: Params) -> "Speaker":
+    """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
+    from sweeps.identity import digest
+    from workers.artifacts import calibrate
+    from workers.models.absorption import lay_out, shared
+    from workers.models.sparse import Above, Largest, skip
+
+    network = speaker.network
+    shares = skipping.spread(params.sparsity, params.allocation, network)
+    limits = calibrate.thresholds(speaker, params.data, params.calibration_tokens, shares)
+    counts = [skipping.kept(one.width, share) for one, share in zip(skipping.inputs(network), shares, strict=True)]
+    all_of_it = [Largest(one.width) for one in skipping.inputs(network)]
+    some: list[list[Rule]] = [[Above(limit, count) for limit, count in zip(four, counts, strict=True)] for four in limits]
+    rules: list[list[Rule]] = [[*all_of_it] for _ in limits] if params.sparsity == 0 else some
+    model = shared(speaker, "laid out", lambda: lay_out(speaker.model, network))
+    origin = digest({"origin": speaker.origin, "teal": params, "version": VERSION})
+    return skip(speaker, model, rules, kernel=params.kernel, prefill=params.prefill, origin=origin)

@@ -1,0 +1,63 @@
+"""Keeps the largest inputs of every matrix of the layers, in the basis they have, and reads no other rows of it.
+
+The competitor of `larosa` without a rotation: exactly so many inputs of each token, chosen by magnitude, one choice for all
+matrices that share an input. With `sparsity: 0` it is the same code on all rows: the dense control of the kernels.
+"""
+
+from typing import TYPE_CHECKING
+
+from sweeps.language import LanguageNetwork
+from workers import skipping
+from workers.skipping import Coefficients, SkippingParams
+
+if TYPE_CHECKING:
+    from workers.models.language import Speaker
+
+WORLD = "language"
+PAPER = (
+    "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA, ICML 2025, arXiv 2507.01299"
+)
+VERSION = 1
+EAGER_ONLY = skipping.EAGER_ONLY
+
+
+class Params(SkippingParams):
+    """How much, and where."""
+
+    allocation: Coefficients | None = None
+    """Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them."""
+
+
+NEUTRAL = Params(sparsity=0)
+EXAMPLES = (
+    Params(sparsity=0.5),
+    Params(sparsity=0.4, allocation=(0.8, 1.2, 0.8, 1.2)),
+    Params(sparsity=0.25, kernel="embedding_bag"),
+)
+
+
+def macs(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - comparing multiplies nothing
+    return 0
+
+
+def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
+    """Of every decoded token, exactly."""
+    return tokens * skipping.skipped_macs(network, skipping.spread(params.sparsity, params.allocation, network))
+
+
+def refuses(params: Params, network: LanguageNetwork) -> str | None:
+    return skipping.overfull(params.sparsity, params.allocation, network)
+
+
+def apply(speaker: "Speaker", params: Params) -> "Speaker":
+    """Raises `Unsupported` where the kernel asked for cannot run, or another method has changed the matrices."""
+    from sweeps.identity import digest
+    from workers.models.absorption import lay_out, shared
+    from workers.models.sparse import Largest, skip
+
+    network = speaker.network
+    shares = skipping.spread(params.sparsity, params.allocation, network)
+    four = [Largest(skipping.kept(one.width, share)) for one, share in zip(skipping.inputs(network), shares, strict=True)]
+    model = shared(speaker, "laid out", lambda: lay_out(speaker.model, network))
+    origin = digest({"origin": speaker.origin, "topk_activation": params, "version": VERSION})
+    return skip(speaker, model, [four] * network.layers, kernel=params.kernel, prefill=params.prefill, origin=origin)

@@ -1,0 +1,215 @@
+"""Causal language models of transformers, ready to run: a condition's model loaded once, and each arm built from it."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as noise
+
+from sweeps.folder import content, geometry, is_folder, is_hub
+from sweeps.identity import canonical, digest
+from sweeps.job import Arm, Attention, Condition, Dtype
+from sweeps.language import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_config
+from workers import artifacts, methods
+from workers.artifacts import language as recipes
+from workers.models import Unsupported, tokenization
+from workers.models.sharing import twin
+
+MODELS_KEPT = 2
+DTYPES: Mapping[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""Of weights, activations and cache."""
+ATTENTIONS: Mapping[Attention, str] = {"sdpa": "sdpa", "manual": "eager"}
+"""transformers' names; `eager` forms the attention matrix."""
+_decoded_from: ContextVar[int | None] = ContextVar("decoded_from", default=None)
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and back; `decode(encode(text)) == text` for any text."""
+
+    @property
+    def size(self) -> int:
+        """Tokens in the vocabulary."""
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, without any special token."""
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of some tokens."""
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A causal language model with what belongs to it; run it under `torch.inference_mode()`."""
+
+    model: Any
+    """A `transformers.PreTrainedModel` in evaluation mode, on its device."""
+    tokenizer: Tokenizer
+    network: LanguageNetwork
+    origin: str
+    """Hash of what the weights and the tokenizer come from: the key under which artifacts made for them are cached."""
+    proofs: tuple[Callable[[], Mapping[str, float]], ...] = field(default=())
+    """Each gives what a method counted while the model ran (kernel calls, achieved sparsity): proof that its path was taken."""
+    prepare: tuple[Callable[[], None], ...] = field(default=())
+    """Each is called before every run of the workload, such as to reset what is counted."""
+    opening: tuple[int, ...] = field(default=())
+    """Special tokens that stand before every text, because the model was trained so (often one that begins a sequence)."""
+
+
+@contextlib.contextmanager
+def as_decoded(start: int) -> Iterator[None]:
+    """Forwards of many tokens in this block stand for decoding one by one from place `start` on.
+
+    Quality is read from a whole window at once, as no kernel for one token runs. A method that treats decoded tokens otherwise than
+    prompts asks `decoded_from` and does to the tokens from there on what it does to decoded ones, by whatever means.
+    """
+    token = _decoded_from.set(start)
+    try:
+        yield
+    finally:
+        _decoded_from.reset(token)
+
+
+def decoded_from() -> int | None:
+    """The place from which tokens of this forward count as decoded (see `as_decoded`), or `None` outside such a block."""
+    return _decoded_from.get()
+
+
+def loaded(condition: Condition, contents: Mapping[str, str]) -> Speaker:
+    """The condition's model in its dtype, kept for the arms and jobs that follow. Raises what `load` does."""
+    shared = Condition(
+        model=condition.model,
+        weights=condition.weights,
+        device=condition.device,
+        dtype=condition.dtype,
+        seed=condition.seed,
+    )
+    return _loaded(shared, canonical(contents))
+
+
+def forget() -> None:
+    """Keep no model for arms and jobs that follow: an arm holds on to what it shares with it, the rest is freed."""
+    _loaded.cache_clear()
+
+
+def load(condition: Condition, contents: Mapping[str, str] | None = None) -> Speaker:  # noqa: ARG001 - part of the contract
+    """The model that `condition` names: a size of `CONFIGS`, a folder (absolute, or beginning with a dot), or a hub's name.
+
+    Sizes have random (seeded) or trained weights and a tokenizer of docstrings; folders and hubs bring both. Raises `Unsupported`
+    with the reason, and `OSError` for a hub that cannot be reached.
+    """
+    if condition.dtype not in DTYPES:
+        raise Unsupported(f"dtype {condition.dtype}: a language model runs in the type of its weights; write float16 or bfloat16")
+    noise.set_verbosity_error()  # type: ignore[no-untyped-call]
+    noise.disable_progress_bar()  # type: ignore[no-untyped-call]
+    # A model made in inference mode could be trained by no method later.
+    with torch.inference_mode(mode=False):
+        if condition.model in CONFIGS:
+            return _known(condition)
+        if is_folder(condition.model):
+            return _folder(Path(condition.model), condition)
+        if is_hub(condition.model):
+            return _hub(condition)
+        raise Unsupported(
+            f"{condition.model} is no language model: write a folder (./DIR), a hub's ORG/NAME, or {', '.join(CONFIGS)}"
+        )
+
+
+def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speaker:
+    """The model of one arm, on the weights that `loaded` keeps; each dtype has weights of its own. Raises `Unsupported`."""
+    own = arm.condition(condition)
+    if own.runtime != "eager":
+        raise Unsupported(f"runtime {own.runtime}: language models run eagerly, for every decoded token makes the cache longer")
+    speaker = loaded(own, contents)
+    if (reason := methods.refuses(arm, speaker.network)) is not None:
+        raise Unsupported(reason)
+    model = twin(speaker.model)
+    model.set_attn_implementation(ATTENTIONS[own.attention])
+    speaker = replace(speaker, model=model)
+    for step in arm.stack:
+        method, params = methods.spoken(step)
+        speaker = method.apply(speaker, params)
+    speaker.model.eval()
+    return speaker
+
+
+def _known(condition: Condition) -> Speaker:
+    """A size of `CONFIGS`."""
+    name, config = condition.model, dict(CONFIGS[condition.model])
+    network = from_config(name, config)
+    if condition.weights == artifacts.TRAINED:
+        if name not in TRAINED_LANGUAGE:
+            raise Unsupported(f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only")
+        recipe = recipes.recipe(name)
+        speaker = _folder(recipes.obtain(recipe), condition)
+        return replace(speaker, network=network, origin=recipe.hash)
+    if condition.weights != "random":
+        raise Unsupported(
+            f"weights {condition.weights}: {name} is a size with random weights; for others name a folder or a hub's model"
+        )
+    device = torch.device(condition.device)
+    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), device:
+        torch.manual_seed(condition.seed)
+        model = AutoModelForCausalLM.from_config(_config(config), dtype=torch.float32)  # type: ignore[no-untyped-call]
+    tokenizer = tokenization.trained(network.vocabulary)
+    origin = digest({"config": config, "seed": condition.seed, "tokenizer": tokenization.recipe(network.vocabulary)})
+    return Speaker(_ready(model, condition), tokenizer, network, origin)
+
+
+def _folder(folder: Path, condition: Condition) -> Speaker:
+    """A model saved with `save_pretrained`."""
+    try:
+        network = geometry(str(folder))
+    except ValueError as error:
+        raise Unsupported(f"model: {error}") from error
+    tokenizer = tokenization.read(folder / recipes.TOKENIZER)
+    if tokenizer.size > network.vocabulary:
+        raise Unsupported(f"model: {folder}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
+    model = _pretrained(str(folder), condition, local_files_only=True)
+    return Speaker(model, tokenizer, network, content(str(folder)), opening=tokenizer.opening)
+
+
+def _hub(condition: Condition) -> Speaker:
+    """A model that transformers finds in its cache or downloads."""
+    name = condition.model
+    config = AutoConfig.from_pretrained(name)
+    try:
+        network = from_config(name, config.to_dict())
+    except ValueError as error:
+        raise Unsupported(f"model: {error}") from error
+    fast = AutoTokenizer.from_pretrained(name, use_fast=True)
+    if not hasattr(fast, "backend_tokenizer"):
+        raise Unsupported(f"model: {name} has no fast tokenizer, which is needed")
+    tokenizer = tokenization.usable(fast.backend_tokenizer, name)
+    origin = digest({"hub": name, "commit": getattr(config, "_commit_hash", None)})
+    return Speaker(_pretrained(name, condition), tokenizer, network, origin, opening=tokenizer.opening)
+
+
+def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
+    read: Any = AutoModelForCausalLM.from_pretrained
+    model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, output_loading_info=True, **options)
+    wrong = sorted(found["missing_keys"]) + sorted(str(each) for each in found["mismatched_keys"])
+    if wrong:
+        raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
+    return _ready(model, condition)
+
+
+def _config(config: Mapping[str, Any]) -> Any:
+    rest = {key: value for key, value in config.items() if key != "model_type"}
+    return AutoConfig.for_model(config["model_type"], **rest)
+
+
+def _ready(model: nn.Module, condition: Condition) -> nn.Module:
+    return model.to(condition.device, DTYPES[condition.dtype]).eval().requires_grad_(requires_grad=False)
+
+
+@functools.lru_cache(maxsize=MODELS_KEPT)
+def _loaded(condition: Condition, contents: str) -> Speaker:  # noqa: ARG001 - a folder with other content is another model
+    return load(condition)
