@@ -71,7 +71,7 @@ def report(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def plot(context: typer.Context, name: SweepName, db: Database = None) -> None:
-    """Draw speed-up against tokens and GMACs: breakeven plot NAME -o FILE.png|svg|html [--axis tokens|gmacs|both]."""
+    """Draw speed-ups: breakeven plot NAME -o FILE.png|svg|html [--axis tokens|gmacs|gmacs_saved|both] [--metric METRIC]."""
     raise typer.Exit(_webapp(["plot", name, *context.args], db))
 
 
@@ -116,7 +116,7 @@ def query(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = 10.0,
     rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
 ) -> None:
-    """Ask the database in SQL, read-only: views speedup, accuracy, break_even, failures, metric, sweep_comparison."""
+    """Ask the database in SQL, read-only: views speedup, accuracy, quality, language, break_even, failures, metric …"""
     from orchestrator.listing import show_query
 
     show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), _console(), seconds=seconds, rows=rows)
@@ -155,7 +155,7 @@ def reanalyse(
 def schema() -> None:
     """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
     from sweeps.schema import text
-    from workers.methods import methods as known
+    from workers.methods import every as known
 
     typer.echo(text(known()), nl=False)
 

@@ -14,7 +14,8 @@ from store.querying import query
 from store.queue import progress
 from store.reading import sweep as find
 from store.reading import sweeps
-from workers.methods import methods
+from sweeps.method import world
+from workers.methods import every
 
 
 def show_status(db: str | None, name: str | None, console: Console) -> None:
@@ -35,12 +36,12 @@ def show_status(db: str | None, name: str | None, console: Console) -> None:
 
 def show_methods(form: Literal["table", "json"], console: Console) -> None:
     """All methods with purpose, version, paper and parameters, as the code says them."""
-    listed = [_method(name, method) for name, method in sorted(methods().items())]
+    listed = [_method(name, method) for name, method in sorted(every().items())]
     if form == "json":
         console.file.write(json.dumps(listed, indent=1) + "\n")
         return
     for one in listed:
-        console.print(f"[bold]{one['method']}[/bold] (version {one['version']}): {one['purpose']}", highlight=False)
+        console.print(f"[bold]{one['method']}[/bold] ({one['world']}, version {one['version']}): {one['purpose']}", highlight=False)
         console.print(f"  {one['paper']}", style="dim", highlight=False)
         rows = [
             (f"  {name}", field["type"], json.dumps(field["default"]) if "default" in field else "required", field["help"])
@@ -57,7 +58,14 @@ def _method(name: str, method: Any) -> dict[str, Any]:
         for key, field in schema.get("properties", {}).items()
     }
     purpose = (method.__doc__ or "").strip().partition("\n")[0]
-    return {"method": name, "version": method.VERSION, "purpose": purpose, "paper": method.PAPER, "params": params}
+    return {
+        "method": name,
+        "world": world(method),
+        "version": method.VERSION,
+        "purpose": purpose,
+        "paper": method.PAPER,
+        "params": params,
+    }
 
 
 def _type(field: dict[str, Any]) -> str:

@@ -1,10 +1,14 @@
 """Phrases: how a report and a progress line name arms, ratios, places on an axis and verdicts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
+
+from sweeps.identity import canonical
+from sweeps.job import Arm
+from workers import methods
 
 STYLES = {
     "faster": "green",
@@ -43,16 +47,77 @@ def amount(value: float | None, axis: str) -> str:
 
 
 def label(row: Any, without: str | None = None) -> str:
-    """Method with the parameters that were asked for: `topk keep_rate=0.5 layers=[3,6,9]`; `without` leaves one of them out."""
+    """Method with the parameters that are not its defaults: `topk keep_rate=0.5`; `without` leaves one of them out."""
     params = json.loads(row.params) if row.params else {}
     if isinstance(params, list):
-        return f"{row.method} {row.params}"
-    shown = [
-        f"{key}={json.dumps(value, separators=(',', ':'))}"
-        for key, value in params.items()
-        if value is not None and key != (without or "").partition(".")[0]
+        return stack_label(params)
+    return " ".join([row.method, *_said(row.method, params, (without or "").partition(".")[0])])
+
+
+def stack_label(steps: list[dict[str, Any]]) -> str:
+    """The steps of a stack, and in brackets what overrides the condition: `a k=500 + b p=0.5 [kv_cache="virtual"]`."""
+    named = [
+        " ".join([step["method"], *_said(step["method"], {key: value for key, value in step.items() if key != "method"})])
+        for step in steps_of(steps)
     ]
-    return " ".join([row.method, *shown])
+    beside = [part for step in steps if "method" not in step for part in _said("", step)]
+    return " + ".join(named) + (f" [{' '.join(beside)}]" if beside else "")
+
+
+def arm_label(arm: Arm) -> str:
+    """As `label`, for an arm of a job."""
+    name = " + ".join(" ".join([step.method, *_said(step.method, step.params)]) for step in arm.stack) or "dense"
+    beside = {key: value for key, value in arm.overrides if value is not None}
+    if arm.replicate:
+        beside["replicate"] = arm.replicate
+    return f"{name} [{' '.join(_said('', beside))}]" if beside else name
+
+
+def steps_of(params: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The steps of a stack without the overrides beside them."""
+    return [step for step in params if "method" in step]
+
+
+def _said(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
+    usual = _defaults(method)
+    return [
+        f"{key}={canonical(value)}"
+        for key, value in params.items()
+        if value is not None and key != without and not (key in usual and usual[key] == value)
+    ]
+
+
+def _defaults(method: str) -> Mapping[str, Any]:
+    """The parameters that need not be said, as plain JSON values; none for a method that is not here (any more)."""
+    try:
+        found = methods.every().get(method)
+    except methods.InvalidMethod:
+        return {}
+    return {} if found is None else found.Params.model_construct().model_dump(mode="json", warnings=False)
+
+
+UNITS = {"tokens": "tokens", "gmacs": "GMACs of the baseline", "gmacs_saved": "of the baseline's GMACs saved"}
+AXES = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "GMACs saved"}
+
+
+def named(row: Any) -> str:
+    """The arm of a break-even; along GMACs saved the parameter that moves is named without a value."""
+    if pd.isna(row.varies):
+        return label(row)
+    return f"{label(row, row.varies)}, {row.varies} moving"
+
+
+def sentence(row: Any) -> str:
+    """The break-even of one curve along one axis, in words."""
+    unit = UNITS[row.axis]
+    if row.verdict == "crossing":
+        what = "pays from" if row.direction == "gains" else "stops paying at"
+        limited = ", neighbours on the grid" if row.grid_limited else ""
+        between = f"between {amount(row.x_low, row.axis)} and {amount(row.x_high, row.axis)}{limited}"
+        return f"{what} {amount(row.x, row.axis)} {unit} on ({between})"
+    return {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict] + (
+        f": {row.why}" if row.why else ""
+    )
 
 
 def bounded(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:

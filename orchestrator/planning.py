@@ -1,32 +1,22 @@
 """Planning: from a sweep file to the jobs that still have to run here, without importing torch, timm or Ray."""
 
-import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.estimate import at_most
 from store.connection import Engine
 from store.reading import answered
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
-from sweeps.job import PASS_SECONDS, Condition, Device, Job, Pair, Protocol
+from sweeps.job import Condition, Device, Job, Pair, Protocol
 from sweeps.outcome import Environment
 from workers.artifacts import recipe
 from workers.data import listing
 from workers.data.corruptions import CORRUPTIONS
-from workers.methods import methods
-
-WARM_UP_SECONDS = 2.0
-"""What building, checking and warming up the arms of one small job takes, for the estimate only."""
-TRAINING_SECONDS = 150.0
-"""What training a model on demand may take; counted once for each model, since nobody looks here whether it is there already."""
-GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
-"""How fast an accuracy job is taken to run at least: two CPU cores, or a small GPU, on the work of the unmodified model."""
-IMAGE_SECONDS = 0.02
-"""Reading and preparing one image."""
-DIGITS_IMAGES = 360
-"""Held-out images of the digits; how many a folder has is not known here: the time-out is then the estimate."""
+from workers.methods import every
 
 
 class InfeasibleError(Exception):
@@ -48,27 +38,8 @@ class Plan:
 
     @property
     def at_most_s(self) -> float:
-        """Upper estimate of the measuring time in seconds, one job after the other.
-
-        Latency jobs use their whole budget. Accuracy jobs run each arm like the unmodified model, at `GMACS_PER_SECOND`.
-        """
-        trained = {job.condition.model for job in self.jobs if job.condition.weights == "trained"}
-        return math.fsum(map(seconds, self.jobs)) + TRAINING_SECONDS * len(trained)
-
-
-def seconds(job: Job) -> float:
-    """Upper estimate for one job, its time-out at most."""
-    if job.kind == "latency":
-        return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS
-    condition, images = job.condition, job.protocol.images or math.inf
-    if condition.data == "digits":
-        images = min(images, DIGITS_IMAGES)
-    network = networks().get(condition.model)
-    if network is None or images == math.inf:
-        return job.protocol.timeout_s
-    gmacs = network.macs(condition.image_size, network.dense_tokens(condition.image_size)) / 1e9
-    needed = images * (IMAGE_SECONDS + len(job.arms) * gmacs / GMACS_PER_SECOND[condition.device])
-    return min(WARM_UP_SECONDS * len(job.arms) + needed, job.protocol.timeout_s)
+        """Upper estimate of the measuring time in seconds, one job after the other, see `orchestrator/estimate.py`."""
+        return at_most(self.jobs)
 
 
 def preferred(devices: Iterable[Device]) -> Device:
@@ -95,7 +66,7 @@ def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansio
 
     return load(
         path,
-        methods=methods(),
+        methods=every(),
         networks=networks(),
         auto=auto,
         text=text,
@@ -128,14 +99,24 @@ def _left(job: Job, known: Collection[tuple[str, int]]) -> Job | None:
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
-    """Write each job as JSON for `python -m workers.run`; returns the files, named by position, model and job id."""
+    """Write each job as JSON for `python -m workers.run`; returns the files, named by position, model, size and job id."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, job in enumerate(jobs):
-        path = folder / f"{number:04d}-{job.condition.model}-{job.condition.image_size}px-{job.job_id}.json"
+        path = folder / f"{number:04d}-{_named(job)}-{job.job_id}.json"
         path.write_text(job.model_dump_json(indent=1) + "\n")
         paths.append(path)
     return paths
+
+
+def _named(job: Job) -> str:
+    """Model and size of a job as part of a file's name."""
+    condition = job.condition
+    model = re.sub(r"[^A-Za-z0-9._-]+", "_", condition.model).strip("._") or "model"
+    if condition.image_size is not None:
+        return f"{model}-{condition.image_size}px"
+    size = "" if condition.prompt_tokens is None else f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
+    return f"{model}-{job.kind}{size}"
 
 
 def answers(plan: Plan) -> str:

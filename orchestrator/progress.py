@@ -1,7 +1,7 @@
 """Progress: what a running sweep shows, as a bar on a terminal and as plain lines elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,11 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from orchestrator.dispatching import Event
-from orchestrator.phrases import STYLES, bounded, ratio
+from orchestrator.phrases import STYLES, arm_label, bounded, ratio
+from sweeps import fidelity
 from sweeps.agreement import compare
 from sweeps.job import Job, Pair
 from sweeps.outcome import Outcome
-from sweeps.statistics import speedup, verdict
+from sweeps.statistics import Estimate, speedup, verdict
 
 
 class Display:
@@ -82,10 +83,11 @@ def lines(outcome: Outcome) -> Iterator[Text]:
     """One line for each comparison of an outcome: what it says of speed or accuracy, or why it says nothing."""
     failures = {failure.arm: failure for failure in outcome.failures}
     several = len({pair.baseline for pair in outcome.job.pairs}) > 1
-    said = _accuracies(outcome) if outcome.job.kind == "accuracy" else _speedups(outcome)
+    judge = {"accuracy": _accuracies, "generation": _generations, "quality": _qualities}.get(outcome.job.kind, _speedups)
+    said = judge(outcome)
     for pair in outcome.job.pairs:
         arm, baseline = outcome.job.arms[pair.arm], outcome.job.arms[pair.baseline]
-        name = f"  {arm}" + (f" against {baseline}" if several else "")
+        name = f"  {arm_label(arm)}" + (f" against {arm_label(baseline)}" if several else "")
         failure = next((failures[index] for index in (pair.arm, pair.baseline, None) if index in failures), None)
         if failure is not None or pair not in said:
             yield Text(f"{name}: {f'{failure.reason}: {failure.message}' if failure else 'no samples'}", style="red")
@@ -96,16 +98,37 @@ def lines(outcome: Outcome) -> Iterator[Text]:
 
 def _speedups(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     """Speed-up and verdict of each pair that was timed."""
-    samples = outcome.samples
-    if samples is None:
-        return {}
-    seconds = np.asarray(samples.seconds)
-    column = {arm: index for index, arm in enumerate(samples.arms)}
+    estimates = {} if outcome.samples is None else _estimates(outcome, outcome.samples.seconds)
+    return {pair: (ratio(found.value, found.low, found.high), verdict(found)) for pair, found in estimates.items()}
+
+
+def _generations(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
+    """Speed-ups of each pair by all metrics, and the verdict of the last, which is that of the whole run's characters."""
+    found: dict[Pair, tuple[str, str]] = {}
+    for metric, seconds in (outcome.samples.series if outcome.samples else {}).items():
+        for pair, estimate in _estimates(outcome, seconds).items():
+            before = f"{found[pair][0]}, " if pair in found else ""
+            found[pair] = f"{before}{metric} {ratio(estimate.value, estimate.low, estimate.high)}", verdict(estimate)
+    return found
+
+
+def _estimates(outcome: Outcome, rounds: Sequence[Sequence[float]]) -> dict[Pair, Estimate]:
+    """The speed-up of each pair whose arms have times, shape [rounds, arms]."""
+    seconds = np.asarray(rounds)
+    column = {} if outcome.samples is None else {arm: index for index, arm in enumerate(outcome.samples.arms)}
+    timed = [pair for pair in outcome.job.pairs if {pair.arm, pair.baseline} <= set(column)]
+    return {pair: speedup(seconds[:, column[pair.baseline]], seconds[:, column[pair.arm]]) for pair in timed}
+
+
+def _qualities(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
+    """Bits per byte, their change and the verdict of each pair that was scored."""
     found: dict[Pair, tuple[str, str]] = {}
     for pair in outcome.job.pairs:
-        if pair.arm in column and pair.baseline in column:
-            estimate = speedup(seconds[:, column[pair.baseline]], seconds[:, column[pair.arm]])
-            found[pair] = ratio(estimate.value, estimate.low, estimate.high), verdict(estimate)
+        if outcome.scores is not None and all(fidelity.scored(outcome.scores, arm) for arm in pair):
+            told = fidelity.compare(outcome.scores, pair.baseline, pair.arm)
+            change = bounded(told.change.value, told.change.low, told.change.high, "+.4f")
+            levels = f"{told.bits_per_byte_baseline:.4f} > {told.bits_per_byte:.4f} bits per byte"
+            found[pair] = f"{levels}, change {change}", told.verdict()
     return found
 
 
@@ -129,4 +152,9 @@ def _place(job: Job) -> str:
     if job.kind == "accuracy":
         spoilt = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
         return f"{condition.model} {condition.image_size} px, accuracy on {condition.data}{spoilt}, {condition.device}"
+    if job.kind == "generation":
+        size = f"{condition.prompt_tokens} + {condition.new_tokens} tokens"
+        return f"{condition.model} {size}, batch {condition.batch_size}, {condition.device}{turn}"
+    if job.kind == "quality":
+        return f"{condition.model}, quality on {condition.data}, {condition.device}"
     return f"{condition.model} {condition.image_size} px, batch {condition.batch_size}, {condition.device}{turn}"

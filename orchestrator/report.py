@@ -10,8 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import accuracy
-from orchestrator.phrases import STYLES, amount, label, markdown_row, ratio, rows
+from orchestrator import accuracy, spoken
+from orchestrator.phrases import AXES, STYLES, label, markdown_row, named, ratio, rows, sentence
 from store.connection import connect_readonly
 from store.reading import sweep, table
 
@@ -25,6 +25,11 @@ BREAK_EVENS = """SELECT * FROM break_even WHERE sweep = :name
   ORDER BY CASE axis WHEN 'tokens' THEN 0 WHEN 'gmacs' THEN 1 ELSE 2 END, method, params, x"""
 
 
+ARMS = """SELECT * FROM language WHERE attempt IN (
+    SELECT p.attempt FROM pairing AS p JOIN sweep_comparison AS l ON l.comparison_id = p.comparison_id WHERE l.sweep = :name)
+  ORDER BY prompt_tokens, method, params"""
+
+
 @dataclass(frozen=True)
 class Report:
     """The rows of one sweep, newest answers only; frames have the columns of the views of the same name."""
@@ -35,12 +40,23 @@ class Report:
     break_evens: pd.DataFrame
     failures: pd.DataFrame
     accuracies: pd.DataFrame
+    qualities: pd.DataFrame
+    language: pd.DataFrame
+    """The arms of generation jobs with their metrics."""
+
+    @property
+    def spoken(self) -> spoken.Spoken:
+        """What is known of language models."""
+        generated = self.speedups["kind"] == "generation"
+        curves = self.break_evens[self.break_evens["kind"] == "generation"]
+        return spoken.Spoken(self.speedups[generated], self.language, self.qualities, curves)
 
     def blocks(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
-        """Condition, points and break-evens of each block, in order of appearance."""
-        for key, points in self.speedups.groupby(list(CONDITION), sort=False, dropna=False):
+        """Condition, points and break-evens of each block of vision models, in order of appearance."""
+        seen = self.speedups[self.speedups["kind"] == "latency"]
+        for key, points in seen.groupby(list(CONDITION), sort=False, dropna=False):
             condition = dict(zip(CONDITION, key, strict=True))
-            same = pd.Series(data=True, index=self.break_evens.index)
+            same = self.break_evens["kind"] == "latency"
             for field in set(CONDITION) & set(self.break_evens.columns):
                 same &= self.break_evens[field] == condition[field]
             yield condition, points.sort_values(["method", "params", "tokens"]), _curves(self.break_evens[same])
@@ -70,36 +86,14 @@ def read(db: str | None, name: str) -> Report:
         table(engine, BREAK_EVENS, name=name),
         table(engine, f"SELECT * FROM failures WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
         table(engine, f"SELECT * FROM accuracy WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
+        table(engine, f"SELECT * FROM quality WHERE {linked} ORDER BY method, params", name=name),  # noqa: S608 - a constant
+        table(engine, ARMS, name=name),
     )
 
 
 def theory(points: pd.DataFrame) -> pd.Series:
     """Speed-up that the MACs alone promise: baseline GMACs over the arm's GMACs, the method's own included."""
     return points["gmacs_baseline"] / (points["gmacs"] + points["gmacs_method"].fillna(0))
-
-
-UNITS = {"tokens": "tokens", "gmacs": "GMACs of the baseline", "gmacs_saved": "of the baseline's GMACs saved"}
-AXES = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "GMACs saved"}
-
-
-def named(row: Any) -> str:
-    """The arm of a break-even; along GMACs saved the parameter that moves is named without a value."""
-    if pd.isna(row.varies):
-        return label(row)
-    return f"{label(row, row.varies)}, {row.varies} moving"
-
-
-def sentence(row: Any) -> str:
-    """The break-even of one curve along one axis, in words."""
-    unit = UNITS[row.axis]
-    if row.verdict == "crossing":
-        what = "pays from" if row.direction == "gains" else "stops paying at"
-        limited = ", neighbours on the grid" if row.grid_limited else ""
-        between = f"between {amount(row.x_low, row.axis)} and {amount(row.x_high, row.axis)}{limited}"
-        return f"{what} {amount(row.x, row.axis)} {unit} on ({between})"
-    return {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict] + (
-        f": {row.why}" if row.why else ""
-    )
 
 
 def render(report: Report) -> RenderableType:
@@ -111,9 +105,10 @@ def render(report: Report) -> RenderableType:
             parts.append(Text(f"Break-even in {AXES[str(axis)]}", style="bold"))
             parts += [Text(f"  {named(row)}: {sentence(row)}", style=STYLES[row.verdict]) for row in rows(of_axis)]
     parts += accuracy.render(report.accuracies, report.speedups)
+    parts += spoken.render(report.spoken)
     if len(report.failures):
         parts += [Text(), _failures_table(report.failures)]
-    if not (len(report.speedups) or len(report.failures) or len(report.accuracies)):
+    if not any(map(len, (report.speedups, report.failures, report.accuracies, report.qualities))):
         parts.append(Text("nothing measured yet", style="dim"))
     return Group(*parts)
 
@@ -161,12 +156,19 @@ def _points_table(points: pd.DataFrame) -> Table:
 
 def _failures_table(failures: pd.DataFrame) -> Table:
     table = Table(title="No measurement", title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
-    for heading in ("method", "kind", "model", "px", "batch", "reason", "message"):
+    for heading in ("method", "kind", "model", "size", "batch", "reason", "message"):
         table.add_column(heading)
     for row in rows(failures):
-        batch = f"{row.batch_size:.0f}" if row.kind == "latency" else "-"
-        table.add_row(label(row), row.kind, row.model, f"{row.image_size:.0f}", batch, row.reason, row.message)
+        batch = f"{row.batch_size:.0f}" if row.kind in {"latency", "generation"} else "-"
+        table.add_row(label(row), row.kind, row.model, _size(row), batch, row.reason, row.message)
     return table
+
+
+def _size(row: Any) -> str:
+    """The size of the work that failed: pixels, or tokens of the prompt; quality has none."""
+    if not pd.isna(row.image_size):
+        return f"{row.image_size:.0f} px"
+    return "-" if pd.isna(row.prompt_tokens) else f"{row.prompt_tokens:.0f} tokens"
 
 
 def markdown(report: Report) -> str:
@@ -177,18 +179,18 @@ def markdown(report: Report) -> str:
         lines += [markdown_row(cells) for cells in _cells(points)]
         lines += ["", *(f"- **{named(row)}**, {AXES[row.axis]}: {sentence(row)}" for row in rows(break_evens)), ""]
     lines += accuracy.markdown(report.accuracies, report.speedups)
+    lines += spoken.markdown(report.spoken)
     if len(report.failures):
         why = [
-            f"- {label(row)}, {row.kind}, {row.model}, {row.image_size:.0f} px: {row.reason}: {row.message}"
-            for row in rows(report.failures)
+            f"- {label(row)}, {row.kind}, {row.model}, {_size(row)}: {row.reason}: {row.message}" for row in rows(report.failures)
         ]
         lines += ["## No measurement", "", *why, ""]
     return "\n".join(lines)
 
 
 def as_json(report: Report) -> str:
-    """The report as one JSON object: name, question, and the rows of the four views; missing values are null."""
-    frames = ("speedups", "break_evens", "failures", "accuracies")
+    """The report as one JSON object: name, question, and the rows of the views; missing values are null."""
+    frames = ("speedups", "break_evens", "failures", "accuracies", "qualities", "language")
     records = {name: json.loads(getattr(report, name).to_json(orient="records")) for name in frames}
     for row, promised in zip(records["speedups"], theory(report.speedups).tolist(), strict=True):
         row["speedup_macs"] = None if pd.isna(promised) else round(promised, 6)
@@ -202,7 +204,7 @@ def write(report: Report, form: Format, console: Console) -> None:
         return
     if form == "csv":
         speedups = report.speedups.assign(speedup_macs=theory(report.speedups))
-        kinds = [frame for frame in (speedups, report.accuracies) if len(frame)] or [speedups]
+        kinds = [frame for frame in (speedups, report.accuracies, report.qualities) if len(frame)] or [speedups]
         text = pd.concat(kinds, ignore_index=True).to_csv(index=False)  # the column `kind` tells the rows apart
     else:
         text = markdown(report) if form == "markdown" else as_json(report) + "\n"

@@ -39,7 +39,9 @@ def _parser() -> argparse.ArgumentParser:
     plot = commands.add_parser("plot", help="draw a sweep's speed-ups into a file")
     plot.add_argument("name", help="name of the sweep")
     plot.add_argument("-o", "--out", type=Path, required=True, help="file to write: .png, .svg or .html")
-    plot.add_argument("--axis", choices=["tokens", "gmacs", "both"], default="both", help="what to draw against (default both)")
+    axes = ["tokens", "gmacs", "gmacs_saved", "both"]
+    plot.add_argument("--axis", choices=axes, default="both", help="what to draw against (default both: tokens and gmacs)")
+    plot.add_argument("--metric", help="latency; ttft, tpot or time_per_char for language models (default: the last of these)")
     plot.add_argument("--flagged", action="store_true", help="draw flagged points too")
     for command in (app, plot):
         command.add_argument("--db", help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)")
@@ -61,7 +63,7 @@ def _plot(given: argparse.Namespace) -> int:
     from webapp.plot import PlotError, plot
 
     try:
-        plot(given.name, given.out, axes=given.axis, url=given.db, show_flagged=given.flagged)
+        plot(given.name, given.out, axes=given.axis, metric=given.metric, url=given.db, show_flagged=given.flagged)
     except (PlotError, StoreError) as problem:
         print(problem, file=sys.stderr)  # noqa: T201 - this is the command line
         return 2

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-QUALIFIERS = ("dtype", "attention", "runtime", "baseline")
+QUALIFIERS = ("dtype", "attention", "runtime", "kv_cache", "baseline")
 """Columns that tell arms apart besides method and parameters; named only where they differ within the frame."""
 
 KEY = ("method", "params", *QUALIFIERS)
@@ -75,9 +75,14 @@ def _names(keys: pd.DataFrame) -> list[str]:
     for row, flat in zip(keys.to_dict("records"), params, strict=True):
         shown = varying[row["method"]] or {name for name, value in flat.items() if _is_number(value)}
         parts = [f"{name.replace('_', ' ')} {value}" for name, value in flat.items() if name in shown]
-        parts += [f"against {row[column]}" if column == "baseline" else str(row[column]) for column in qualifiers]
+        parts += [_qualified(column, row[column]) for column in qualifiers]
         result.append(", ".join([str(row["method"]), *parts]))
     return result
+
+
+def _qualified(column: str, value: Any) -> str:
+    form = {"baseline": "against {}", "kv_cache": "{} cache"}.get(column, "{}")
+    return form.format(value)
 
 
 def _flat(text: Any) -> dict[str, str]:

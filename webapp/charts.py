@@ -8,11 +8,12 @@ import altair as alt
 import pandas as pd
 
 from webapp import arms, wording
+from webapp.along import SAVED, SIZE, along
 from webapp.scales import Axis, Span, x_axis, x_scale, x_span, y_axis, y_span
 
-X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline"}
-PANEL = ("model", "weights", "batch_size", "device_name", "environment", "threads", "seed")
-"""Columns that stay fixed within one panel; every combination found gets a panel of its own."""
+X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
+PANEL = ("model", "weights", "batch_size", "device_name", "environment", "threads", "seed", "data", "new_tokens", "decoding")
+"""Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
 
 VERDICTS: Mapping[str, str] = {
     "faster": "triangle-up",
@@ -33,15 +34,17 @@ TOOLTIPS = (
     ("baseline_ms", "Q", "Baseline, ms", ",.4~r"),
     ("method_ms", "Q", "This arm, ms", ",.4~r"),
     ("image_size", "Q", "Image size, px", "d"),
-    ("tokens", "Q", "Patch tokens", "d"),
+    ("tokens", "Q", "Tokens", "d"),
     ("tokens_final", "Q", "Tokens at the end", "d"),
+    ("new_tokens", "Q", "New tokens", "d"),
+    ("kv_cache", "N", "KV cache", ""),
     ("gmacs_baseline", "Q", "GMACs, baseline", ".3~r"),
     ("gmacs", "Q", "GMACs, this arm", ".3~r"),
     ("pairs", "Q", "Pairs", "d"),
     ("rounds", "Q", "Rounds", "d"),
     ("flags", "N", "Flags", ""),
 )
-"""Column of the points, type, title and number format."""
+"""Column of the points, type, title and number format; those without a value are left out."""
 
 GREY = "#808591"
 """Reads on white and on black alike: rules, notes and the noise floor."""
@@ -59,10 +62,11 @@ class Panel(NamedTuple):
     break_evens: pd.DataFrame
 
 
-def panels(points: pd.DataFrame, break_evens: pd.DataFrame) -> Iterator[Panel]:
-    """The panels of some points, in reading order."""
-    for fixed, own in points.groupby(list(PANEL), dropna=False, sort=True):
-        about = dict(zip(PANEL, fixed, strict=True))
+def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
+    """The panels of some points along an axis, see `along`, in reading order."""
+    columns = (*PANEL, *SIZE) if axis == SAVED else PANEL
+    for fixed, own in points.groupby(list(columns), dropna=False, sort=True):
+        about = dict(zip(columns, fixed, strict=True))
         yield Panel(about, own, break_evens[_belongs(break_evens, about) & break_evens["arm"].isin(own["arm"])])
 
 
@@ -81,14 +85,18 @@ def speedup_chart(
     width: int = WIDTH,
     height: int = HEIGHT,
 ) -> alt.VConcatChart:
-    """Speed-up against tokens or GMACs, one panel per model and condition, with the break-even of every arm in a strip below it.
+    """Speed-up along an axis, one panel per model and condition, with the break-even of every arm in a strip below it.
 
-    `points` holds rows of the view `speedup` and `break_evens` rows of the view `break_even`, both with all columns.
-    Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2. `width` and `height` (pixels) are those
-    of one panel's curves. `styles` fixes the look of arms (default: `arms.styles` of these points).
-    Raises `ValueError` if there is no point to draw.
+    `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view `break_even`, with all columns.
+    Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the share of MACs saved. `width`
+    and `height` (pixels) are those of one panel's curves. `styles` fixes the look of arms (default: `arms.styles` of these points).
+    Raises `ValueError` if there is no point to draw, or if there are several metrics.
     """
-    points, break_evens = arms.named(points, break_evens)
+    if points["metric"].nunique() > 1:
+        raise ValueError(f"several metrics cannot share a chart; choose one of {', '.join(wording.metrics(points['metric']))}")
+    points, break_evens = along(*arms.named(points, break_evens), axis)
+    if axis == SAVED and points.empty:
+        raise ValueError("no point to draw: no parameter takes three values or more at one size")
     styles = styles or arms.styles(points)
     distrusted = flagged(points)
     shown = points if show_flagged else points[~distrusted]
@@ -101,9 +109,9 @@ def speedup_chart(
         distrusted=distrusted[shown.index],
         interval=[wording.interval(low, high) for low, high in zip(shown["speedup_low"], shown["speedup_high"], strict=True)],
     )
-    spans = x_span(shown["x"]), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
+    spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
     views = []
-    for panel in panels(shown, break_evens[break_evens["axis"] == axis]):
+    for panel in panels(shown, break_evens, axis):
         title = _title(panel, hidden=int(_belongs(hidden, panel.about).sum()))
         look = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
         curves = _curves(panel, axis, spans, look).properties(title=title, width=width, height=height)
@@ -137,8 +145,10 @@ def _finished(chart: alt.VConcatChart) -> alt.VConcatChart:
 
 def _curves(panel: Panel, axis: Axis, spans: tuple[Span, Span], look: Mapping[str, arms.Style]) -> alt.LayerChart | alt.FacetChart:
     points = panel.points
-    x = alt.X("x:Q", scale=x_scale(spans[0]), axis=x_axis(axis, points["x"], bare=True))
-    y = alt.Y("speedup:Q", scale=alt.Scale(type="log", domain=list(spans[1]), nice=False), axis=y_axis(spans[1]))
+    metric = str(points["metric"].iloc[0])
+    title = "Speed-up" if metric == "latency" else f"Speed-up: {wording.METRIC.get(metric, metric)}"
+    x = alt.X("x:Q", scale=x_scale(spans[0], axis), axis=x_axis(axis, points["x"], bare=True))
+    y = alt.Y("speedup:Q", scale=alt.Scale(type="log", domain=list(spans[1]), nice=False), axis=y_axis(spans[1], title))
     hue = _hue(look)
     dash = alt.StrokeDash("arm:N", scale=alt.Scale(domain=list(look), range=[style.dash for style in look.values()]), legend=None)
     floor = float(points["floor"].max())
@@ -151,7 +161,7 @@ def _curves(panel: Panel, axis: Axis, spans: tuple[Span, Span], look: Mapping[st
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
         theory.encode(x, alt.Y("theory:Q"), hue),
         alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, hue, dash),
-        intervals.encode(x, alt.Y("speedup_low:Q", title="Speed-up"), alt.Y2("speedup_high:Q"), hue),
+        intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), hue),
         crossings.mark_point(shape="diamond", filled=True, size=90, opacity=1).encode(x, alt.YDatum(1), hue),
         _marks(points).encode(x, y, hue),
     )
@@ -168,7 +178,9 @@ def _marks(points: pd.DataFrame) -> alt.Chart:
             shape=alt.Shape("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values())), legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
             tooltip=[
-                alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined) for column, kind, title, form in TOOLTIPS
+                alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined)
+                for column, kind, title, form in TOOLTIPS
+                if points[column].notna().any()
             ],
         )
     )
@@ -181,6 +193,7 @@ def _strip(panel: Panel, axis: Axis, span: Span, look: Mapping[str, arms.Style])
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
     """
     found, x = panel.break_evens, panel.points["x"]
+    spoken = bool(panel.points["prompt_tokens"].notna().any())
     reach = panel.points.groupby("arm")["x"].max()
     words = {name: f"{name}: {wording.short(found[found['arm'] == name], axis, float(reach[name]))}" for name in look}
     crossings = found.dropna(subset=["x"])
@@ -205,10 +218,10 @@ def _strip(panel: Panel, axis: Axis, span: Span, look: Mapping[str, arms.Style])
     bars = alt.Chart(crossings.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
     heading = alt.TitleParams("Break-even, with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
     return alt.layer(
-        bars.encode(alt.X("x_low:Q", scale=x_scale(span)), alt.X2("x_high:Q"), row, _hue(look)),
+        bars.encode(alt.X("x_low:Q", scale=x_scale(span, axis)), alt.X2("x_high:Q"), row, _hue(look)),
         alt.Chart(crossings)
         .mark_point(shape="diamond", filled=True, size=90, opacity=1)
-        .encode(alt.X("x:Q", scale=x_scale(span), axis=x_axis(axis, x)), row, _hue(look)),
+        .encode(alt.X("x:Q", scale=x_scale(span, axis), axis=x_axis(axis, x, spoken=spoken)), row, _hue(look)),
         title=heading,
     )
 
@@ -219,7 +232,13 @@ def _title(panel: Panel, hidden: int) -> alt.TitleParams:
         str(about["device_name"]),
         *(word for column in ("dtype", "attention", "runtime") for word in sorted(set(points[column]))),
     ]
+    words += [f"{word} cache" for word in sorted(set(points["kv_cache"].dropna()))]
     words.append(f"batch {about['batch_size']}")
+    if not pd.isna(about["new_tokens"]):
+        words.append(f"{about['new_tokens']:.0f} new tokens of {about['data']}, {about['decoding']}")
+    for column, unit in (("image_size", "px"), ("prompt_tokens", "tokens of the prompt")):
+        if not pd.isna(about.get(column)):
+            words.append(f"{about[column]:.0f} {unit}")
     if points["device"].iloc[0] == "cpu":
         words.append(wording.counted(int(about["threads"]), "thread"))
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")

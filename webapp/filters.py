@@ -1,10 +1,11 @@
 """Filters: one row of choices that narrows a frame; the choices live in the address, so that a view can be shared as a link."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
 
+from webapp import wording
 from webapp.scales import Axis
 from webapp.wording import UNIT, counted
 
@@ -18,6 +19,7 @@ COLUMNS: Mapping[str, str] = {
     "threads": "Threads",
     "attention": "Attention",
     "runtime": "Runtime",
+    "kv_cache": "KV cache",
     "baseline": "Against",
 }
 """Column of the view `speedup` and its label."""
@@ -33,15 +35,27 @@ def chosen_sweep() -> str:
     return str(st.session_state["sweep"])
 
 
-def choose(points: pd.DataFrame) -> tuple[pd.DataFrame, Axis]:
-    """The rows and the axis that the reader asks for.
+def choose_metric(points: pd.DataFrame) -> str:
+    """The metric that the reader asks for; not asked where there is one."""
+    known = wording.metrics(points["metric"])
+    if len(known) == 1:
+        return known[0]
+    named = {wording.METRIC.get(name, name): name for name in known}
+    chosen = st.segmented_control(
+        "Speed-up of the", list(named), default=next(iter(named)), required=True, key="metric", bind="query-params"
+    )
+    return named.get(str(chosen), known[0])
+
+
+def choose(points: pd.DataFrame, axes: Sequence[Axis]) -> tuple[pd.DataFrame, Axis]:
+    """The rows and the axis, one of `axes`, that the reader asks for.
 
     A column gets a choice only if it holds several values; nothing chosen means all.
     """
     asked = [column for column in COLUMNS if points[column].nunique() > 1]
     places = st.columns([2] + [3] * min(len(asked), 4) + [3] * max(0, 4 - len(asked)), vertical_alignment="bottom")
     with places[0]:
-        axis = _axis()
+        axis = _axis(axes)
     for number, column in enumerate(asked):
         options = [str(value) for value in sorted(points[column].dropna().unique())]
         with places[1 + number % (len(places) - 1)]:
@@ -51,11 +65,12 @@ def choose(points: pd.DataFrame) -> tuple[pd.DataFrame, Axis]:
     return points, axis
 
 
-def _axis() -> Axis:
+def _axis(axes: Sequence[Axis]) -> Axis:
+    options = [UNIT[axis] for axis in axes]
     chosen = st.segmented_control(
-        "Against", list(UNIT.values()), default=UNIT["tokens"], required=True, key="axis", bind="query-params", width="stretch"
+        "Against", options, default=options[0], required=True, key="axis", bind="query-params", width="stretch"
     )
-    return next((axis for axis, unit in UNIT.items() if unit == chosen), "tokens")
+    return next((axis for axis in axes if UNIT[axis] == chosen), axes[0])
 
 
 def choose_flagged(number: int) -> bool:

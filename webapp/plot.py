@@ -6,10 +6,10 @@ from typing import Literal, get_args
 
 import altair as alt
 
-from webapp import arms, charts, frames
+from webapp import arms, charts, frames, wording
 from webapp.scales import Axis
 
-Axes = Literal["tokens", "gmacs", "both"]
+Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 Format = Literal["png", "svg", "html"]
 
 
@@ -17,8 +17,12 @@ class PlotError(ValueError):
     """Says in one line why there is no plot, and what would be right."""
 
 
-def plot(name: str, out: Path, *, axes: Axes = "both", url: str | None = None, show_flagged: bool = False) -> None:
+def plot(
+    name: str, out: Path, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
+) -> None:
     """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at twice the size in pixels).
+
+    `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first of `wording.METRIC` that there is).
 
     Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
     `store.connection.StoreError` for an unknown sweep or a store that cannot be read.
@@ -26,7 +30,7 @@ def plot(name: str, out: Path, *, axes: Axes = "both", url: str | None = None, s
     found = [form for form in get_args(Format) if f".{form}" == out.suffix.lower()]
     if not found:
         raise PlotError(f"{out}: the extension tells the format; use .png, .svg or .html")
-    content = rendered(figure(name, axes=axes, url=url, show_flagged=show_flagged), found[0])
+    content = rendered(figure(name, axes=axes, metric=metric, url=url, show_flagged=show_flagged), found[0])
     try:
         out.write_bytes(content)
     except OSError as problem:
@@ -35,17 +39,24 @@ def plot(name: str, out: Path, *, axes: Axes = "both", url: str | None = None, s
         ) from problem
 
 
-def figure(name: str, *, axes: Axes = "both", url: str | None = None, show_flagged: bool = False) -> alt.VConcatChart:
+def figure(
+    name: str, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
+) -> alt.VConcatChart:
     """The chart that `plot` saves, for notebooks; raises as `plot` does."""
     question = frames.question(name, url)
     points, break_evens = arms.named(frames.points(name, url), frames.break_evens(name, url))
     if points.empty:
         raise PlotError(f"sweep '{name}' has no measurement yet; see how far it is with: breakeven status")
-    wanted: tuple[Axis, ...] = get_args(Axis) if axes == "both" else (axes,)
+    known = wording.metrics(points["metric"])
+    if metric is not None and metric not in known:
+        raise PlotError(f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}")
+    points = points[points["metric"] == (metric or known[0])]
+    wanted: tuple[Axis, ...] = ("tokens", "gmacs") if axes == "both" else (axes,)
     try:
         views = [charts.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted]
     except ValueError as problem:
-        raise PlotError(f"sweep '{name}': {problem}; draw flagged points with: --flagged") from problem
+        hint = "; draw flagged points with: --flagged" if "flagged" in str(problem) else ""
+        raise PlotError(f"sweep '{name}': {problem}{hint}") from problem
     return charts.stacked(views, name, question)
 
 

@@ -7,11 +7,18 @@ from typing import Literal, NamedTuple
 import altair as alt
 import pandas as pd
 
-Axis = Literal["tokens", "gmacs"]
+Axis = Literal["tokens", "gmacs", "gmacs_saved"]
 TITLE: Mapping[Axis, str] = {
     "tokens": "Patch tokens per image",
     "gmacs": "GMACs per image of the unmodified model (papers say GFLOPs)",
+    "gmacs_saved": "Share of the baseline's GMACs saved",
 }
+SPOKEN_TITLE: Mapping[Axis, str] = {
+    **TITLE,
+    "tokens": "Tokens of the prompt",
+    "gmacs": "GMACs of a whole run of the unmodified model (papers say GFLOPs)",
+}
+"""Of language models."""
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 TICKS = 14
@@ -25,8 +32,12 @@ class Span(NamedTuple):
     high: float
 
 
-def x_span(values: pd.Series) -> Span:
+def x_span(values: pd.Series, axis: Axis = "tokens") -> Span:
+    """Some room beside the values; a share saved may be zero or below, so that its axis is linear."""
     low, high = float(values.min()), float(values.max())
+    if axis == "gmacs_saved":
+        room = max(0.04 * (high - low), 0.01)
+        return Span(low - room, high + room)
     room = max((high / low) ** 0.04, 1.1)
     return Span(low / room, high * room)
 
@@ -38,24 +49,32 @@ def y_span(*columns: pd.Series) -> Span:
     return Span(1 / most, most)
 
 
-def x_scale(span: Span) -> alt.Scale:
+def x_scale(span: Span, axis: Axis = "tokens") -> alt.Scale:
+    if axis == "gmacs_saved":
+        return alt.Scale(type="linear", domain=list(span), nice=False)
     return alt.Scale(type="log", base=2, domain=list(span), nice=False)
 
 
-def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False) -> alt.Axis:
-    """Ticks at the tokens measured, or at 1, 2 and 5 times powers of ten GMACs; `bare` leaves only the grid."""
+def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False, spoken: bool = False) -> alt.Axis:
+    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved; `bare` leaves only the grid."""
     if axis == "tokens":
         ticks = sorted({float(x) for x in values})
+    elif axis == "gmacs_saved":
+        step = 0.1 if values.max() - values.min() > 0.2 else 0.02
+        low, high = math.floor(values.min() / step), math.ceil(values.max() / step)
+        ticks = [round(place * step, 2) for place in range(low, high + 1)]
     else:
         low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
         ticks = [float(f"{digit}e{power}") for power in range(low, high + 1) for digit in (1, 2, 5)]
     if bare:
         return alt.Axis(values=ticks, title=None, labels=False, ticks=False)
-    return alt.Axis(values=ticks, title=TITLE[axis], format="d" if axis == "tokens" else "~r", labelOverlap="greedy")
+    form = {"tokens": "d", "gmacs": "~r", "gmacs_saved": ".0%"}[axis]
+    title = (SPOKEN_TITLE if spoken else TITLE)[axis]
+    return alt.Axis(values=ticks, title=title, format=form, labelOverlap="greedy")
 
 
-def y_axis(span: Span) -> alt.Axis:
-    return alt.Axis(title="Speed-up", values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'")
+def y_axis(span: Span, title: str = "Speed-up") -> alt.Axis:
+    return alt.Axis(title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'")
 
 
 def ratio_ticks(span: Span) -> list[float]:

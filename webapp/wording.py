@@ -8,7 +8,14 @@ import pandas as pd
 
 from webapp.scales import Axis
 
-UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs"}
+UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "of GMACs saved"}
+METRIC: Mapping[str, str] = {
+    "latency": "latency",
+    "time_per_char": "time per character",
+    "tpot": "time per output token",
+    "ttft": "time to the first token",
+}
+"""Metrics of the view `speedup` in words, the one to be shown first at the front."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -21,13 +28,21 @@ def ratio(value: float | None) -> str:
     return "–" if _missing(value) else f"{value:.2f}×"
 
 
+def metrics(found: pd.Series) -> list[str]:
+    """The metrics that a frame has, the one to be shown first at the front."""
+    known = set(found)
+    return [*(name for name in METRIC if name in known), *sorted(known - set(METRIC))]
+
+
 def interval(low: float | None, high: float | None) -> str:
     """`[1.18, 1.27]`; a dash where too few pairs give no interval."""
     return "–" if _missing(low) or _missing(high) else f"[{low:.2f}, {high:.2f}]"
 
 
 def amount(x: float, axis: Axis) -> str:
-    """A place on the axis: whole tokens, or GMACs with two significant digits."""
+    """A place on the axis: whole tokens, GMACs with two significant digits, or a share saved in per cent."""
+    if axis == "gmacs_saved":
+        return f"{float(f'{100 * x:.2g}'):g} %"
     return f"{x:,.0f}" if axis == "tokens" else f"{float(f'{x:.2g}'):,g}"
 
 

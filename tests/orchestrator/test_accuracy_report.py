@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from orchestrator import planning
+from orchestrator import estimate, planning
 from orchestrator.progress import lines
 from orchestrator.report import Report, read, write
 from store.connection import Engine, connect
@@ -161,10 +161,10 @@ def test_progress_tells_the_drop() -> None:
     """A line for each arm says top-1, drop and verdict; a failed arm says why."""
     failure = Failure(arm=2, reason="not_a_number", message="logits are not finite")
     worse, failed = lines(outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure]))
-    assert worse.plain.startswith("  topk(keep_rate=0.2): top-1 9")
+    assert worse.plain.startswith("  topk keep_rate=0.2: top-1 9")
     assert " %, drop 2" in worse.plain
     assert worse.plain.endswith("] points worse")
-    assert failed.plain == "  topk(keep_rate=0.4): not_a_number: logits are not finite"
+    assert failed.plain == "  topk keep_rate=0.4: not_a_number: logits are not finite"
 
 
 def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
     assert [set(job.contents) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
     plan = planning.plan(expansion, None, {"cpu": [CPU]})
-    latency = 2 * (planning.WARM_UP_SECONDS + 1 + 3 * 2)
-    known = latency + planning.TRAINING_SECONDS + 3 * planning.WARM_UP_SECONDS + 360 * planning.IMAGE_SECONDS
+    latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 2)
+    known = latency + estimate.OTHER_TRAINING_SECONDS + 3 * estimate.WARM_UP_SECONDS + 360 * estimate.IMAGE_SECONDS
     assert known < plan.at_most_s < known + 20
     folder = expansion.jobs[2].model_copy(update={"protocol": Protocol(timeout_s=77)})
     unknown = folder.model_copy(update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})})
-    assert planning.seconds(unknown) == 77
+    assert estimate.seconds(unknown) == 77

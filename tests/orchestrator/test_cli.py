@@ -120,6 +120,7 @@ def test_device_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "breakeven.db").exists()
 
 
+@pytest.mark.slow
 def test_plan_writes_jobs_that_the_worker_runs_and_import_takes_in(tmp_path: Path) -> None:
     """Plan writes job files, `python -m workers.run` answers one without Ray or store, import stores it once, report shows it."""
     (tmp_path / "sweep.yaml").write_text(SWEEP)
@@ -252,11 +253,11 @@ def test_query_prints_each_format_and_refuses_to_write(stored: Path) -> None:
 
 def test_methods_come_from_the_code(tmp_path: Path) -> None:
     """`breakeven methods` lists every method file with its paper and each of its parameters."""
-    from workers.methods import methods
+    from workers.methods import every
 
     listed = {one["method"]: one for one in json.loads(breakeven("methods", "--format", "json", folder=tmp_path).stdout)}
-    assert set(listed) == set(methods())
-    for name, method in methods().items():
+    assert set(listed) == set(every())
+    for name, method in every().items():
         assert set(listed[name]["params"]) == set(method.Params.model_fields)
         assert listed[name]["paper"] == method.PAPER
     shown = breakeven("methods", folder=tmp_path).stdout
@@ -268,6 +269,7 @@ def test_json_schema_is_current(tmp_path: Path) -> None:
     assert breakeven("schema", folder=tmp_path).stdout == (ROOT / "sweeps/schema.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_doctor_names_the_machine_and_its_noise(tmp_path: Path) -> None:
     """`breakeven doctor` shows device, versions, threads, load, and how far equal arms seem to differ."""
     done = breakeven("doctor", folder=tmp_path)

@@ -10,7 +10,7 @@ EMPTY = pd.DataFrame(columns=[*arms.KEY])
 
 def frame(*rows: tuple[str, str], **columns: list[str]) -> pd.DataFrame:
     """Arms as (method, params), against dense, unless columns say otherwise."""
-    plain = {"baseline": "dense", "dtype": "float32", "attention": "sdpa", "runtime": "eager"}
+    plain = {"baseline": "dense", "dtype": "float32", "attention": "sdpa", "runtime": "eager", "kv_cache": None}
     return pd.DataFrame(rows, columns=["method", "params"]).assign(**(plain | columns))
 
 

@@ -30,6 +30,7 @@ FAILURES = {
     "model": st.column_config.TextColumn("Model"),
     "batch_size": st.column_config.NumberColumn("Batch", format="%d"),
     "image_size": st.column_config.NumberColumn("Image, px", format="%d"),
+    "prompt_tokens": st.column_config.NumberColumn("Prompt, tokens", format="%d"),
     "reason": st.column_config.TextColumn("Reason"),
     "message": st.column_config.TextColumn("Message"),
     "device_name": st.column_config.TextColumn("Device"),

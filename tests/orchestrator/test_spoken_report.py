@@ -1,0 +1,174 @@
+"""Language models as people read them: the report in every format, what stacks bring, lines of progress, and the estimate."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from orchestrator import estimate
+from orchestrator.progress import lines
+from orchestrator.report import read, write
+from store.connection import Engine, connect
+from store.queue import submit
+from store.recording import record
+from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Protocol, Step
+from sweeps.outcome import Failure, Outcome
+from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+
+VOCABULARY = Arm(stack=(Step(method="adaptivocab", params={"tokens": 500}),))
+VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
+ARMS = [larosa(0.5), VOCABULARY, VIRTUAL, stacked(0.5, "virtual")]
+SPEEDUPS = (1.0, 1.1, 1.5, 1.2, 1.0, 1.6)
+BASELINES = [DENSE, larosa(0.0)]
+
+
+def store(path: Path, *outcomes: Outcome) -> Engine:
+    """A store with a sweep that asks for what the outcomes answer."""
+    engine = connect(str(path))
+    asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    submit(engine, "spoken", "text", "What does it buy?", asked, [], {})
+    for found in outcomes:
+        record(engine, None, None, found)
+    return engine
+
+
+def written(path: Path, form: str) -> str:
+    console = Console(file=io.StringIO(), width=400)
+    write(read(str(path), "spoken"), form, console)  # type: ignore[arg-type]
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A sweep with each method alone and all together, timed against two baselines and judged against dense."""
+    path = tmp_path / "spoken.db"
+    timed = a_generation(a_generation_job(arms=ARMS, baselines=BASELINES), SPEEDUPS)
+    arms = [larosa(0.5), VOCABULARY, stacked(0.5)]
+    judged = a_reading(a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002)
+    store(path, timed, judged).dispose()
+    return path
+
+
+def test_each_arm_is_told_with_what_it_buys_and_costs(path: Path) -> None:
+    """Speed-ups by three metrics, bits per byte and its verdict stand in one sentence, for each baseline."""
+    text = written(path, "table")
+    told = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
+    assert "per first token (same)" in told
+    assert "per output token (faster)" in told
+    assert "costs +0.0" in told
+    assert "bits per byte against dense; 1.27" in told
+    assert told.endswith("per character (faster) against larosa sparsity=0.0")
+    gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
+    assert "costs nothing that shows" in gained
+    (asked,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
+    assert "quality not asked against dense" in asked
+    assert 'sparsity=0.5 [kv_cache="virtual"]  ' in text
+    assert "MACs promise, whole run" in text
+
+
+def test_a_stack_is_told_by_its_parts(path: Path) -> None:
+    """Each part alone, all together, and the product of the parts beside it."""
+    (line,) = (line for line in written(path, "table").splitlines() if "all together" in line)
+    for part in ("adaptivocab tokens=500 alone 1.", "sparsity=0.5 alone 1.", 'dense kv_cache="virtual" alone 1.0'):
+        assert part in line
+    alone = [float(word.split("x")[0]) for word in line.split("alone ")[1:]]
+    assert f"the product of the parts would be {alone[0] * alone[1] * alone[2]:.2f}" in line
+
+
+def test_a_part_that_was_not_measured_alone_is_named(tmp_path: Path) -> None:
+    """Without one of the parts there is no product."""
+    store(tmp_path / "x.db", a_generation(a_generation_job(arms=[larosa(0.5), stacked(0.5)]), (1.0, 1.5, 1.6))).dispose()
+    line = next(line for line in written(tmp_path / "x.db", "table").splitlines() if "all together" in line)
+    assert 'adaptivocab {"tokens": 500} was not measured alone' in line
+    assert "product" not in line
+
+
+def test_memory_and_proof_stand_beside_the_times(path: Path) -> None:
+    """Bytes of the cache, peak memory, sparsity reached and kernel calls are in the table of the arms."""
+    text = written(path, "markdown")
+    heading = next(line for line in text.splitlines() if line.startswith("| arm |"))
+    assert "KV needed, MiB | resident | virtual | peak RSS, MiB | sparsity | kernel calls | to dense" in heading
+    dense = next(line for line in text.splitlines() if line.startswith("| dense |"))
+    assert "| 1024 | - | - | - |" in dense
+    sparse = next(line for line in text.splitlines() if line.startswith("| larosa sparsity=0.5 | 200.0 |"))
+    assert sparse.endswith("| 1024 | 0.500 | 28 | 0 |")
+
+
+def test_small_and_random_models_say_what_they_are(path: Path) -> None:
+    """The report does not let a small model with random weights stand for a large trained one."""
+    text = written(path, "markdown")
+    assert "llama-220m has random weights: its times are real, its quality says nothing" in text
+    assert "of 222 M parameters ranks methods; it does not predict" in text
+
+
+def test_quality_alone_is_a_report(tmp_path: Path) -> None:
+    """A sweep that asks for quality only shows its table, and a failed arm its reason."""
+    job = a_quality_job([larosa(0.5), larosa(0.25)], weights="trained", model="tiny_lm")
+    failed = Failure(arm=2, reason="not_a_number", message="7 logits are not finite")
+    store(tmp_path / "x.db", a_reading(job, (0.0, 0.1, 0.0), failures=[failed])).dispose()
+    text = written(tmp_path / "x.db", "table")
+    assert "Quality of tiny_lm (weights trained) on" in text
+    assert "worse" in text
+    assert "7 logits are not finite" in text
+    assert "tiny_lm ranks methods" in text
+
+
+def test_break_even_is_told_by_metric(tmp_path: Path) -> None:
+    """Each metric has its own sentence along the tokens of the prompt."""
+    gains = ((16, 0.8), (64, 0.9), (256, 1.3))
+    store(tmp_path / "x.db", *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains)).dispose()
+    text = written(tmp_path / "x.db", "table")
+    assert "Break-even in tokens, by time per output token" in text
+    assert "against dense: pays from" in text
+    assert "Break-even in tokens, by time per first token" in text
+
+
+def test_data_for_programs(path: Path) -> None:
+    """JSON has the rows of every view; CSV tells speed from quality by the column `kind`."""
+    found = json.loads(written(path, "json"))
+    assert {row["metric"] for row in found["speedups"]} == {"ttft", "tpot", "time_per_char"}
+    assert len(found["qualities"]) == 3
+    assert len(found["language"]) == 6
+    assert all(row["speedup_macs"] > 0 for row in found["speedups"])
+    kinds = [row["kind"] for row in csv.DictReader(io.StringIO(written(path, "csv")))]
+    assert (kinds.count("generation"), kinds.count("quality")) == (27, 3)
+
+
+def test_progress_tells_metrics_and_bits() -> None:
+    """A line of progress has every metric of a generation job, and the bits per byte of a quality job."""
+    spoken = [str(line) for line in lines(a_generation(a_generation_job()))]
+    assert len(spoken) == 1
+    assert all(f"{metric} " in spoken[0] for metric in ("ttft", "tpot", "time_per_char"))
+    assert spoken[0].endswith("faster")
+    (judged,) = [str(line) for line in lines(a_reading(a_quality_job()))]
+    assert "bits per byte, change +0.0" in judged
+    assert judged.endswith("worse")
+
+
+def test_the_estimate_grows_with_the_work() -> None:
+    """More tokens, more arms and a compiled arm take longer; what is not known takes the time-out."""
+    job = a_generation_job()
+    longer = a_generation_job(new_tokens=512)
+    compiled = a_generation_job(runtime="compile")
+    assert estimate.seconds(job) < estimate.seconds(longer)
+    assert estimate.seconds(compiled) == pytest.approx(estimate.seconds(job) + 2 * estimate.COMPILE_SECONDS)
+    unknown = job.model_copy(update={"condition": job.condition.model_copy(update={"model": "org/name"})})
+    assert estimate.seconds(unknown) == job.protocol.timeout_s
+    assert estimate.seconds(a_quality_job()) == Protocol().timeout_s
+    assert estimate.seconds(a_quality_job(characters=10_000)) < Protocol().timeout_s
+    tasks = a_quality_job().model_copy(update={"protocol": Protocol(characters=10_000, tasks=("piqa",))})
+    assert estimate.seconds(tasks) == Protocol().timeout_s
+    trained = [a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed) for seed in (0, 1)]
+    assert estimate.at_most(trained) - sum(map(estimate.seconds, trained)) == estimate.TRAINING_SECONDS["tiny_lm"]
+
+
+def test_a_compiled_vision_arm_takes_longer_too() -> None:
+    """Compiling is part of the estimate of a latency job."""
+    condition = a_generation_job().condition.model_copy(update={"model": "deit_tiny_patch16_224", "image_size": 64})
+    job = Job(condition=condition, arms=(DENSE, Arm(overrides=Overrides(runtime="compile"))), pairs=(Pair(0, 1),))
+    eager = Job(condition=condition, arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
+    assert estimate.seconds(job) == estimate.seconds(eager) + estimate.COMPILE_SECONDS
