@@ -12,6 +12,7 @@ FLAGS = {
     "server.showEmailPrompt": "false",
     "browser.gatherUsageStats": "false",
     "runner.magicEnabled": "false",
+    "logger.hideWelcomeMessage": "true",  # and with it an advertisement that Streamlit lays over the page
     "client.toolbarMode": "minimal",
     "theme.light.primaryColor": "#1a70b8",
     "theme.dark.primaryColor": "#3f9bdc",
@@ -53,6 +54,7 @@ def _app(db: str | None, port: int, *, browser: bool) -> int:
 
     if db:
         os.environ["BREAKEVEN_DB"] = db
+    print(f"Breakeven is at http://localhost:{port}; Ctrl-C stops it", flush=True)  # noqa: T201 - this is the command line
     flags = {**FLAGS, "server.port": str(port), "server.headless": str(not browser).lower()}
     cli.main(["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())], prog_name="streamlit", standalone_mode=False)
     return 0
