@@ -1,26 +1,45 @@
-"""Estimate: how long measuring the jobs of a plan takes at most, from their protocols and the sizes of their models."""
+"""Estimate: how long the jobs of a plan take at most, on two cores and without a fault, from their protocols and models."""
 
 import math
 from collections.abc import Iterable, Mapping
 
 from sweeps.catalogue import networks
 from sweeps.folder import geometry, is_folder
-from sweeps.job import PASS_SECONDS, Device, Dtype, Job
+from sweeps.job import PASS_SECONDS, WORLD_KINDS, Device, Dtype, Job, Step
 from sweeps.language import LanguageNetwork, languages
+from workers.data.windows import CONTEXT, SCORED
 
+START_SECONDS = 20.0
+"""Until Ray and a worker have started, with all that it imports; again for each of several rounds, which get a new worker."""
 WARM_UP_SECONDS = 2.0
 """What building, checking and warming up the arms of one small job takes."""
-WARM_UP_RUNS = 6
-"""Runs of a generation job's workload before its first pair, for each arm: the warm-up, and the passes after timing."""
+WARM_UP_RUNS = 28
+"""Runs of a generation job's workload beside the pairs, for each arm: the warm-up, the pass after timing, the fresh process."""
+FRESH_SECONDS = 20.0
+"""Until an arm of a generation job runs in a process of its own, which imports and loads everything anew."""
+TEXT_SECONDS = 20.0
+"""Reading a text from this machine's packages, a tokenizer of it included, and loading a model."""
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 """What training a model on demand may take; counted once for each model, since nobody looks here whether it is there already."""
 OTHER_TRAINING_SECONDS = 150.0
+MAKING_SECONDS = 10.0
+"""What a method makes of a text and keeps (rotations, thresholds, a vocabulary), besides what the model has to read for it."""
+TUNING_TOKENS = 8 * 768 / 2
+"""Of a step of fine-tuning: pieces, characters of each, and `CHARACTERS_PER_TOKEN`."""
+TUNING_READS = 6
+"""Reading a token forth and back takes so many times as long as reading it, on matrices too small to fill two cores."""
+EIGEN_MACS = 10
+"""Of the eigenvectors of a matrix, for each entry of its cube."""
+SEARCH_TOKENS = 9 * 4 * 512
+"""Read by the search for an allocation: candidates, windows of each, and tokens of a window."""
 COMPILE_SECONDS = 60.0
 """What compiling one arm may take: eager code and a cold cache on two CPU cores."""
 GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
 """How fast a job is taken to multiply at least: two CPU cores, or a small GPU, on the work of the unmodified model."""
 GIGABYTES_PER_SECOND: Mapping[Device, float] = {"cpu": 10.0, "cuda": 200.0}
 """How fast the same read weights, which is what decoding one token at a time waits for."""
+LAYER_SECONDS = 0.001
+"""What a layer takes for one token however small it is: Python and the start of its kernels."""
 BYTES: Mapping[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "autocast-float16": 4}
 IMAGE_SECONDS = 0.02
 """Reading and preparing one image."""
@@ -31,18 +50,28 @@ CHARACTERS_PER_TOKEN = 2.0
 
 
 def at_most(jobs: Iterable[Job]) -> float:
-    """Upper estimate in seconds, one job after the other."""
+    """Upper estimate in seconds, one job after the other; what is made once and kept counts as not there yet."""
     asked = list(jobs)
+    if not asked:
+        return 0.0
     trained = {job.condition.model for job in asked if job.condition.weights == "trained"}
     training = math.fsum(TRAINING_SECONDS.get(model, OTHER_TRAINING_SECONDS) for model in trained)
-    return math.fsum(map(seconds, asked)) + training
+    made = {
+        (job.condition.model, job.condition.device, str(step)): _making(step, job)
+        for job in asked
+        if job.kind in WORLD_KINDS["language"]
+        for arm in job.arms
+        for step in arm.stack
+    }
+    return START_SECONDS + math.fsum(map(seconds, asked)) + training + math.fsum(made.values())
 
 
 def seconds(job: Job) -> float:
     """Upper estimate for one job, its time-out at most."""
     measuring = {"latency": _latency, "accuracy": _accuracy, "generation": _generation, "quality": _quality}[job.kind](job)
     compiling = len(job.compiled) * min(COMPILE_SECONDS, job.protocol.compile_timeout_s)
-    return min(measuring, job.protocol.timeout_s) + compiling
+    starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
+    return starting + min(measuring, job.protocol.timeout_s) + compiling
 
 
 def _latency(job: Job) -> float:
@@ -70,9 +99,10 @@ def _generation(job: Job) -> float:
     prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
     prefill = condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
     step = (network.layers * network.layer_macs + network.head_macs) * BYTES[condition.dtype] / 1e9
-    run = prefill + new * step / GIGABYTES_PER_SECOND[condition.device]
+    run = prefill + new * (step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS)
     pairs = max(job.protocol.budget_s, job.protocol.pairs_min * len(job.arms) * run)
-    return len(job.arms) * (WARM_UP_SECONDS + WARM_UP_RUNS * run) + pairs
+    each = WARM_UP_SECONDS + WARM_UP_RUNS * run + PASS_SECONDS + FRESH_SECONDS
+    return TEXT_SECONDS + len(job.arms) * each + pairs
 
 
 def _quality(job: Job) -> float:
@@ -80,9 +110,21 @@ def _quality(job: Job) -> float:
     condition, network = job.condition, _language(job.condition.model)
     if network is None or job.protocol.characters is None or job.protocol.tasks:
         return math.inf
-    tokens = job.protocol.characters / CHARACTERS_PER_TOKEN
+    tokens = job.protocol.characters / CHARACTERS_PER_TOKEN * (SCORED + CONTEXT) / SCORED
     gmacs = tokens * (network.layers * network.layer_macs + network.head_macs) / 1e9
-    return len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
+    return TEXT_SECONDS + len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
+
+
+def _making(step: Step, job: Job) -> float:
+    """What a method makes before an arm can run with it: what the model reads for it, and eigenvectors as wide as the model."""
+    params, network = step.params, _language(job.condition.model)
+    calibrated, tuned = params.get("calibration_tokens") or 0, (params.get("finetune_steps") or 0) * TUNING_TOKENS
+    if network is None or not (calibrated or tuned or params.get("ngrams")):
+        return 0.0
+    searched = SEARCH_TOKENS if params.get("allocation") == "calibrated" else 0
+    macs = (calibrated + searched + TUNING_READS * tuned) * (network.layers * network.layer_macs + network.head_macs)
+    turning = EIGEN_MACS * network.layers * network.width**3 if calibrated else 0
+    return MAKING_SECONDS + (macs + turning) / 1e9 / GMACS_PER_SECOND[job.condition.device]
 
 
 def _language(model: str) -> LanguageNetwork | None:

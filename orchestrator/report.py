@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import accuracy, spoken
+from orchestrator import accuracy, shots, spoken
 from orchestrator.phrases import AXES, STYLES, label, markdown_row, named, ratio, rows, sentence
 from store.connection import connect_readonly
 from store.reading import sweep, table
@@ -43,13 +43,15 @@ class Report:
     qualities: pd.DataFrame
     language: pd.DataFrame
     """The arms of generation jobs with their metrics."""
+    shots: pd.DataFrame
+    """Zero-shot tasks, see `orchestrator.shots`."""
 
     @property
     def spoken(self) -> spoken.Spoken:
         """What is known of language models."""
         generated = self.speedups["kind"] == "generation"
         curves = self.break_evens[self.break_evens["kind"] == "generation"]
-        return spoken.Spoken(self.speedups[generated], self.language, self.qualities, curves)
+        return spoken.Spoken(self.speedups[generated], self.language, self.qualities, curves, self.shots)
 
     def blocks(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
         """Condition, points and break-evens of each block of vision models, in order of appearance."""
@@ -88,6 +90,7 @@ def read(db: str | None, name: str) -> Report:
         table(engine, f"SELECT * FROM accuracy WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
         table(engine, f"SELECT * FROM quality WHERE {linked} ORDER BY method, params", name=name),  # noqa: S608 - a constant
         table(engine, ARMS, name=name),
+        table(engine, shots.ROWS, name=name),
     )
 
 
@@ -149,7 +152,7 @@ def _points_table(points: pd.DataFrame) -> Table:
         )
     shown = ""
     for cells in _cells(points):
-        table.add_row("" if cells[0] == shown else cells[0], *cells[1:], style=STYLES[cells[8]])
+        table.add_row(Text("" if cells[0] == shown else cells[0]), *map(Text, cells[1:]), style=STYLES[cells[8]])
         shown = cells[0]
     return table
 
@@ -160,7 +163,8 @@ def _failures_table(failures: pd.DataFrame) -> Table:
         table.add_column(heading)
     for row in rows(failures):
         batch = f"{row.batch_size:.0f}" if row.kind in {"latency", "generation"} else "-"
-        table.add_row(label(row), row.kind, row.model, _size(row), batch, row.reason, row.message)
+        said = (label(row), row.kind, row.model, _size(row), batch, row.reason, row.message)
+        table.add_row(*map(Text, said))  # a plain string would lose its brackets as markup
     return table
 
 

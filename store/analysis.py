@@ -28,17 +28,29 @@ AXES = ("tokens", "gmacs")
 """Axes along which the image size moves; `savings.py` has the other one."""
 FIGURES: tuple[str, ...] = tuple(derived.Speedup.model_fields)
 
+STAGES = ("ttft", "tpot")
+"""Metrics that time a part of a run, whose MACs are metrics of the arm: of the first token, and of each further one."""
+
+
+def _of_stages() -> str:
+    """Columns `gmacs_baseline_ttft`, `gmacs_ttft`, `gmacs_method_ttft` and so on; NULL for what has no stages."""
+    read = "(SELECT m.value FROM metric_row AS m WHERE m.attempt = p.attempt AND m.arm = p.{0} AND m.metric = '{1}_{2}') AS {3}_{2}"
+    figures = (("baseline", "gmacs", "gmacs_baseline"), ("arm", "gmacs", "gmacs"), ("arm", "gmacs_method", "gmacs_method"))
+    return ", ".join(read.format(side, metric, stage, name) for stage in STAGES for side, metric, name in figures)
+
+
 PAIRINGS = text(
-    """SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source,
+    f"""SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source,
          b.flags AS baseline_flags, b.tokens AS baseline_tokens, b.gmacs AS gmacs_baseline,
-         a.flags AS arm_flags, a.tokens, a.tokens_final, a.gmacs, a.gmacs_method, a.threads, c.prompt_tokens
+         a.flags AS arm_flags, a.tokens, a.tokens_final, a.gmacs, a.gmacs_method, a.threads, c.prompt_tokens,
+         {_of_stages()}
        FROM pairing AS p
        JOIN comparison AS c ON c.comparison_id = p.comparison_id
        JOIN attempt AS t ON t.id = p.attempt
        LEFT JOIN measured_arm AS b ON b.attempt = p.attempt AND b.arm = p.baseline
        LEFT JOIN measured_arm AS a ON a.attempt = p.attempt AND a.arm = p.arm
        WHERE p.comparison_id IN :comparisons AND t.environment = :environment AND c.kind = :kind
-       ORDER BY p.comparison_id, t.ended_at, t.id"""
+       ORDER BY p.comparison_id, t.ended_at, t.id"""  # noqa: S608 - made of constants
 ).bindparams(bindparam("comparisons", expanding=True))
 
 SAMPLES = text("SELECT * FROM sample WHERE attempt = :attempt")
@@ -152,15 +164,14 @@ def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings], me
         return {**answer, "failure": last.failure}
     rounds = [(timings(row.attempt).of(row.baseline, metric), timings(row.attempt).of(row.arm, metric)) for row in used]
     estimate = pooled_speedup(rounds)
+    stage = f"_{metric}" if metric in STAGES else ""
     on_device = [times for row in used if (times := timings(row.attempt).on_device(row.arm)) is not None and metric is None]
     return {
         **answer,
         "threads": last.threads,
         "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
         "tokens_final": last.tokens_final,
-        "gmacs_baseline": last.gmacs_baseline,
-        "gmacs": last.gmacs,
-        "gmacs_method": last.gmacs_method,
+        **{name: getattr(last, f"{name}{stage}") for name in ("gmacs_baseline", "gmacs", "gmacs_method")},
         "baseline_ms": 1e3 * median(np.concatenate([baseline for baseline, _ in rounds])).value,
         "method_ms": 1e3 * median(np.concatenate([arm for _, arm in rounds])).value,
         "device_ms": 1e3 * median(np.concatenate(on_device)).value if on_device else None,

@@ -1,5 +1,6 @@
 """Rows from nouns: how a comparison, an environment and a job look as columns."""
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -137,3 +138,8 @@ def timestamp(seconds: float) -> str:
     """Seconds since the epoch as ISO 8601 text in UTC, to the millisecond."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{milliseconds:03d}Z"
+
+
+def finite(value: float | None) -> float | None:
+    """A number as a column: NULL where there is none, or none that is finite."""
+    return value if value is not None and math.isfinite(value) else None

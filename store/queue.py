@@ -235,12 +235,20 @@ def _queued(connection: Connection, job: Job) -> int:
 def stricter(one: Protocol, other: Protocol) -> Protocol:
     """The protocol that satisfies both."""
     least = {"half_width": min(one.half_width, other.half_width)}
-    amounts: dict[str, Any] = {"tasks": tuple(dict.fromkeys((*(one.tasks or ()), *(other.tasks or ())))) or None}
-    for name in ("images", "characters"):
-        here, there = getattr(one, name), getattr(other, name)
-        amounts[name] = None if here is None or there is None else max(here, there)  # None stands for all
+    amounts: dict[str, Any] = {
+        "images": _most(one.images, other.images),
+        "characters": _most(one.characters, other.characters),
+        "tasks": tuple(dict.fromkeys((*(one.tasks or ()), *(other.tasks or ())))) or None,
+        "documents": _most(*(protocol.documents for protocol in (one, other) if protocol.tasks)),
+    }
     most = {name: max(value, getattr(other, name)) for name, value in one if name not in {*least, *amounts}}
     return Protocol.model_validate({**least, **most, **amounts})
+
+
+def _most(*amounts: int | None) -> int | None:
+    """The largest; `None` stands for all there is."""
+    told = [amount for amount in amounts if amount is not None]
+    return max(told, default=None) if len(told) == len(amounts) else None
 
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:

@@ -128,7 +128,7 @@ def environments(engine: Engine) -> list[dict[str, Any]]:
 
 def _no_easier(asked: Protocol, made: Protocol) -> bool:
     """Whether what ran out of time under `made` would again under `asked`."""
-    amounts = ((asked.images, made.images), (asked.characters, made.characters))
+    amounts = ((asked.images, made.images), (asked.characters, made.characters), (asked.documents, made.documents))
     fewer = any(now is not None and (then is None or now < then) for now, then in amounts)
     fewer = fewer or not set(made.tasks or ()) <= set(asked.tasks or ())
     longer = asked.timeout_s > made.timeout_s or asked.compile_timeout_s > made.compile_timeout_s

@@ -3,20 +3,20 @@
 import hashlib
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numpy as np
 from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, String, bindparam, insert, text
 from sqlmodel import SQLModel
 
-from store import agreements, analysis, measured, qualities
+from store import analysis, measured
 from store.connection import StoreError, writing
-from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row, spoken_row
-from store.samples import Timings, pack, pack_series, timings
-from sweeps import agreement, fidelity
+from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row, finite, spoken_row
+from store.fates import fates
+from store.judgements import JUDGES
+from store.samples import pack, pack_series, timings
 from sweeps.identity import canonical
-from sweeps.job import Job, Pair
+from sweeps.job import Job
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
 
 Source = Literal["measured", "imported"]
@@ -37,17 +37,6 @@ ANSWERED_PAIRS = text(
        WHERE :sweep IS NULL OR p.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :sweep)
        ORDER BY t.environment, p.comparison_id"""
 ).bindparams(bindparam("sweep", type_=String()))
-
-
-class Fate(NamedTuple):
-    """What an outcome says of one pair of its job: measured, or why not."""
-
-    pair: Pair
-    failure: Failure | None
-
-    @property
-    def answered(self) -> bool:
-        return self.failure is None or self.failure.reason in ANSWERS
 
 
 def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
@@ -81,12 +70,8 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
         by_environment.setdefault(row.environment, []).append(row.comparison_id)
     for environment, comparisons in by_environment.items():
         batches = [comparisons[start : start + analysis.BATCH] for start in range(0, len(comparisons), analysis.BATCH)]
-        for derive in (
-            analysis.derive_speedups,
-            agreements.derive_accuracies,
-            qualities.derive_qualities,
-            analysis.derive_break_evens,
-        ):  # no curve may mix points of two analyses
+        judged = (judge.derive for judge in JUDGES.values())
+        for derive in (analysis.derive_speedups, *judged, analysis.derive_break_evens):  # no curve may mix points of two analyses
             for batch in batches:
                 with writing(engine) as connection:
                     derive(connection, batch, environment)
@@ -120,21 +105,17 @@ class Incoming:
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
         self.document = to_json(outcome.model_dump(exclude=_elsewhere(outcome)), inf_nan_mode="constants").decode()
-        if outcome.evaluation is not None and (why := agreement.contradiction(outcome.evaluation)):
-            raise StoreError(f"the outcome of job {self.job_id} is not stored: in its evaluation {why}")
-        if outcome.scores is not None and (why := fidelity.contradiction(outcome.scores)):
-            raise StoreError(f"the outcome of job {self.job_id} is not stored: in its scores {why}")
-        self.evaluation = None if outcome.evaluation is None else agreements.pack(outcome.evaluation)
-        self.scores = None if outcome.scores is None else qualities.pack(outcome.scores)
         try:
+            said = [(judge, judge.of(outcome)) for judge in JUDGES.values()]
+            self.said = [(judge.kept, judge.pack(whole)) for judge, whole in said if whole is not None]
             self.timings = None if outcome.samples is None else timings(outcome.samples)
             self.samples = None if outcome.samples is None else pack(outcome.samples)
             self.series = [] if outcome.samples is None else pack_series(outcome.samples)
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
         content = hashlib.sha256(self.document.encode())
-        kept = (self.samples, self.evaluation, *self.series, self.scores)
-        for value in (value for columns in kept if columns is not None for value in columns.values()):
+        kept = (self.samples or {}, *self.series, *(columns for _, columns in self.said))
+        for value in (value for columns in kept for value in columns.values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
         self.digest = content.hexdigest()
         self.fates = tuple(fates(outcome, self.timings))
@@ -175,10 +156,8 @@ class Incoming:
             connection.execute(insert(measured.Sample), {**self.samples, "attempt": attempt})
         if self.series:
             connection.execute(insert(measured.SampleSeries), [{**each, "attempt": attempt} for each in self.series])
-        if self.evaluation is not None:
-            connection.execute(insert(measured.Evaluation), {**self.evaluation, "attempt": attempt})
-        if self.scores is not None:
-            connection.execute(insert(measured.Scores), {**self.scores, "attempt": attempt})
+        for table, kept in self.said:
+            connection.execute(insert(table), {**kept, "attempt": attempt})
         if outcome.arms:
             connection.execute(insert(measured.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
             if self.job.kind == "generation":
@@ -206,58 +185,13 @@ class Incoming:
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
         connection.execute(insert(measured.Pairing), list(rows.values()))
         environment = self.environment["environment_id"]
-        if self.job.kind == "accuracy":
-            seen = {} if self.outcome.evaluation is None else {attempt: self.outcome.evaluation}
-            agreements.derive_accuracies(connection, self.comparison_ids, environment, seen)
-            return
-        if self.job.kind == "quality":
-            read = {} if self.outcome.scores is None else {attempt: self.outcome.scores}
-            qualities.derive_qualities(connection, self.comparison_ids, environment, read)
+        if (judge := JUDGES.get(self.job.kind)) is not None:
+            said = judge.of(self.outcome)
+            judge.derive(connection, self.comparison_ids, environment, {} if said is None else {attempt: said})
             return
         known = {} if self.timings is None else {attempt: self.timings}
         analysis.derive_speedups(connection, self.comparison_ids, environment, known)
         analysis.derive_break_evens(connection, self.comparison_ids, environment)
-
-
-def fates(outcome: Outcome, timed: Timings | None) -> Iterator[Fate]:
-    """What the outcome says of each pair of its job, in their order.
-
-    A pair is measured if both arms have what their kind of job asks: positive, finite samples (of every metric), answers to the
-    images, or finite scores. Otherwise the failure of the arm, of its baseline, or of the whole job tells why; where the worker
-    gave none, that itself is an error.
-    """
-    by_arm: dict[int | None, Failure] = {}
-    for failure in outcome.failures:
-        by_arm.setdefault(failure.arm, failure)
-    for pair in map(Pair._make, outcome.job.pairs):
-        broken = [(index, why) for index in (pair.arm, pair.baseline) if (why := _lacking(outcome, timed, index))]
-        if not broken:
-            yield Fate(pair, None)
-            continue
-        said = next((by_arm[index] for index in (*(index for index, _ in broken), None) if index in by_arm), None)
-        yield Fate(pair, said or _silent(outcome.job, *broken[0]))
-
-
-def _lacking(outcome: Outcome, timed: Timings | None, arm: int) -> str | None:
-    """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
-    if outcome.job.kind == "accuracy":
-        seen = outcome.evaluation is not None and any(images.arm == arm for images in outcome.evaluation.arms)
-        return None if seen else "neither answers to images nor a failure"
-    if outcome.job.kind == "quality":
-        return None if fidelity.scored(outcome.scores, arm) else "neither a finite score nor a failure"
-    if timed is None or arm not in timed.arms:
-        return "neither samples nor a failure"
-    if outcome.job.kind == "generation" and not timed.series:
-        return "no times by metric"
-    for metric in (None, *timed.series):
-        times = timed.of(arm, metric)
-        if not len(times) or not bool(np.all(np.isfinite(times) & (times > 0))):
-            return "samples that are not positive and finite"
-    return None
-
-
-def _silent(job: Job, arm: int, lacking: str) -> Failure:
-    return Failure(arm=arm, reason="error", message=f"the outcome holds {lacking} for arm {arm}, {job.arms[arm]}")
 
 
 FIRST_FIELDS: dict[str, set[str]] = {
@@ -320,10 +254,6 @@ def _metric_rows(outcome: Outcome, attempt: int) -> Iterator[dict[str, Any]]:
     for arm in outcome.arms:
         for metric in {metric.name: metric for metric in arm.metrics}.values():
             if math.isfinite(metric.value):
-                bounds = {"low": _finite(metric.low), "high": _finite(metric.high), "n": metric.n}
+                bounds = {"low": finite(metric.low), "high": finite(metric.high), "n": metric.n}
                 key = {"attempt": attempt, "arm": arm.arm, "metric": metric.name}
                 yield {**key, "value": metric.value, "unit": metric.unit, **bounds}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

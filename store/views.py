@@ -1,8 +1,7 @@
 """The public SQL views: what people query. Columns may be added at the end, never changed or removed.
 
 Written in SQL that SQLite and PostgreSQL both understand. They only select: every figure was computed by `sweeps.statistics`,
-`sweeps.agreement`, `sweeps.fidelity` and `sweeps.breakeven` and stored by `analysis.py`, `agreements.py`, `qualities.py` and
-`savings.py`.
+`sweeps.agreement`, `sweeps.fidelity` and `sweeps.breakeven` and stored by `analysis.py`, `judgements.py` and `savings.py`.
 """
 
 from sqlalchemy import Connection, text
@@ -15,8 +14,6 @@ _NEWER = """newer.question_id = r.question_id AND newer.environment = r.environm
            OR (newer.measured_at = r.measured_at AND newer.comparison_id > r.comparison_id))"""
 NEWEST = f"NOT EXISTS (SELECT 1 FROM speedup_row AS newer WHERE newer.metric = r.metric AND {_NEWER})"  # noqa: S608 - made of constants
 NEWEST_ACCURACY = f"NOT EXISTS (SELECT 1 FROM accuracy_row AS newer WHERE {_NEWER})"  # noqa: S608 - made of constants
-NEWEST_QUALITY = f"NOT EXISTS (SELECT 1 FROM quality_row AS newer WHERE {_NEWER})"  # noqa: S608 - made of constants
-
 NEWEST_QUALITY = f"NOT EXISTS (SELECT 1 FROM quality_row AS newer WHERE {_NEWER})"  # noqa: S608 - made of constants
 
 NEWEST_REVISION = """

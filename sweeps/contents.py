@@ -56,7 +56,8 @@ class Hasher:
                     asked = Condition.model_construct(model="", data=name)
                     self.names[name] = self.content_hash(name) if key == "file" else digest(dict(self.more(asked)))
                 except (OSError, ValueError) as error:
-                    raise self.document.error(path, f"{step.method}.{key} cannot be used: {error}") from None
+                    why = f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
+                    raise self.document.error(path, f"{step.method}.{key} cannot be used: {why}") from None
         return {f"{NAMED}{name}": self.names[name] for name in arm.names()}
 
     def _of_file(self, path: str, paths: Mapping[str, KeyPath]) -> str:

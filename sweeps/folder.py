@@ -32,9 +32,17 @@ def geometry(model: str) -> LanguageNetwork:
     for name, why in (("config.json", "which says what the model is"), ("tokenizer.json", "a fast tokenizer")):
         if not (folder / name).is_file():
             raise ValueError(f"{model} holds no {name}, {why}; write what `save_pretrained` of transformers wrote")
-    if not any(folder.glob("*.safetensors")):
-        old = "; save its pickled weights again as safetensors: nothing is unpickled here" if any(folder.glob("*.bin")) else ""
-        raise ValueError(f"{model} holds no weights (*.safetensors){old}")
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        old = "save its pickled weights again as safetensors: nothing is unpickled here"
+        right = old if any(folder.glob("*.bin")) else "write what `save_pretrained` of transformers wrote"
+        raise ValueError(f"{model} holds no weights (*.safetensors); {right}")
+    for file in weights:
+        try:
+            if not _whole(file):
+                raise ValueError(f"{file} is damaged, or only a part of the file that was written; copy or download it again")
+        except OSError as error:
+            raise ValueError(f"{file} cannot be read: {error.strerror}") from None
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -46,6 +54,21 @@ def geometry(model: str) -> LanguageNetwork:
         raise ValueError(f"{model}: config.json makes no model: {first['loc'][0]}: {first['msg']}") from None
     except (AttributeError, TypeError, ZeroDivisionError) as error:  # no mapping, or words where numbers belong
         raise ValueError(f"{model}: config.json makes no model: {error}") from None
+
+
+def _whole(file: Path) -> bool:
+    """Whether a safetensors file is as long as it says: eight bytes with the header's length, the header, the tensors."""
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        start = 8 + int.from_bytes(opened.read(8), "little")
+        if start > size:
+            return False
+        try:
+            header = json.loads(opened.read(start - 8))
+            ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return False
+    return size == start + max(ends, default=0)
 
 
 def content(model: str) -> str:

@@ -205,6 +205,8 @@ class Protocol(Noun):
     """Quality jobs: read this many characters of the held-out text; `None` for all of it."""
     tasks: tuple[str, ...] | None = None
     """Quality jobs: answer these tasks of lm-eval besides, each a name or the path of a YAML file."""
+    documents: int | None = Field(default=None, ge=1)
+    """Quality jobs: answer this many documents of each task (evenly spread over them); `None` for all."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Protocol":
@@ -219,10 +221,16 @@ class Protocol(Noun):
             and self.pairs_max >= asked.pairs_max
             and self.half_width <= asked.half_width
             and self.budget_s >= asked.budget_s
-            and (self.images is None or (asked.images is not None and self.images >= asked.images))
-            and (self.characters is None or (asked.characters is not None and self.characters >= asked.characters))
+            and _as_many(self.images, asked.images)
+            and _as_many(self.characters, asked.characters)
             and set(asked.tasks or ()) <= set(self.tasks or ())
+            and (not asked.tasks or _as_many(self.documents, asked.documents))
         )
+
+
+def _as_many(made: int | None, asked: int | None) -> bool:
+    """Whether `made` is no less than `asked`; `None` is all there is."""
+    return made is None or (asked is not None and made >= asked)
 
 
 class Pair(NamedTuple):

@@ -83,6 +83,7 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # Sizes for speed, with random weights. `config` is what transformers' `config.json` would hold.
         "llama-15m": _llama(288, 6, 6, 6, 768, 4096),
         "llama-220m": _llama(2048, 4, 16, 16, 5632, 4096),
+        "llama-8b-2l": _llama(4096, 2, 32, 8, 14336, 4096, rope_theta=500000.0),  # two of its layers, which fit a small machine
         "llama-1b": _llama(2048, 16, 32, 8, 8192, 128256, rope_theta=500000.0),
         "llama-8b": _llama(4096, 32, 32, 8, 14336, 128256, rope_theta=500000.0),
         "qwen2-0.5b": _llama(896, 24, 14, 2, 4864, 151936, model_type="qwen2", tie_word_embeddings=True),

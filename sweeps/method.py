@@ -112,8 +112,8 @@ class LanguageMethod(Protocol):
     VERSION: int
     Params: type[Params]
 
-    def macs(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
-        """MACs per sequence that the method itself adds while `tokens` tokens are decoded one by one."""
+    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:
+        """MACs per sequence that the method itself adds: `prompt` tokens at once, then `decoded` tokens one by one."""
 
     def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
         """MACs per sequence of the network that the method leaves out while `tokens` tokens are decoded one by one."""

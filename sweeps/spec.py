@@ -113,11 +113,13 @@ class Quality(Written):
     """Read this many characters of the held-out text; all of it where it is left out."""
     tasks: tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...] | None = Field(default=None, min_length=1)
     """Tasks of lm-eval to answer zero-shot, each a name or the path of a YAML file; needs lm-eval and the tasks' data on disk."""
+    documents: int | None = Field(default=None, ge=1)
+    """Answer this many documents of each task, evenly spread over them; all where it is left out."""
     timeout: Duration = 1800.0
     """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
 
     def protocol(self) -> Protocol:
-        return Protocol(characters=self.characters, tasks=self.tasks, timeout_s=self.timeout)
+        return Protocol(characters=self.characters, tasks=self.tasks, documents=self.documents, timeout_s=self.timeout)
 
 
 class Jobs(Written):
@@ -188,6 +190,9 @@ def parse(document: Document) -> Sweep:
         if timing is not None and timing.pairs.min > timing.pairs.max:
             problem = f"min is {timing.pairs.min}, above max, which is {timing.pairs.max}; raise max or lower min"
             raise document.error(("jobs", kind, "pairs"), problem)
+    if sweep.jobs.quality is not None and sweep.jobs.quality.documents is not None and not sweep.jobs.quality.tasks:
+        problem = "counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`"
+        raise document.error(("jobs", "quality", "documents"), problem, at_key=True)
     return sweep
 
 

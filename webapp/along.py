@@ -24,8 +24,11 @@ def along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) -> tuple[
 
     Along the MACs saved a curve is one method with one parameter moving, as the view `break_even` says: its points are named
     after it, and get the column `gmacs_saved`. A point may lie on several curves. Frames that were made so are left as they are.
+    Points whose MACs are not known lie nowhere along the MACs.
     """
     of_axis = break_evens[(break_evens["axis"] == axis) & break_evens["metric"].isin(points["metric"].unique())]
+    if axis == "gmacs":
+        return points[points["gmacs_baseline"].notna()], of_axis
     if axis != SAVED or SAVED in points.columns:
         return points, of_axis
     curves = of_axis.assign(params=[_rest(str(row.params), str(row.varies)) for row in of_axis.itertuples()])
@@ -37,7 +40,7 @@ def along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) -> tuple[
     chosen = pd.concat(found, ignore_index=True) if found else points.iloc[:0].assign(varies="")
     cost = chosen["gmacs"] + chosen["gmacs_method"].fillna(0)
     drawn = chosen.assign(**{SAVED: 1 - cost / chosen["gmacs_baseline"]})
-    named = arms.named(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)))
+    named = arms.named(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)), doses=False)
     points, curves = (
         frame.assign(arm=[f"{arm}, {_said(name)} moving" for arm, name in zip(frame["arm"], frame["varies"], strict=True)])
         for frame in named

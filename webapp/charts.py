@@ -1,6 +1,5 @@
 """Charts: pure functions from data frames to `alt.Chart`, used alike by the app, `breakeven plot` and notebooks."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,47 +8,18 @@ import pandas as pd
 
 from webapp import arms, wording
 from webapp.along import SAVED, SIZE, along
-from webapp.scales import Axis, Span, x_axis, x_scale, x_span, y_axis, y_span
+from webapp.ladder import ladder
+from webapp.marks import GREY, hue, marks, names
+from webapp.scales import Axis, Span, ratio_axis, ratio_scale, x_axis, x_scale, x_span, y_span
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
-PANEL = ("model", "weights", "batch_size", "device_name", "environment", "threads", "seed", "data", "new_tokens", "decoding")
+PANEL = (
+    *("model", "weights", "batch_size", "device_name", "environment", "threads", "seed", "data", "new_tokens", "decoding"),
+    "against",
+)
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
 
-VERDICTS: Mapping[str, str] = {
-    "faster": "triangle-up",
-    "same": "square",
-    "slower": "triangle-down",
-    "unclear": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.55,0A0.55,0.55,0,1,0,0.55,0A0.55,0.55,0,1,0,-0.55,0Z",
-}
-"""Marks of the verdicts: clear ones are filled, unclear is a ring (an outline of its own, so that the legend shows it too)."""
-
-TOOLTIPS = (
-    ("arm", "N", "Arm", ""),
-    ("params", "N", "Parameters", ""),
-    ("verdict", "N", "Verdict", ""),
-    ("speedup", "Q", "Speed-up", ".3f"),
-    ("interval", "N", "95 % interval", ""),
-    ("theory", "Q", "If time followed MACs", ".3f"),
-    ("baseline", "N", "Against", ""),
-    ("baseline_ms", "Q", "Baseline, ms", ",.4~r"),
-    ("method_ms", "Q", "This arm, ms", ",.4~r"),
-    ("image_size", "Q", "Image size, px", "d"),
-    ("tokens", "Q", "Tokens", "d"),
-    ("tokens_final", "Q", "Tokens at the end", "d"),
-    ("new_tokens", "Q", "New tokens", "d"),
-    ("kv_cache", "N", "KV cache", ""),
-    ("gmacs_baseline", "Q", "GMACs, baseline", ".3~r"),
-    ("gmacs", "Q", "GMACs, this arm", ".3~r"),
-    ("pairs", "Q", "Pairs", "d"),
-    ("rounds", "Q", "Rounds", "d"),
-    ("flags", "N", "Flags", ""),
-)
-"""Column of the points, type, title and number format; those without a value are left out."""
-
-GREY = "#808591"
-"""Reads on white and on black alike: rules, notes and the noise floor."""
-
-WIDTH, HEIGHT, ROW = 720, 330, 24
+WIDTH, HEIGHT, ROW = 620, 330, 24
 """Pixels: width and height of a panel's curves, height of one row of its strip."""
 
 
@@ -61,12 +31,30 @@ class Panel(NamedTuple):
     points: pd.DataFrame
     break_evens: pd.DataFrame
 
+    def single(self, axis: Axis) -> bool:
+        """Whether all of its points lie at one place along the axis: no curve, and no break-even."""
+        return bool(self.points[X_COLUMN[axis]].nunique() == 1)
+
+    @property
+    def spoken(self) -> bool:
+        """Whether it is of a language model."""
+        return bool(self.points["prompt_tokens"].notna().any())
+
+    @property
+    def work(self) -> str | None:
+        """What a language model is timed at."""
+        metric = str(self.points["metric"].iloc[0])
+        return wording.WORK.get(metric, metric) if self.spoken else None
+
 
 def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
     """The panels of some points along an axis, see `along`, in reading order."""
     columns = (*PANEL, *SIZE) if axis == SAVED else PANEL
-    for fixed, own in points.groupby(list(columns), dropna=False, sort=True):
+    against = sorted(points["against"].unique(), key=lambda name: (not name.startswith("dense"), name))
+    ordered = points.assign(against=pd.Categorical(points["against"], against))
+    for fixed, grouped in ordered.groupby(list(columns), dropna=False, sort=True, observed=True):
         about = dict(zip(columns, fixed, strict=True))
+        own = points.loc[grouped.index]
         yield Panel(about, own, break_evens[_belongs(break_evens, about) & break_evens["arm"].isin(own["arm"])])
 
 
@@ -95,8 +83,10 @@ def speedup_chart(
     if points["metric"].nunique() > 1:
         raise ValueError(f"several metrics cannot share a chart; choose one of {', '.join(wording.metrics(points['metric']))}")
     points, break_evens = along(*arms.named(points, break_evens), axis)
-    if axis == SAVED and points.empty:
-        raise ValueError("no point to draw: no parameter takes three values or more at one size")
+    if points.empty:
+        unknown = "the MACs of what was timed are not known"
+        why = "no parameter takes three values or more at one size" if axis == SAVED else unknown
+        raise ValueError(f"no point to draw: {why}")
     styles = styles or arms.styles(points)
     distrusted = flagged(points)
     shown = points if show_flagged else points[~distrusted]
@@ -112,8 +102,12 @@ def speedup_chart(
     spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
     views = []
     for panel in panels(shown, break_evens, axis):
-        title = _title(panel, hidden=int(_belongs(hidden, panel.about).sum()))
+        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()))
         look = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
+        if panel.single(axis):
+            rows = ladder(panel.points, spans[1], look, _measure(panel, axis))
+            views.append(rows.properties(title=title, width=width, height=ROW * len(look)))
+            continue
         curves = _curves(panel, axis, spans, look).properties(title=title, width=width, height=height)
         strip = _strip(panel, axis, spans[0], look).properties(width=width, height=ROW * len(look))
         views.append(alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent"))
@@ -145,46 +139,27 @@ def _finished(chart: alt.VConcatChart) -> alt.VConcatChart:
 
 def _curves(panel: Panel, axis: Axis, spans: tuple[Span, Span], look: Mapping[str, arms.Style]) -> alt.LayerChart | alt.FacetChart:
     points = panel.points
-    metric = str(points["metric"].iloc[0])
-    title = "Speed-up" if metric == "latency" else f"Speed-up: {wording.METRIC.get(metric, metric)}"
+    title = _measure(panel)
     x = alt.X("x:Q", scale=x_scale(spans[0], axis), axis=x_axis(axis, points["x"], bare=True))
-    y = alt.Y("speedup:Q", scale=alt.Scale(type="log", domain=list(spans[1]), nice=False), axis=y_axis(spans[1], title))
-    hue = _hue(look)
+    y = alt.Y("speedup:Q", scale=ratio_scale(spans[1]), axis=ratio_axis(spans[1], title))
+    colour = hue(look)
     dash = alt.StrokeDash("arm:N", scale=alt.Scale(domain=list(look), range=[style.dash for style in look.values()]), legend=None)
     floor = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
-    theory = alt.Chart(points).mark_line(strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75)
+    theory = alt.Chart(points.dropna(subset=["theory"])).mark_line(
+        strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75
+    )
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"])).mark_errorbar(ticks={"size": 7}, thickness=1.3)
     crossings = alt.Chart(panel.break_evens.dropna(subset=["x"])[["arm", "x"]])
     return alt.layer(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2="floor_high:Q"),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
-        theory.encode(x, alt.Y("theory:Q"), hue),
-        alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, hue, dash),
-        intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), hue),
-        crossings.mark_point(shape="diamond", filled=True, size=90, opacity=1).encode(x, alt.YDatum(1), hue),
-        _marks(points).encode(x, y, hue),
+        theory.encode(x, alt.Y("theory:Q"), colour),
+        alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, dash),
+        intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
+        crossings.mark_point(shape="diamond", filled=True, size=90, opacity=1).encode(x, alt.YDatum(1), colour),
+        marks(points).encode(x, y, colour),
     )
-
-
-def _marks(points: pd.DataFrame) -> alt.Chart:
-    """The points themselves, with everything known of them at a touch; x, y and colour are the caller's."""
-    words = "datum.value == 'unclear' ? 'cannot tell' : datum.value"
-    legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, labelExpr=words)
-    marks: alt.Chart = (
-        alt.Chart(points)
-        .mark_point(filled=True, size=65)
-        .encode(
-            shape=alt.Shape("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values())), legend=legend),
-            opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
-            tooltip=[
-                alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined)
-                for column, kind, title, form in TOOLTIPS
-                if points[column].notna().any()
-            ],
-        )
-    )
-    return marks
 
 
 def _strip(panel: Panel, axis: Axis, span: Span, look: Mapping[str, arms.Style]) -> alt.LayerChart | alt.FacetChart:
@@ -193,40 +168,35 @@ def _strip(panel: Panel, axis: Axis, span: Span, look: Mapping[str, arms.Style])
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
     """
     found, x = panel.break_evens, panel.points["x"]
-    spoken = bool(panel.points["prompt_tokens"].notna().any())
     reach = panel.points.groupby("arm")["x"].max()
-    words = {name: f"{name}: {wording.short(found[found['arm'] == name], axis, float(reach[name]))}" for name in look}
+    words = {
+        name: f"{name}: {wording.short(found[found['arm'] == name], axis, float(reach[name]), spoken=panel.spoken)}"
+        for name in look
+    }
     crossings = found.dropna(subset=["x"])
     crossings = crossings.assign(row=crossings["arm"].map(words))
-    tests = [(f"datum.value === {json.dumps(words[name])}", style) for name, style in look.items()]
-    legend = alt.Axis(
-        orient="right",
-        title=None,
-        grid=False,
-        ticks=True,
-        labelFlush=False,
-        labelBaseline="middle",
-        offset=14,
-        tickSize=26,
-        tickWidth=3,
-        tickColor={"condition": [{"test": test, "value": style.color} for test, style in tests], "value": GREY},
-        tickDash={"condition": [{"test": test, "value": style.dash} for test, style in tests], "value": [1, 0]},
-        labelLimit=0,
-        labelPadding=8,
-    )
-    row = alt.Y("row:N", scale=alt.Scale(domain=list(words.values())), axis=legend)
+    row = alt.Y("row:N", scale=alt.Scale(domain=list(words.values())), axis=names(words, look))
     bars = alt.Chart(crossings.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
     heading = alt.TitleParams("Break-even, with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
     return alt.layer(
-        bars.encode(alt.X("x_low:Q", scale=x_scale(span, axis)), alt.X2("x_high:Q"), row, _hue(look)),
+        bars.encode(alt.X("x_low:Q", scale=x_scale(span, axis)), alt.X2("x_high:Q"), row, hue(look)),
         alt.Chart(crossings)
         .mark_point(shape="diamond", filled=True, size=90, opacity=1)
-        .encode(alt.X("x:Q", scale=x_scale(span, axis), axis=x_axis(axis, x, spoken=spoken)), row, _hue(look)),
+        .encode(alt.X("x:Q", scale=x_scale(span, axis), axis=x_axis(axis, x, work=panel.work)), row, hue(look)),
         title=heading,
     )
 
 
-def _title(panel: Panel, hidden: int) -> alt.TitleParams:
+def _measure(panel: Panel, axis: Axis | None = None) -> str:
+    """What is drawn, and where along `axis` all of it lies."""
+    metric = str(panel.points["metric"].iloc[0])
+    what = "Speed-up" if metric == "latency" else f"Speed-up: {wording.METRIC.get(metric, metric)}"
+    if axis is None:
+        return what
+    return f"{what}, at {wording.place(float(panel.points[X_COLUMN[axis]].iloc[0]), axis, spoken=panel.spoken)}"
+
+
+def _title(panel: Panel, axis: Axis, hidden: int) -> alt.TitleParams:
     about, points = panel.about, panel.points
     words = [
         str(about["device_name"]),
@@ -242,14 +212,13 @@ def _title(panel: Panel, hidden: int) -> alt.TitleParams:
     if points["device"].iloc[0] == "cpu":
         words.append(wording.counted(int(about["threads"]), "thread"))
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
-    note = f"Bars: 95 % interval. Dotted: if time followed MACs. Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
+    macs = f" of {panel.work}" if panel.work else ""
+    line = f" {'Upright' if panel.single(axis) else 'Dotted'}: if time followed the MACs{macs}."
+    line = line if points["theory"].notna().any() else ""
+    note = f"Bars: 95 % interval.{line} Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
     if hidden:
         note += f" {wording.counted(hidden, 'flagged point')} hidden."
-    return alt.TitleParams(str(about["model"]), subtitle=[" · ".join(words), note])
-
-
-def _hue(look: Mapping[str, arms.Style]) -> alt.Color:
-    return alt.Color("arm:N", scale=alt.Scale(domain=list(look), range=[style.color for style in look.values()]), legend=None)
+    return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=[" · ".join(words), note])
 
 
 def _belongs(frame: pd.DataFrame, about: Mapping[str, Any]) -> pd.Series:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from webapp import wording
 from webapp.scales import Axis
-from webapp.wording import UNIT, counted
+from webapp.wording import counted
 
 COLUMNS: Mapping[str, str] = {
     "model": "Model",
@@ -20,9 +20,11 @@ COLUMNS: Mapping[str, str] = {
     "attention": "Attention",
     "runtime": "Runtime",
     "kv_cache": "KV cache",
-    "baseline": "Against",
+    "against": "Against",
 }
-"""Column of the view `speedup` and its label."""
+"""Column of the points and its label."""
+
+AXES: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "GMACs saved"}
 
 
 def choose_sweep(names: list[str]) -> str:
@@ -50,15 +52,19 @@ def choose_metric(points: pd.DataFrame) -> str:
 def choose(points: pd.DataFrame, axes: Sequence[Axis]) -> tuple[pd.DataFrame, Axis]:
     """The rows and the axis, one of `axes`, that the reader asks for.
 
-    A column gets a choice only if it holds several values; nothing chosen means all.
+    A column gets a choice only if it holds several values, and so do the axes; nothing chosen means all.
     """
     asked = [column for column in COLUMNS if points[column].nunique() > 1]
-    places = st.columns([2] + [3] * min(len(asked), 4) + [3] * max(0, 4 - len(asked)), vertical_alignment="bottom")
-    with places[0]:
-        axis = _axis(axes)
+    axis, first = axes[0], int(len(axes) > 1)
+    if not asked and not first:
+        return points, axis
+    places = st.columns([4] * first + [3] * max(len(asked[:4]), 4), vertical_alignment="bottom")
+    if first:
+        with places[0]:
+            axis = _axis(axes)
     for number, column in enumerate(asked):
         options = [str(value) for value in sorted(points[column].dropna().unique())]
-        with places[1 + number % (len(places) - 1)]:
+        with places[first + number % (len(places) - first)]:
             chosen = st.multiselect(COLUMNS[column], options, key=column, bind="query-params", placeholder="All")
         if chosen:
             points = points[points[column].astype(str).isin(chosen)]
@@ -66,11 +72,11 @@ def choose(points: pd.DataFrame, axes: Sequence[Axis]) -> tuple[pd.DataFrame, Ax
 
 
 def _axis(axes: Sequence[Axis]) -> Axis:
-    options = [UNIT[axis] for axis in axes]
+    options = [AXES[axis] for axis in axes]
     chosen = st.segmented_control(
-        "Against", options, default=options[0], required=True, key="axis", bind="query-params", width="stretch"
+        "Along", options, default=options[0], required=True, key="axis", bind="query-params", width="stretch"
     )
-    return next((axis for axis in axes if UNIT[axis] == chosen), axes[0])
+    return next((axis for axis in axes if AXES[axis] == chosen), axes[0])
 
 
 def choose_flagged(number: int) -> bool:

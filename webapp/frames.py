@@ -42,6 +42,18 @@ def break_evens(sweep: str, url: str | None = None) -> pd.DataFrame:
     return _table(url, "SELECT * FROM break_even WHERE sweep = :sweep", sweep=sweep)
 
 
+def qualities(sweep: str, url: str | None = None) -> pd.DataFrame:
+    """The rows of the view `quality` that `sweep` asks for."""
+    sql = """SELECT q.* FROM quality AS q JOIN sweep_comparison AS l ON l.comparison_id = q.comparison_id WHERE l.sweep = :sweep"""
+    return _table(url, sql, sweep=sweep)
+
+
+def parameters(url: str | None = None) -> dict[str, float]:
+    """Parameters of every language model that was timed, of its largest arm."""
+    found = _table(url, "SELECT model, max(parameters) AS parameters FROM language GROUP BY model")
+    return {str(model): float(number) for model, number in zip(found["model"], found["parameters"], strict=True)}
+
+
 def failures(sweep: str, url: str | None = None) -> pd.DataFrame:
     """The rows of the view `failures` that `sweep` asks for, newest first."""
     sql = """SELECT f.* FROM failures AS f JOIN sweep_comparison AS l ON l.comparison_id = f.comparison_id

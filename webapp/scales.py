@@ -14,11 +14,11 @@ TITLE: Mapping[Axis, str] = {
     "gmacs_saved": "Share of the baseline's GMACs saved",
 }
 SPOKEN_TITLE: Mapping[Axis, str] = {
-    **TITLE,
     "tokens": "Tokens of the prompt",
-    "gmacs": "GMACs of a whole run of the unmodified model (papers say GFLOPs)",
+    "gmacs": "GMACs of {work} with the unmodified model (papers say GFLOPs)",
+    "gmacs_saved": "Share of the baseline's GMACs saved in {work}",
 }
-"""Of language models."""
+"""Of language models, whose MACs are those of what the metric times."""
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 TICKS = 14
@@ -55,8 +55,11 @@ def x_scale(span: Span, axis: Axis = "tokens") -> alt.Scale:
     return alt.Scale(type="log", base=2, domain=list(span), nice=False)
 
 
-def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False, spoken: bool = False) -> alt.Axis:
-    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved; `bare` leaves only the grid."""
+def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False, work: str | None = None) -> alt.Axis:
+    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved; `bare` leaves only the grid.
+
+    `work` says what language models are timed at, such as `a whole run`.
+    """
     if axis == "tokens":
         ticks = sorted({float(x) for x in values})
     elif axis == "gmacs_saved":
@@ -69,11 +72,15 @@ def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False, spoken: bool = 
     if bare:
         return alt.Axis(values=ticks, title=None, labels=False, ticks=False)
     form = {"tokens": "d", "gmacs": "~r", "gmacs_saved": ".0%"}[axis]
-    title = (SPOKEN_TITLE if spoken else TITLE)[axis]
+    title = SPOKEN_TITLE[axis].format(work=work) if work else TITLE[axis]
     return alt.Axis(values=ticks, title=title, format=form, labelOverlap="greedy")
 
 
-def y_axis(span: Span, title: str = "Speed-up") -> alt.Axis:
+def ratio_scale(span: Span) -> alt.Scale:
+    return alt.Scale(type="log", domain=list(span), nice=False)
+
+
+def ratio_axis(span: Span, title: str) -> alt.Axis:
     return alt.Axis(title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'")
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 from webapp.scales import Axis
 
 UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "of GMACs saved"}
+SPOKEN_UNIT: Mapping[Axis, str] = {**UNIT, "tokens": "prompt tokens"}
+"""Of language models."""
 METRIC: Mapping[str, str] = {
     "latency": "latency",
     "time_per_char": "time per character",
@@ -16,6 +18,8 @@ METRIC: Mapping[str, str] = {
     "ttft": "time to the first token",
 }
 """Metrics of the view `speedup` in words, the one to be shown first at the front."""
+WORK: Mapping[str, str] = {"time_per_char": "a whole run", "tpot": "one output token", "ttft": "the prompt"}
+"""What a metric of language models times, and whose MACs stand beside it."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -39,6 +43,13 @@ def interval(low: float | None, high: float | None) -> str:
     return "–" if _missing(low) or _missing(high) else f"[{low:.2f}, {high:.2f}]"
 
 
+def change(value: float | None, low: float | None, high: float | None) -> str:
+    """A change in bits per byte as `+0.0015 [-0.0010, +0.0040]`; not judged is a dash."""
+    if _missing(value):
+        return "–"
+    return f"{value:+.4f}" if _missing(low) or _missing(high) else f"{value:+.4f} [{low:+.4f}, {high:+.4f}]"
+
+
 def amount(x: float, axis: Axis) -> str:
     """A place on the axis: whole tokens, GMACs with two significant digits, or a share saved in per cent."""
     if axis == "gmacs_saved":
@@ -46,11 +57,23 @@ def amount(x: float, axis: Axis) -> str:
     return f"{x:,.0f}" if axis == "tokens" else f"{float(f'{x:.2g}'):,g}"
 
 
-def short(found: pd.DataFrame, axis: Axis, up_to: float) -> str:
-    """One arm's break-even for a chart: its rows of the view, and the largest x measured."""
+def place(x: float, axis: Axis, *, spoken: bool = False) -> str:
+    """A place on the axis with its unit; `spoken` for language models, whose tokens are those of the prompt."""
+    return f"{amount(x, axis)} {(SPOKEN_UNIT if spoken else UNIT)[axis]}"
+
+
+def single(point: Mapping[Any, Any]) -> str:
+    """The one point of an arm as the rest of a sentence that begins with the arm's name: a row of the view `speedup`."""
+    said = {"faster": "is faster:", "slower": "is slower:", "same": "is as fast:"}.get(str(point["verdict"]), "cannot tell:")
+    note = f", flagged {point['flags'].replace(',', ', ')}" if point["flags"] else ""
+    return f"{said} {ratio(point['speedup'])} {interval(point['speedup_low'], point['speedup_high'])}{note}"
+
+
+def short(found: pd.DataFrame, axis: Axis, up_to: float, *, spoken: bool = False) -> str:
+    """One arm's break-even for a chart: its rows of the view, and the largest x measured; `spoken` for language models."""
     if found.empty:
         return "not analysed"
-    verdict, unit = str(found["verdict"].iloc[0]), UNIT[axis]
+    verdict, unit = str(found["verdict"].iloc[0]), (SPOKEN_UNIT if spoken else UNIT)[axis]
     if verdict == "crossing":
         rows = _by_x(found)
         first = "at" if len(rows) > 1 or rows[0]["direction"] == "loses" else "from"
@@ -59,11 +82,11 @@ def short(found: pd.DataFrame, axis: Axis, up_to: float) -> str:
     return words.get(verdict, "cannot tell")
 
 
-def headline(found: pd.DataFrame, axis: Axis, low: float, high: float) -> str:
+def headline(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken: bool = False) -> str:
     """One arm's break-even as the rest of a sentence that begins with the arm's name; `low` and `high` bound what was measured."""
     if found.empty:
         return "has not been analysed yet"
-    verdict, unit = str(found["verdict"].iloc[0]), UNIT[axis]
+    verdict, unit = str(found["verdict"].iloc[0]), (SPOKEN_UNIT if spoken else UNIT)[axis]
     rows = _by_x(found)
     if verdict == "crossing" and len(rows) == 1:
         gains = rows[0]["direction"] != "loses"

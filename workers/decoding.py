@@ -17,6 +17,7 @@ from sweeps.job import Decoding, KvCache
 from workers.caches import make_cache
 from workers.models import Unsupported
 from workers.models.language import Speaker, Tokenizer
+from workers.models.stepping import last_logits
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 STEP = 7
@@ -130,11 +131,12 @@ class Workload:
         if self.decoding == "greedy":
             steps = min(PATIENCE * self.new_tokens, positions - longest)
             said = Greedy(tokenizer, [len(passage.continuation) for passage in self.passages])
-        cache = make_cache(self.kv_cache, speaker, len(prompts), longest + steps)
-        fed = Fed(prompts, speaker.model.device)
+        room, fixed = longest + steps, speaker.steps
+        cache = make_cache(self.kv_cache, speaker, len(prompts), room) if fixed is None else fixed.cache(len(prompts), room)
+        fed = Fed(prompts, speaker.model.device, None if fixed is None else room)
         stamps: list[float] = []
         for step in range(steps):
-            logits_BV = speaker.model(**fed.inputs, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+            logits_BV = last_logits(speaker.model, fed.inputs, cache) if fixed is None or step == 0 else fixed(fed.inputs)
             if look is not None:
                 look(logits_BV)
             tokens = said.next(logits_BV[:, : tokenizer.size].argmax(-1).tolist())
@@ -205,11 +207,14 @@ class Greedy:
 
 
 class Fed:
-    """What the model is fed next: all prompts, the shorter ones padded on the left, then a token of each."""
+    """What the model is fed next: all prompts, the shorter ones padded on the left, then a token of each.
 
-    def __init__(self, prompts: Sequence[Sequence[int]], device: torch.device) -> None:
+    The mask of padded sequences grows with the tokens, or has `room` columns from the start for steps of one shape.
+    """
+
+    def __init__(self, prompts: Sequence[Sequence[int]], device: torch.device, room: int | None = None) -> None:
         longest = max(map(len, prompts))
-        self.device = device
+        self.device, self.room = device, room
         self.inputs: dict[str, Tensor] = {
             "input_ids": torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts], device=device)
         }
@@ -217,11 +222,17 @@ class Fed:
         if self.padded:  # without padding transformers needs no mask, and its attention is faster
             mask_BT = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
             self.inputs |= {"attention_mask": mask_BT, "position_ids": (mask_BT.cumsum(-1) - 1).clamp(min=0)}
+            if room is not None:
+                self._widen(room - longest)
 
     def follow(self, tokens: Sequence[int]) -> None:
         """One more token for each sequence."""
         self.inputs["input_ids"] = torch.tensor(tokens, device=self.device)[:, None]
         if self.padded:
-            mask_BT = self.inputs["attention_mask"]
-            self.inputs["attention_mask"] = torch.cat((mask_BT, mask_BT.new_ones(len(tokens), 1)), 1)
+            if self.room is None:
+                self._widen(1)
             self.inputs["position_ids"] = self.inputs["position_ids"][:, -1:] + 1
+
+    def _widen(self, columns: int) -> None:
+        mask_BT = self.inputs["attention_mask"]
+        self.inputs["attention_mask"] = torch.cat((mask_BT, mask_BT.new_ones(len(mask_BT), columns)), 1)

@@ -152,11 +152,10 @@ def _only_outcomes() -> Iterator[TextIO]:
 
 def _whole(fault: BaseException) -> Failure:
     """The failure of a job before any of its arms could be tried."""
-    from workers.kinds.faults import reason
+    from workers.kinds.faults import reason, told
 
-    text = str(fault).strip().partition("\n")[0] or type(fault).__name__
     detail = "".join(traceback.format_exception(fault))
-    return Failure(arm=None, reason=reason(fault), message=f"before any arm could be tried: {text}", detail=detail)
+    return Failure(arm=None, reason=reason(fault), message=f"before any arm could be tried: {told(fault)}", detail=detail)
 
 
 if __name__ == "__main__":

@@ -174,7 +174,13 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     assert [set(job.contents) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
     plan = planning.plan(expansion, None, {"cpu": [CPU]})
     latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 2)
-    known = latency + estimate.OTHER_TRAINING_SECONDS + 3 * estimate.WARM_UP_SECONDS + 360 * estimate.IMAGE_SECONDS
+    known = (
+        estimate.START_SECONDS
+        + latency
+        + estimate.OTHER_TRAINING_SECONDS
+        + 3 * estimate.WARM_UP_SECONDS
+        + 360 * estimate.IMAGE_SECONDS
+    )
     assert known < plan.at_most_s < known + 20
     folder = expansion.jobs[2].model_copy(update={"protocol": Protocol(timeout_s=77)})
     unknown = folder.model_copy(update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})})

@@ -73,7 +73,8 @@ def a_generation(
     series = {"ttft": np.full(len(ran), 0.2), "tpot": tpot, "time_per_char": (0.2 + 31 * tpot) / 96}
     spoilt = {name: times * np.exp(noise * random.standard_normal((pairs, len(ran)))) for name, times in series.items()}
     network, prompt = languages()[job.condition.model], job.condition.prompt_tokens or 0
-    gmacs = network.macs(prompt, 31) / 1e9
+    first = network.macs(prompt, 0) / 1e9
+    further = network.macs(prompt, 31) / 1e9 - first
     return Outcome(
         job=job,
         environment=environment,
@@ -83,8 +84,8 @@ def a_generation(
         arms=tuple(
             ArmOutcome(
                 arm=index,
-                gmacs=gmacs * (1 - sum(step.params.get("sparsity", 0) for step in job.arms[index].stack) / 2),
-                gmacs_method=0.0 if not job.arms[index].stack else 0.01,
+                gmacs=first + further * _kept(job, index),
+                gmacs_method=0.01 * len(job.arms[index].stack),
                 parameters=222_000_000,
                 trainable_parameters=222_000_000,
                 batch=1,
@@ -92,7 +93,7 @@ def a_generation(
                 tokens_final=prompt + 31,
                 trace=(),
                 threads=2,
-                metrics=tuple(_metrics(job, index, float(times))),
+                metrics=(*_metrics(job, index, float(times)), *_work(job, index, first, further / 31)),
             )
             for index, times in zip(ran, tpot, strict=True)
         ),
@@ -161,6 +162,18 @@ def a_reading(
 def _pairs(baselines: int, arms: int) -> tuple[Pair, ...]:
     first = [Pair(0, other) for other in range(1, baselines)]
     return (*first, *(Pair(baseline, baselines + arm) for arm in range(arms) for baseline in range(baselines)))
+
+
+def _kept(job: Job, index: int) -> float:
+    """Share of a decoded token's MACs that an arm does not leave out."""
+    return 1.0 - sum(step.params.get("sparsity", 0) for step in job.arms[index].stack) / 2
+
+
+def _work(job: Job, index: int, first: float, further: float) -> list[Metric]:
+    """MACs of the parts of a run; the methods' own are all in the first token."""
+    own = 0.01 * len(job.arms[index].stack)
+    parts = {"gmacs_ttft": first, "gmacs_method_ttft": own, "gmacs_tpot": further * _kept(job, index), "gmacs_method_tpot": 0.0}
+    return [Metric(name=name, value=value, unit="GMAC") for name, value in parts.items()]
 
 
 def _metrics(job: Job, index: int, tpot: float) -> list[Metric]:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import agreements, queue, reading
+from store import queue, reading
 from store.connection import StoreError, writing
+from store.judgements import ACCURACY
 from store.recording import reanalyse, record
 from sweeps.agreement import FLOOR, compare
 from sweeps.job import Job, Protocol
@@ -25,7 +26,7 @@ ORDER BY a.params, s.batch_size"""
 
 def kept(engine: Engine) -> list[Any]:
     with engine.connect() as connection:
-        return [agreements.unpack(blob) for blob in connection.execute(text("SELECT document FROM evaluation")).scalars()]
+        return [ACCURACY.unpack(blob) for blob in connection.execute(text("SELECT document FROM evaluation")).scalars()]
 
 
 def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:

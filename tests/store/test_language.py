@@ -10,12 +10,13 @@ from sqlalchemy import Engine, text
 
 from store import queue
 from store.connection import StoreError
-from store.qualities import unpack
+from store.judgements import QUALITY
 from store.querying import query
 from store.reading import answered
 from store.recording import reanalyse, record
 from sweeps import fidelity, statistics
 from sweeps.job import DENSE, Pair, Protocol
+from sweeps.language import languages
 from sweeps.outcome import Failure, Outcome
 from tests.store.spoken import CPU, NOW, a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 
@@ -86,15 +87,29 @@ def test_break_even_along_the_prompt(engine: Engine) -> None:
 
 
 def test_break_even_along_what_is_saved(engine: Engine) -> None:
-    """Where sparsity moves at one prompt length, each metric has a curve along the share of MACs saved; lengths are apart."""
+    """Where sparsity moves at one length, what it saves of a token or of a run is an axis; of the first token it saves nothing."""
     arms = [larosa(share) for share in (0.25, 0.4, 0.5)]
     submit(engine, *(a_generation(a_generation_job(size, arms), (1.0, 0.9, 1.2, 1.4)) for size in (64, 128)))
     found = rows(engine, "SELECT * FROM break_even WHERE axis = 'gmacs_saved' ORDER BY metric")
-    assert [row["metric"] for row in found] == ["time_per_char"] * 2 + ["tpot"] * 2 + ["ttft"] * 2
+    assert [row["metric"] for row in found] == ["time_per_char"] * 2 + ["tpot"] * 2
     assert {row["varies"] for row in found} == {"sparsity"}
     assert {row["points"] for row in found} == {3}
     assert all(0.1 < row["x"] < 0.2 for row in found[2:4])
-    assert len({row["curve_id"] for row in found}) == 6
+    assert len({row["curve_id"] for row in found}) == 4
+
+
+def test_each_metric_has_the_macs_of_what_it_times(engine: Engine) -> None:
+    """The first token has those of the prompt, each further one its own, a character those of the whole run."""
+    outcome = a_generation(a_generation_job())
+    record(engine, None, None, outcome)
+    network = languages()["llama-220m"]
+    found = {row["metric"]: row for row in rows(engine, "SELECT * FROM speedup")}
+    first, whole = network.macs(64, 0) / 1e9, network.macs(64, 31) / 1e9
+    assert found["ttft"]["gmacs_baseline"] == found["ttft"]["gmacs"] == pytest.approx(first)
+    assert found["tpot"]["gmacs_baseline"] == pytest.approx((whole - first) / 31)
+    assert found["tpot"]["gmacs"] == pytest.approx(0.75 * found["tpot"]["gmacs_baseline"])
+    assert found["time_per_char"]["gmacs_baseline"] == pytest.approx(whole)
+    assert {name: row["gmacs_method"] for name, row in found.items()} == {"ttft": 0.01, "tpot": 0.0, "time_per_char": 0.01}
 
 
 def test_a_single_new_token_has_no_time_per_output_token(engine: Engine) -> None:
@@ -163,7 +178,7 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     assert (row["top1_agreement"], row["verdict"], row["windows"]) == (found.agreement.value, "worse", 200)
     assert (row["weights"], row["data"], row["dtype"]) == ("trained", "docs", "float32")
     (kept,) = rows(engine, "SELECT document FROM scores")
-    assert unpack(kept["document"]) == outcome.scores
+    assert QUALITY.unpack(kept["document"]) == outcome.scores
     before = rows(engine, "SELECT * FROM quality")
     assert reanalyse(engine) == 1
     assert rows(engine, "SELECT * FROM quality") == before
@@ -241,6 +256,9 @@ def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) ->
     assert answered(engine, {comparison: one}, HERE) == {(comparison, 0)}
     assert answered(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE) == set()
     assert queue.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
+    some, more = (one.model_copy(update={"documents": documents}) for documents in (50, 80))
+    assert queue.stricter(some, more).documents == queue.stricter(more, Protocol()).documents == 80
+    assert queue.stricter(some, one).documents is None
     assert queue.stricter(Protocol(), Protocol()).tasks is None
 
 

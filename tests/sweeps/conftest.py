@@ -80,9 +80,17 @@ NETWORKS = {
 }
 
 HEAD = "schema: 1\nname: trial\n"
+MODEL = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"
+TOPK = "methods: [{method: topk}]\n"
+GRID = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r: 4}]\n"
 
 Expand = Callable[..., Expansion]
 Fault = Callable[..., SweepError]
+
+
+def arms(expansion: Expansion, job: int = 0) -> list[str]:
+    """The arms of one job in words."""
+    return [str(arm) for arm in expansion.jobs[job].arms]
 
 
 @pytest.fixture

@@ -143,6 +143,16 @@ def test_a_pair_must_name_two_arms(pair: Pair) -> None:
         Job(condition=CONDITION, arms=(DENSE, TOPK), pairs=(pair,))
 
 
+def test_documents_count_where_tasks_are_asked() -> None:
+    """More documents of a task satisfy fewer, all satisfy any, and where no task is asked they say nothing."""
+    every, many, few = (Protocol(tasks=("piqa",), documents=count) for count in (None, 50, 20))
+    assert every.satisfies(many)
+    assert many.satisfies(few)
+    assert not few.satisfies(many)
+    assert not many.satisfies(every)
+    assert few.satisfies(Protocol())
+
+
 def test_a_protocol_satisfies_only_what_is_no_finer() -> None:
     """An answer that gave up under a protocol is tried again only for a finer one."""
     coarse, fine = Protocol(half_width=0.02), Protocol(half_width=0.01)

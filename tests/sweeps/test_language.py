@@ -31,7 +31,7 @@ class Skip:
     Params = SkipParams
     __name__ = "skip"
 
-    def macs(self, params: Any, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG002 - the protocol's signature
+    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - the protocol's signature
         return 0
 
     def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
@@ -61,12 +61,18 @@ def refused(text: str) -> SweepError:
     return caught.value
 
 
+def weights(name: str) -> bytes:
+    """A safetensors file with one small tensor."""
+    header = json.dumps({name: {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(4)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A directory with a language model, as far as planning looks into it."""
     (tmp_path / "config.json").write_text(json.dumps(dict(CONFIGS["llama-15m"])))
     (tmp_path / "tokenizer.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "model.safetensors").write_bytes(weights("one"))
     return tmp_path
 
 
@@ -84,8 +90,9 @@ def test_each_kind_has_its_protocol() -> None:
     generation, quality = expand(TINY + "methods: [skip]\njobs: {generation: {pairs: {min: 31}}, quality: {characters: 9}}\n").jobs
     assert generation.protocol == Protocol(pairs_min=31, half_width=0.02, budget_s=60, timeout_s=1800)
     assert quality.protocol == Protocol(characters=9, timeout_s=1800)
-    (asked,) = expand("defaults: {model: tiny_lm}\nmethods: [skip]\njobs: {quality: {tasks: [piqa, ./a.yaml]}}\n").jobs
-    assert asked.protocol == Protocol(tasks=("piqa", "./a.yaml"), timeout_s=1800)
+    tasks = "{tasks: [piqa, ./a.yaml], documents: 20}"
+    (asked,) = expand(f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n").jobs
+    assert asked.protocol == Protocol(tasks=("piqa", "./a.yaml"), documents=20, timeout_s=1800)
 
 
 def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
@@ -140,7 +147,7 @@ def test_a_folder_is_a_model(folder: Path) -> None:
     assert job.contents == {"model": content(str(folder))}
     assert "4096 positions" in refused(text.replace("64", "4090")).problem
     assert "brings its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
-    (folder / "model.safetensors").write_bytes(b"other weights")
+    (folder / "model.safetensors").write_bytes(weights("another"))
     assert expand(text).jobs[0].contents != job.contents
     assert expand(text).jobs[0].condition == job.condition
 
@@ -167,6 +174,9 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
             lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"),
             "holds no weights (*.safetensors); save its pickled",
         ),
+        (lambda at: (at / "model.safetensors").write_bytes(weights("one")[:-1]), "is damaged, or only a part of the file"),
+        (lambda at: (at / "model.safetensors").write_bytes(b"no weights at all"), "is damaged, or only a part of the file"),
+        (lambda at: (at / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0[]"), "copy or download it again"),
         (lambda at: (at / "config.json").write_text("{"), "config.json cannot be read"),
         (lambda at: (at / "config.json").write_text("[]"), "config.json makes no model"),
         (lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'), "'mamba' is not supported; supported are llama"),
@@ -203,6 +213,8 @@ WRONG = [
     (SKIP + "jobs: {generation: {characters: 5}}\n", "jobs.generation.characters", "unknown key"),
     (SKIP + "jobs: {generation: {tasks: [piqa]}}\n", "jobs.generation.tasks", "unknown key"),
     (SKIP + "jobs: {generation: {}, quality: {tasks: []}}\n", "jobs.quality.tasks", "is empty; give at least one"),
+    (SKIP + "jobs: {quality: {documents: 5}}\n", "jobs.quality.documents", "counts those of `tasks`, and none is named"),
+    (SKIP + "jobs: {quality: {tasks: [piqa], documents: 0}}\n", "jobs.quality.documents", "greater than or equal to 1"),
     (SKIP + "jobs: {generation: {}, quality: {tasks: piqa}}\n", "jobs.quality.tasks", "needs a list"),
     (SKIP + "jobs: {generation: {}, quality: {tasks: [piqa, '']}}\n", "jobs.quality.tasks[1]", "match pattern"),
     (SKIP + "jobs: {generation: {pairs: {min: 9, max: 3}}}\n", "jobs.generation.pairs", "min is 9, above max"),

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -105,6 +106,10 @@ def test_metrics_do_not_share_a_chart(url: str) -> None:
     with pytest.raises(ValueError, match="choose one of time_per_char, tpot, ttft"):
         charts.speedup_chart(frames.points("spoken", url), frames.break_evens("spoken", url))
     text = str(charts.speedup_chart(*spoken(url, "tpot")).to_dict())
+    assert "if time followed the MACs of one output token" in text
+    assert "if time followed the MACs of a whole run" in str(charts.speedup_chart(*spoken(url, "time_per_char")).to_dict())
+    assert "GMACs of the prompt with the unmodified" in str(charts.speedup_chart(*spoken(url, "ttft"), "gmacs").to_dict())
+    assert "prompt tokens" in text
     assert "Speed-up: time per output token" in text
     assert "Tokens of the prompt" in text
     assert "32 new tokens of docs, replay" in text
@@ -118,6 +123,18 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
     assert set(points["arm"]) == {"larosa, sparsity moving"}
     assert [panel.about["prompt_tokens"] for panel in charts.panels(points, break_evens, "gmacs_saved")] == [64, 128]
     assert "128 tokens of the prompt" in str(charts.speedup_chart(points, break_evens, "gmacs_saved").to_dict())
+
+
+def test_macs_that_are_not_known(url: str) -> None:
+    """Points without MACs are drawn against the prompt without a promise, and against MACs there is nothing to draw."""
+    points, break_evens = spoken(url, "tpot")
+    unknown = points.assign(gmacs_baseline=np.nan, gmacs=np.nan, gmacs_method=np.nan)
+    spec = charts.speedup_chart(unknown, break_evens).to_dict()
+    (dotted,) = [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if layer["encoding"]["y"].get("field") == "theory"]
+    assert spec["datasets"][dotted["data"]["name"]] == []
+    assert "if time followed" not in str(spec)
+    with pytest.raises(ValueError, match="the MACs of what was timed are not known"):
+        charts.speedup_chart(unknown, break_evens, "gmacs")
 
 
 def test_caches_tell_arms_apart(url: str) -> None:
@@ -158,8 +175,10 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> No
     assert "Speed-up: time per character" in str(chart(app))
     table = app.dataframe[0].value
     assert "image_size" not in table.columns
-    assert {"tokens", "new_tokens"} <= set(table.columns)
-    app = opened(url, sweep="spoken", metric="time per output token", axis="of GMACs saved")
+    assert {"prompt_tokens", "new_tokens"} <= set(table.columns)
+    assert "tokens" not in table.columns
+    assert "batch 1, 32 new tokens, against **dense**" in said(app)
+    app = opened(url, sweep="spoken", metric="time per output token", axis="GMACs saved")
     assert "Speed-up: time per output token" in str(chart(app))
     assert "<b>larosa, sparsity moving</b> pays from 1" in said(app)
     assert "64 tokens of the prompt" in said(app)
@@ -169,4 +188,4 @@ def test_the_page_of_vision_has_no_metric_to_choose(opened: Open, filled: str) -
     """One metric is not asked for, and an axis without a curve is not offered."""
     app = opened(filled, sweep="quickstart")
     assert [control.key for control in app.get("button_group")] == ["axis"]
-    assert "of GMACs saved" not in str(app.get("button_group")[0].proto)
+    assert "GMACs saved" not in str(app.get("button_group")[0].proto)

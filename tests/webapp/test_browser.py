@@ -78,7 +78,7 @@ def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """Both pages come up with their text and the chart, without an error box, in the theme asked for; no other host is asked."""
+    """Both pages come up with text and chart, in the theme asked for, no wider than the window; no other host is asked."""
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
     asked: list[str] = []
@@ -88,6 +88,9 @@ def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light",
     expect(page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first).to_be_visible(
         timeout=WAIT_MS
     )
+    page.set_viewport_size({"width": 800, "height": 900})
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').clientWidth <= 800")
+    assert page.evaluate("(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))") == 0
     ground = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
     red = int(ground.removeprefix("rgb(").split(",")[0])
     assert (red > 200) == (scheme == "light")

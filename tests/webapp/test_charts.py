@@ -96,7 +96,7 @@ def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> No
 
 def test_tooltip_says_everything(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Everything known of a point is at hand, both times included."""
-    fields = {tip["field"] for tip in marks(charts.speedup_chart(*quickstart).to_dict())["encoding"]["tooltip"]}
+    fields = {tip["field"] for tip in marks(charts.speedup_chart(*quickstart, show_flagged=True).to_dict())["encoding"]["tooltip"]}
     assert fields >= {
         "tokens",
         "image_size",

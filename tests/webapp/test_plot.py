@@ -33,7 +33,11 @@ def test_svg(filled: str, tmp_path: Path) -> None:
     out = tmp_path / "chart.svg"
     assert drawn(out, filled) == 0
     words = set(re.findall(r">([^<]+)</text>", out.read_text()))
-    assert {"quickstart", "From how many tokens on does token reduction pay on this machine?", "deit_tiny_patch16_224"} <= words
+    assert {
+        "quickstart",
+        "From how many tokens on does token reduction pay on this machine?",
+        "deit_tiny_patch16_224, against dense",
+    } <= words
     assert {"Patch tokens per image", "GMACs per image of the unmodified model (papers say GFLOPs)", "196", "1×"} <= words
     assert "tome, r ratio 0.02: never pays up to 196 tokens" in words
 

@@ -20,8 +20,8 @@ class Params(_Params):
     """None."""
 
 
-def macs(params, network, tokens):
-    return 1000 * tokens
+def macs(params, network, prompt, decoded):
+    return 1000 * (prompt + decoded)
 
 
 def skipped(params, network, tokens):

@@ -14,12 +14,12 @@ from sweeps.agreement import compare, contradiction
 from sweeps.evaluation import unpack
 from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import ArmOutcome, Outcome
-from tests.workers.small import small
+from tests.workers.faulty import faulty as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.kinds import accuracy
 from workers.kinds.accuracy import divergence
-from workers.measure.features import Likeness, diversity, feature, features
+from workers.measure.features import features
 from workers.measure.timeout import alarm
 from workers.models.vision import load
 from workers.run import run
@@ -27,47 +27,9 @@ from workers.run import run
 DENSE = Arm()
 HALF = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [1, 3]}),))
 ALL = Arm(stack=(Step(method="topk", params={"keep_rate": 1.0, "layers": [1, 3]}),))
+LATE = "if len(calls) > 2: "
+"""An arm that has been prepared goes wrong during the evaluation."""
 DIGITS = Condition(model="digits_vit_64", image_size=32, data="digits")
-
-FAULTY = '''"""Fails on purpose from its third forward on."""
-
-from sweeps.method import Params as _Params
-
-PAPER = "none"
-VERSION = 1
-
-
-class Params(_Params):
-    """None."""
-
-
-def tokens(params, network, image_size):
-    return network.dense_tokens(image_size)
-
-
-def macs(params, network, image_size):
-    return 0
-
-
-def refuses(params, network):
-    return None
-
-
-def apply(model, params):
-    from workers.models.sharing import twin
-
-    fitted = twin(model)
-    calls = []
-
-    def fault(module, inputs, output):
-        calls.append(None)
-        if len(calls) > 2:
-            {body}
-        return output
-
-    fitted.register_forward_hook(fault)
-    return fitted
-'''
 
 
 @pytest.fixture(autouse=True)
@@ -102,16 +64,7 @@ def answers(outcome: Outcome) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndar
     }
 
 
-@pytest.fixture
-def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Write a method file that goes wrong during the evaluation, and give the arm that uses it."""
-
-    def write(name: str, body: str) -> Arm:
-        (tmp_path / f"{name}.py").write_text(FAULTY.format(body=body))
-        return Arm(stack=(Step(method=name),))
-
-    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
-    return write
+faulty = pytest.fixture(method_files)
 
 
 @pytest.fixture
@@ -226,7 +179,7 @@ def test_two_baselines() -> None:
 )
 def test_an_arm_that_fails_on_the_way(faulty: Any, body: str, reason: str) -> None:
     """An arm that goes wrong among the images is a failure of its own; the others are evaluated on all of them."""
-    outcome = run(job(DENSE, faulty("broken", body), HALF))
+    outcome = run(job(DENSE, faulty("broken", LATE + body), HALF))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, reason)]
     assert "while evaluating broken" in outcome.failures[0].message
     assert [arm.arm for arm in outcome.arms] == [0, 2]
@@ -238,7 +191,7 @@ def test_an_arm_that_fails_on_the_way(faulty: Any, body: str, reason: str) -> No
 
 def test_all_arms_fail(faulty: Any) -> None:
     """Where no arm is left the evaluation ends, and the failures are all there is."""
-    outcome = run(job(faulty("broken", "raise RuntimeError('on purpose')")))
+    outcome = run(job(faulty("broken", LATE + "raise RuntimeError('on purpose')")))
     assert [failure.arm for failure in outcome.failures] == [0]
     assert outcome.arms == ()
     assert outcome.evaluation is None
@@ -246,7 +199,7 @@ def test_all_arms_fail(faulty: Any) -> None:
 
 def test_a_baseline_that_fails(faulty: Any) -> None:
     """Arms whose baseline failed keep their answers to the images; only what compares them is missing."""
-    outcome = run(job(faulty("broken", "raise RuntimeError('on purpose')"), HALF))
+    outcome = run(job(faulty("broken", LATE + "raise RuntimeError('on purpose')"), HALF))
     assert [failure.arm for failure in outcome.failures] == [0]
     assert set(metrics(outcome.arms[0])) == {"top1", "top5", "diversity"}
 
@@ -301,7 +254,7 @@ def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, said: str) -> 
 
 def test_time_that_is_up_is_no_arms_fault(faulty: Any) -> None:
     """When the time is up among the images the whole job says so, and how far it came."""
-    slow = faulty("slow", "__import__('time').sleep(60)")
+    slow = faulty("slow", LATE + "time.sleep(60)")
     with alarm(3):
         outcome = run(job(DENSE, slow))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "timeout")]
@@ -347,49 +300,3 @@ def test_divergence_by_hand() -> None:
     found = divergence(one.log() + 3, other.log())
     expected = 0.8 * np.log(0.8 / 0.5) + 0.2 * np.log(0.2 / 0.5)
     assert found.tolist() == pytest.approx([expected, 0], abs=1e-12)
-
-
-def test_diversity_by_hand() -> None:
-    """Equal tokens have none, orthogonal ones a cosine distance of 1, opposite ones 2; of a single token it is not known."""
-    equal, orthogonal, opposite = (
-        torch.tensor([[1.0, 0], [2, 0]]),
-        torch.tensor([[1.0, 0], [0, 3]]),
-        torch.tensor([[1.0, 0], [-1, 0]]),
-    )
-    assert diversity(torch.stack([equal, orthogonal, opposite])).tolist() == pytest.approx([0, 1, 2], abs=1e-6)
-    assert diversity(torch.ones(2, 1, 4)).isnan().all()
-
-
-def test_cka_of_known_features() -> None:
-    """CKA is 1 for features turned and scaled, about 0 for features that have nothing in common, and the angle is the angle."""
-    torch.manual_seed(0)
-    turned, common, right = Likeness(), Likeness(), Likeness()
-    rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.double))[0]
-    for _ in range(20):
-        x = torch.randn(1, 32, 8, dtype=torch.double)
-        turned.add(x, 3 * x @ rotation)
-        common.add(x, torch.randn(1, 32, 8))
-        right.add(x, torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2))
-    assert turned.cka == pytest.approx([1])
-    assert common.cka == pytest.approx([0], abs=0.02)
-    assert right.angles == pytest.approx([90])
-    few = Likeness()
-    few.add(x[:, :3], x[:, :3])
-    assert few.cka == []
-    assert few.angles == pytest.approx([0], abs=1e-5)
-
-
-@pytest.mark.parametrize("make", ["plain", "registers", "average", "average_with_registers", "map"])
-def test_features_of_every_make(make: str) -> None:
-    """The class token after each block, or the mean of the patch tokens; merged tokens count by their sizes."""
-    model, x = small(make), torch.randn(2, 3, 40, 40)
-    with torch.inference_mode(), features(model) as found:
-        model(x)
-        model(x)
-    assert len(found) == 2
-    assert found[0].blocks_LBD.shape == (4, 2, 48)
-    assert torch.equal(found[0].blocks_LBD, found[1].blocks_LBD)
-    tokens, sizes = torch.randn(2, model.num_prefix_tokens + 3, 48), torch.ones(2, model.num_prefix_tokens + 3, 1)
-    sizes[:, -1] = 2
-    copies = torch.cat([tokens, tokens[:, -1:]], 1)
-    torch.testing.assert_close(feature(tokens, sizes, model), feature(copies, None, model), rtol=1e-5, atol=1e-6)

@@ -3,6 +3,9 @@
 import json
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +75,21 @@ def test_nothing_is_left_of_what_fails(cache: Path) -> None:
         kept("thing", broken)
     assert {file.name for file in cache.iterdir()} == {"thing.lock"}
     assert kept("thing", slowly).read_text() == "made"
+
+
+def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path) -> None:
+    """The kernel lets go of the lock of a process that dies by kill -9; the next one removes what it had begun, and makes anew."""
+    half = (
+        "import os, signal; from workers.artifacts import kept\n"
+        "def make(folder): folder.mkdir(); (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "kept('thing', make)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    killed = subprocess.run([sys.executable, "-c", half], env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(cache.glob(".*-thing/half"))) == 1
+    assert kept("thing", slowly).read_text() == "made"
+    assert {file.name for file in cache.iterdir()} == {"thing", "thing.lock", "log"}
 
 
 def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:

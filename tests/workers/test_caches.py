@@ -12,19 +12,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from torch import Tensor
 
 from sweeps.job import KvCache
-from tests.workers.host_pages import HostPages
-from tests.workers.tongues import CONFIGS, POSITIONS, VOCABULARY, tongue
+from tests.workers.tongues import CONFIGS, POSITIONS, forward, greedy, prompt, said_by, tongue
 from workers.caches import CacheMemory, cache_memory, make_cache
-from workers.caches.mapping import MappedReservation, pages_to_leave, pages_to_map
-from workers.caches.pages import HostReservation, Span, covering, inside
 from workers.caches.virtual import VirtualLayer
 from workers.models import Unsupported
-from workers.models.language import Speaker
 
 PAGE = mmap.PAGESIZE
 TENSORS = 4
@@ -39,28 +32,6 @@ def _calm() -> Iterator[None]:
     with torch.inference_mode():
         yield
     torch.set_num_threads(threads)
-
-
-def prompt(batch: int, tokens: int) -> Tensor:
-    return torch.randint(0, VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(batch))
-
-
-def forward(speaker: Speaker, cache: Any, tokens_BN: Tensor) -> Tensor:
-    """Logits of the last token, `[B, vocabulary]`."""
-    logits: Tensor = speaker.model(input_ids=tokens_BN, past_key_values=cache, logits_to_keep=1).logits
-    return logits[:, -1]
-
-
-def greedy(speaker: Speaker, cache: Any, tokens_BN: Tensor, new: int) -> Tensor:
-    """The next `new` tokens, `[B, new]`; the last of them is not in the cache."""
-    said = [forward(speaker, cache, tokens_BN).argmax(-1, keepdim=True)]
-    while len(said) < new:
-        said.append(forward(speaker, cache, said[-1]).argmax(-1, keepdim=True))
-    return torch.cat(said, 1)
-
-
-def said_by(speaker: Speaker, kind: KvCache, batch: int, length: int, new: int) -> Tensor:
-    return greedy(speaker, make_cache(kind, speaker, batch, length + new), prompt(batch, length), new)
 
 
 def layers(cache: Any) -> list[VirtualLayer]:
@@ -255,117 +226,6 @@ def test_what_cannot_be_had() -> None:
         make_cache("virtual", speaker, 1, 1 << 50)
     with pytest.raises(ValueError, match="kv_cache 'paged' is not one of dynamic, static, virtual"):
         make_cache("paged", speaker, 1, 10)  # type: ignore[arg-type]
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from([1, 7, 4096]))
-def test_pages_of_a_span(one: int, other: int, page: int) -> None:
-    """Pages are whole; those that cover a span hold all of it, those inside hold nothing else."""
-    span = Span(min(one, other), max(one, other))
-    outer, inner = covering(span, page), inside(span, page)
-    assert all(byte % page == 0 for byte in (*outer, *inner))
-    assert outer.start <= span.start <= span.end <= outer.end < span.end + page
-    assert outer.size - span.size < 2 * page
-    if inner.size:
-        assert span.start <= inner.start <= inner.end <= span.end
-    assert span.size - inner.size < 2 * page
-    assert list(pages_to_leave(span, page)) == list(range(inner.start // page, inner.end // page))
-    assert len(pages_to_map(0, span.end, page)) * page == covering(Span(0, span.end), page).end
-    assert len(pages_to_map(10**7, span.end, page)) == 0
-
-
-def test_host_pages_come_and_go() -> None:
-    """On a CPU a page is there from the first write until it is released, and then holds zeros."""
-    reservation = HostReservation(1 << 34)
-    values = reservation.values(torch.uint8)
-    assert reservation.resident() == 0
-    values[5 * PAGE : 8 * PAGE] = 1
-    assert reservation.resident() == 3 * PAGE
-    reservation.release(Span(5 * PAGE + 1, 8 * PAGE - 1))
-    assert reservation.resident() == 2 * PAGE
-    assert values[5 * PAGE : 8 * PAGE].sum() == 2 * PAGE
-
-
-def test_mapped_pages_follow_the_tokens() -> None:
-    """Over mapped pages the layer says what the dynamic cache says, with memory for a few tokens ahead and no more."""
-    speaker = tongue("llama")
-    pages = HostPages(size=4096)
-    cache = make_cache("virtual", speaker, 1, POSITIONS)
-    cache.layers[:] = [VirtualLayer(POSITIONS, reserving=lambda size, _: MappedReservation(size, pages)) for _ in cache.layers]
-    said = greedy(speaker, cache, prompt(1, 20), 60)
-    assert torch.equal(said, said_by(speaker, "dynamic", 1, 20, 60))
-    ahead = 16 * speaker.network.kv_bytes(1, 4)
-    memory = cache_memory(cache)
-    assert memory.needed + ahead <= memory.resident <= memory.needed + ahead + 4096 * TENSORS
-    assert memory.resident == 4096 * len(pages.memory)
-    cache.crop(-40)
-    assert resident(cache) == memory.resident, "what is released stays mapped"
-    greedy(speaker, cache, prompt(1, 20), 21)
-    assert pages.settled == 0
-    assert resident(cache) == memory.resident, "and is used again"
-
-
-def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
-    """When no page is left, those that were released are taken, from whichever reservation; with none of them it is an error."""
-    pages = HostPages(limit=6)
-    size = pages.size
-    one, other = MappedReservation(8 * size, pages), MappedReservation(8 * size, pages)
-    one.grow(4 * size)
-    one.values(torch.uint8)[: 4 * size] = 7
-    one.release(Span(size + 1, 8 * size))
-    assert (one.resident(), other.resident()) == (4 * size, size)
-    other.grow(3 * size)
-    assert (one.resident(), other.resident()) == (2 * size, 3 * size)
-    assert (pages.settled, pages.spared) == (1, 1)
-    assert one.values(torch.uint8)[: 2 * size].unique().tolist() == [7], "what is in use is not taken"
-    other.grow(4 * size)
-    with pytest.raises(MemoryError):
-        one.grow(3 * size)
-    assert one.resident() == 2 * size
-
-
-def test_mapped_pages_outlive_the_reservation_in_its_tensors() -> None:
-    """Pages and addresses go back once the last tensor over them is gone, not before."""
-    pages = HostPages()
-    reservation = MappedReservation(10 * pages.size, pages)
-    values = reservation.values(torch.bfloat16)
-    del reservation
-    gc.collect()
-    values[:100] = 3
-    assert values[:100].float().sum() == 300
-    assert len(pages.memory) == 1
-    del values
-    gc.collect()
-    assert not pages.memory
-    assert not pages.reserved
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_no_gpu() -> None:
-    """Where there is no GPU the refusal says so."""
-    from workers.caches.cuda import cuda_driver
-
-    with pytest.raises(Unsupported, match="needs a GPU, and torch finds none here"):
-        cuda_driver(torch.device("cuda"))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA's virtual memory management")
-def test_pages_of_a_gpu() -> None:
-    """On a GPU the virtual cache says what the dynamic one says, on whole pages, some mapped ahead; `trim` gives them back."""
-    import copy
-    import dataclasses
-
-    speaker = tongue("llama", torch.bfloat16)
-    speaker = dataclasses.replace(speaker, model=copy.deepcopy(speaker.model).cuda())
-    said = []
-    for kind in ("dynamic", "virtual"):
-        cache = make_cache(kind, speaker, 2, 100)
-        said.append(greedy(speaker, cache, prompt(2, 20).cuda(), 60))
-    assert torch.equal(said[1], said[0])
-    memory = cache_memory(cache)
-    assert memory.resident >= memory.needed
-    assert memory.resident % (2 << 20) == 0
-    cache.reset()
-    assert resident(cache) == memory.resident
 
 
 @pytest.mark.slow

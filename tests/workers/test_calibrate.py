@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from tests.workers.test_skipping import Folded
-from tests.workers.tongues import tongue
+from tests.workers.tongues import POSITIONS, tongue
 from workers.artifacts import calibrate
-from workers.models import anatomy
+from workers.methods import teal
+from workers.models import Unsupported, anatomy
 from workers.models.absorption import absorb
 from workers.models.anatomy import ANATOMIES
 
@@ -80,3 +81,18 @@ def test_random_rotations_are_repeatable():
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
     assert not torch.allclose(first[0], first[1])
     assert not torch.allclose(first[0], calibrate.random_rotations(network, seed=1)[0])
+
+
+def test_text_that_is_too_short_is_told(tmp_path):
+    """The message says how many tokens there are, how many are asked for, and what to do."""
+    (tmp_path / "short.txt").write_text("\n\n".join(f"Paragraph {number}." for number in range(12)))
+    with pytest.raises(
+        Unsupported, match=r"calibration: the text text:\S+ has \d+ tokens and 1024 are asked for; give a longer one"
+    ):
+        teal.apply(speaker_of("llama"), teal.Params(sparsity=0.5, data=f"text:{tmp_path / 'short.txt'}", calibration_tokens=1024))
+
+
+def test_positions_bound_the_windows():
+    """Calibration never reads past what the model has positions for."""
+    _, parts = calibrate.windows(speaker_of("gpt2"), "topics", 600)
+    assert [part.shape[1] for part in parts] == [POSITIONS, POSITIONS, 600 - 2 * POSITIONS]

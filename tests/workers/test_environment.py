@@ -7,7 +7,19 @@ import subprocess
 import sys
 from importlib.metadata import version
 
-from workers.measure.environment import PROJECT, cgroup_folders, commit, cores, devices, fingerprint
+import pytest
+
+from workers.measure.environment import (
+    ALLOCATOR,
+    LIBRARIES,
+    PROJECT,
+    allocator,
+    cgroup_folders,
+    commit,
+    cores,
+    devices,
+    fingerprint,
+)
 
 SCRIPT = """
 import json, sys
@@ -37,8 +49,8 @@ def test_the_fingerprint_holds_what_can_change_a_time() -> None:
     environment = fingerprint("cpu")
     assert environment.device_name == environment.facts["cpu"] != ""
     assert environment.facts["cores"] == f"{cores():g}"
-    assert environment.facts["torch"] == version("torch")
-    assert {"python", "timm", "numpy"} <= set(environment.facts)
+    assert {name: environment.facts[name] for name in LIBRARIES} == {name: version(name) for name in LIBRARIES}
+    assert environment.facts["python"] == platform.python_version()
     assert platform.node() not in environment.model_dump_json()
 
 
@@ -67,6 +79,20 @@ def test_a_device_that_is_not_here_is_refused() -> None:
     assert "LookupError: no CUDA device here" in result.stderr
 
 
+def test_the_allocator_of_cuda_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either name of its variable counts, the same setting is the same fact, and the CPU's identity knows nothing of it."""
+    before = fingerprint("cpu").environment_id
+    for name in ALLOCATOR:
+        monkeypatch.delenv(name, raising=False)
+    assert not allocator()
+    for name in ALLOCATOR:
+        monkeypatch.setenv(name, "expandable_segments: True")
+        assert allocator() == "expandable_segments:True"
+    monkeypatch.setenv(ALLOCATOR[0], "max_split_size_mb:64")
+    assert allocator() == "max_split_size_mb:64; expandable_segments:True"
+    assert fingerprint("cpu").environment_id == before
+
+
 def test_every_device_here_has_an_environment_of_its_own() -> None:
     """A GPU's name, driver and CUDA version distinguish its environment from the CPU's."""
     found = {device: fingerprint(device) for device in devices()}
@@ -75,6 +101,7 @@ def test_every_device_here_has_an_environment_of_its_own() -> None:
         facts = environment.facts
         assert environment.device == device
         assert ({"gpu", "driver", "cuda"} <= set(facts)) == (device == "cuda")
+        assert facts.get("allocator", "") == (allocator() if device == "cuda" else "")
         assert all(facts.values())
 
 

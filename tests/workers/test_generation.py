@@ -67,6 +67,8 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert (arm.batch, arm.tokens, arm.tokens_final) == (1, 24, 29)
         assert arm.gmacs == network.macs(24, 5) / 1e9
         assert arm.gmacs_method == 0
+        assert found["gmacs_ttft"] == network.macs(24, 0) / 1e9
+        assert found["gmacs_ttft"] + 5 * found["gmacs_tpot"] == pytest.approx(arm.gmacs)
         assert found["tokens_decoded"] == 6
         assert found["kv_bytes_needed"] == network.kv_bytes(29, 4)
         assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
@@ -118,7 +120,7 @@ def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
     dense, counting = (arm for arm in outcome.arms if "tpot" in metrics(arm))
     assert metrics(counting)["kernel_calls"] == 6
     assert dense.gmacs - counting.gmacs == pytest.approx(3000 * 5 / 1e9)
-    assert counting.gmacs_method == pytest.approx(1000 * 5 / 1e9)
+    assert counting.gmacs_method == pytest.approx(1000 * (24 + 5) / 1e9)
 
 
 def test_a_failing_baseline_fails_its_arms(place: dict[str, str], spoken: Any):
@@ -160,7 +162,7 @@ def test_an_arm_that_says_something_else_is_flagged(place: dict[str, str], monke
 def test_rounds_end_when_all_times_are_known_well_enough(place: dict[str, str]):
     """A width that every ratio meets ends the rounds at the first look; one that none can meet, at the budget."""
     arms = [DENSE, Arm(replicate=1)]
-    wide = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=30, half_width=0.999, budget_s=10)))
+    wide = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=1000, half_width=0.999, budget_s=10)))
     assert wide.samples is not None
     assert wide.samples.stopped in ("half_width", "plateau")
     narrow = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=10_000, half_width=1e-9, budget_s=0.2)))

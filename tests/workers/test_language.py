@@ -137,12 +137,10 @@ def test_models_that_are_not_here(tmp_path: Path):
 
 
 def test_what_language_models_do_not_do(tmp_path: Path):
-    """Autocast, compiled arms, and weights that nobody publishes are unsupported with the reason."""
+    """Autocast, and weights that nobody publishes, are unsupported with the reason."""
     condition = point(saved(tmp_path))
     with pytest.raises(Unsupported, match="write float16 or bfloat16"):
         build(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
-    with pytest.raises(Unsupported, match="run eagerly"):
-        build(condition, Arm(overrides=Overrides(runtime="compile")), {})
     with pytest.raises(Unsupported, match="is a size with random weights"):
         load(Condition(model="llama-15m", weights="pretrained"))
     with pytest.raises(Unsupported, match="there is a recipe for tiny_lm"):

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,10 @@ import torch
 from sweeps.catalogue import networks
 from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import ArmOutcome, Outcome
+from tests.workers.faulty import faulty as method_files
 from workers.kinds import arms as making
 from workers.kinds.latency import consistent
+from workers.measure.energy import Energy
 from workers.measure.environment import cores
 from workers.measure.macs import Forwards
 from workers.measure.threads import use_threads
@@ -26,59 +27,7 @@ PASS_S = 0.05
 DENSE = Arm()
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
 
-FAULTY = '''"""Fails on purpose."""
-
-import torch
-
-from sweeps.method import Params as _Params
-
-PAPER = "none"
-VERSION = 1
-
-
-class Params(_Params):
-    """None."""
-
-
-def tokens(params, network, image_size):
-    return network.dense_tokens(image_size){promise}
-
-
-def macs(params, network, image_size):
-    return 0
-
-
-def refuses(params, network):
-    return {refusal}
-
-
-def apply(model, params):
-    import time
-    from workers.models.sharing import twin
-
-    fitted = twin(model)
-    calls = []
-
-    def fault(module, inputs, output):
-        calls.append(None)
-        {body}
-        return output
-
-    fitted.register_forward_hook(fault)
-    return fitted
-'''
-
-
-@pytest.fixture
-def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Write a method file that does something wrong, and give the arm that uses it."""
-
-    def write(name: str, body: str = "pass", *, refusal: str | None = None, promise: str = "") -> Arm:
-        (tmp_path / f"{name}.py").write_text(FAULTY.format(body=body, refusal=repr(refusal), promise=promise))
-        return Arm(stack=(Step(method=name),))
-
-    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
-    return write
+faulty = pytest.fixture(method_files)
 
 
 def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
@@ -158,6 +107,13 @@ def test_a_batch_or_time_mistake_breaks_the_identity(batch: int) -> None:
     assert not consistent(Forwards(forwards=6, images=6 * batch), 3, batch)
     assert not consistent(Forwards(forwards=3, images=3 * batch - 1), 3, batch)
     assert consistent(Forwards(forwards=3, images=3), 3, batch) == (batch == 1), "the reports' mistake: the batch was always 1"
+
+
+def test_energy_by_hand() -> None:
+    """10 J in 2 s for 5 images are 2 J each at 5 W; nothing is told of what was not made, or where nothing can be read."""
+    told = [(metric.name, metric.value, metric.unit) for metric in Energy(10, 2).metrics({"image": 5, "char": 0}, 3)]
+    assert told == [("energy_per_image", 2, "J"), ("mean_power", 5, "W")]
+    assert Energy().metrics({"image": 5}, 3) == []
 
 
 def test_faulty_arms_fail_alone(faulty: Any) -> None:

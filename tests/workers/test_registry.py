@@ -19,7 +19,7 @@ PAPER = "none"
 VERSION = 2
 class Params(method.Params):
     """None."""
-def macs(params, network, tokens): return 3 * tokens
+def macs(params, network, prompt, decoded): return prompt + 3 * decoded
 def skipped(params, network, tokens): return tokens
 def refuses(params, network): return None if network.gated else "has no gate"
 def apply(speaker, params): return speaker
@@ -47,7 +47,7 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
     (folder / "plain.py").write_text(SPOKEN)
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
     assert methods.language_methods()["plain"].VERSION == 2
-    assert (methods.spoken_macs(arm, network, 10), methods.skipped_macs(arm, network, 10)) == (30, 10)
+    assert (methods.spoken_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
     assert methods.refuses(arm, network) is None
     assert methods.refuses(arm, languages()["gpt2"]) == "plain: has no gate"
     with pytest.raises(InvalidMethod, match="there is no method 'plain'"):

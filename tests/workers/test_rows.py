@@ -1,5 +1,6 @@
 """The row-skipping products and the choice of inputs against dense arithmetic."""
 
+import copy
 import itertools
 import os
 import re
@@ -55,6 +56,25 @@ def test_products_agree_with_dense_ones(dtype, threads):
                     assert error_O.abs().max() <= TOLERANCE[dtype] * (wanted_O.abs().max() + 3), (route, inputs, outputs, kept)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_readers_of_one_vector_are_served_at_once(dtype):
+    """One call chooses the inputs as `largest` or `above` do and gives every reader the product that it would get alone."""
+    if "cpp" not in available(dtype):
+        pytest.skip(f"no compiled kernel: {rowwise.reason()}")
+    generator = torch.Generator().manual_seed(0)
+    for inputs in SIZES:
+        weights = [torch.randn(inputs, outputs, generator=generator).to(dtype) for outputs in (1, 40, 17)]
+        biases = [None, torch.randn(40, generator=generator).to(dtype), None]
+        readers = copy.deepcopy(rows.Readers(weights, biases))
+        x_I = torch.randn(inputs, generator=generator).to(dtype)
+        for kept, threshold in ((1, 0.0), (max(1, inputs // 2), 0.0), (inputs, 0.0), (None, 0.5), (None, 100.0)):
+            active = rows.above(x_I, threshold) if kept is None else rows.largest(x_I, kept)
+            products, read = readers.products(x_I, kept, threshold)
+            assert read == active.read
+            for y_O, weight_IO, bias_O in zip(products, weights, biases, strict=True):
+                assert torch.equal(y_O, rows.product("cpp", active, weight_IO, bias_O))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

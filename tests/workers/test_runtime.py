@@ -9,10 +9,9 @@ import torch
 
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
 from tests.workers.small import SIZE, calm, images, small, small_network
-from workers.kinds.arms import compiling
 from workers.kinds.faults import Faults
 from workers.kinds.latency import Deadline
-from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm
+from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models import Unsupported
 from workers.models.reduction import fit
 from workers.models.runtime import Autocast, Compiled

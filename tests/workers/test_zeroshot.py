@@ -19,7 +19,7 @@ from tests.workers.spoken import spoken
 from tests.workers.tongues import tongue
 from workers.data.windows import Window
 from workers.kinds.likelihood import read, whole
-from workers.kinds.zeroshot import UNAVAILABLE, continued
+from workers.kinds.zeroshot import UNAVAILABLE, Answers, continued, drops
 from workers.models.language import load
 from workers.run import run
 
@@ -37,9 +37,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"model": str(saved(folder / "model", max_position_embeddings=1024)), "data": written(folder / "text")}
 
 
-def asked(place: dict[str, str], tasks: Sequence[str], arms: Sequence[Arm] = (DENSE, Arm(replicate=1))) -> Outcome:
+def asked(
+    place: dict[str, str], tasks: Sequence[str], arms: Sequence[Arm] = (DENSE, Arm(replicate=1)), documents: int | None = None
+) -> Outcome:
     """The answer to a quality job with these tasks."""
-    protocol = Protocol(characters=400, tasks=tuple(tasks))
+    protocol = Protocol(characters=400, tasks=tuple(tasks), documents=documents)
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     return run(Job(kind="quality", condition=Condition(threads=1, **place), arms=tuple(arms), pairs=pairs, protocol=protocol))
 
@@ -70,7 +72,12 @@ def task(folder: Path, **more: Any) -> str:
 
 
 def shots(arm: ArmOutcome) -> dict[str, Any]:
-    return {metric.name: metric for metric in arm.metrics if metric.name.startswith("zeroshot")}
+    found = {metric.name: metric for metric in arm.metrics if metric.name.startswith("zeroshot")}
+    return {name: metric for name, metric in found.items() if not name.endswith("_drop")}
+
+
+def lost(arm: ArmOutcome) -> dict[str, Any]:
+    return {metric.name: metric for metric in arm.metrics if metric.name.endswith("_drop")}
 
 
 def test_white_space_belongs_to_the_continuation() -> None:
@@ -82,6 +89,24 @@ def test_white_space_belongs_to_the_continuation() -> None:
         assert continued(speaker, "It was", "  so") == (expected, False)
         assert continued(speaker, "  ", "so")[0] == pytest.approx(whole(speaker, "  so"))
         assert continued(speaker, "It was", "") == (0.0, True)
+
+
+def test_what_an_arm_loses_is_paired() -> None:
+    """The same two shares differ by a narrower interval where the documents that are right are the same ones."""
+    baseline = Answers([], {"zeroshot_a_acc": [True] * 60 + [False] * 40}, complete=True)
+    alike, other = (
+        Answers([], {"zeroshot_a_acc": right, "zeroshot_b_acc": [True]}, complete=True)
+        for right in ([True] * 50 + [False] * 50, [False] * 40 + [True] * 50 + [False] * 10)
+    )
+    (near,), (far,) = drops(baseline, alike), drops(baseline, other)
+    assert [(row.name, row.unit, row.n) for row in (near, far)] == [("zeroshot_a_acc_drop", "1", 100)] * 2
+    assert near.value == far.value == pytest.approx(0.1)
+    assert near.low is not None
+    assert near.high is not None
+    assert far.low is not None
+    assert far.high is not None
+    assert 0 < near.low < 0.1 < near.high < far.high
+    assert far.low < 0
 
 
 def test_without_lm_eval_there_is_a_flag_and_no_number(
@@ -121,6 +146,8 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
             right["acc"] += likelihoods[0] == max(likelihoods)
             by_length = [value / len(choice) for value, choice in zip(likelihoods, choices, strict=True)]
             right["acc_norm"] += by_length[0] == max(by_length)
+    assert not lost(outcome.arms[0])
+    assert {name: row.value for name, row in lost(outcome.arms[1]).items()} == {f"zeroshot_three_{name}_drop": 0 for name in right}
     for arm in outcome.arms:
         found = shots(arm)
         assert {name: (row.value, row.n, row.unit) for name, row in found.items()} == {
@@ -134,6 +161,23 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
                     pytest.approx(max(0, row.value - 1.96 * error), abs=1e-4),
                     pytest.approx(min(1, row.value + 1.96 * error), abs=1e-4),
                 )
+
+
+@third_party
+def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_path: Path, spoken: Any) -> None:
+    """Two of three documents, the same for every arm; what an arm loses is the difference of the accuracies, with an interval."""
+    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+    arms = [DENSE, spoken("upside_down", "output = -output")]
+    outcome = asked(place, [task(tmp_path)], arms, documents=2)
+    assert not outcome.failures
+    dense, other = (shots(arm) for arm in outcome.arms)
+    assert [row.n for row in (*dense.values(), *other.values())] == [2] * 4
+    found = lost(outcome.arms[1])
+    assert {name: row.value for name, row in found.items()} == {
+        f"{name}_drop": pytest.approx(dense[name].value - other[name].value) for name in dense
+    }
+    assert any(row.value for row in found.values())
+    assert all(-1 <= row.low < row.high <= 1 for row in found.values())
 
 
 @third_party

@@ -1,14 +1,17 @@
-"""Small language models of every architecture, with weights large enough for a mistake to show."""
+"""Small language models of every architecture, with weights large enough for a mistake to show, and what they say."""
 
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
+from sweeps.job import KvCache
 from sweeps.language import Architecture, from_config
+from workers.caches import make_cache
 from workers.models.language import Speaker
 
 VOCABULARY = 96
@@ -56,3 +59,27 @@ def tongue(architecture: Architecture, dtype: torch.dtype = torch.float32, **mor
             parameter.mul_(3)
     network = from_config(architecture, {"model_type": architecture, **config})
     return Speaker(model=model, tokenizer=Letters(), network=network, origin=architecture)
+
+
+def prompt(batch: int, tokens: int) -> Tensor:
+    """Random tokens, `[B, tokens]`, the same each time."""
+    return torch.randint(0, VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(batch))
+
+
+def forward(speaker: Speaker, cache: Any, tokens_BN: Tensor) -> Tensor:
+    """Logits of the last token, `[B, vocabulary]`."""
+    logits: Tensor = speaker.model(input_ids=tokens_BN, past_key_values=cache, logits_to_keep=1).logits
+    return logits[:, -1]
+
+
+def greedy(speaker: Speaker, cache: Any, tokens_BN: Tensor, new: int) -> Tensor:
+    """The next `new` tokens, `[B, new]`; the last of them is not in the cache."""
+    said = [forward(speaker, cache, tokens_BN).argmax(-1, keepdim=True)]
+    while len(said) < new:
+        said.append(forward(speaker, cache, said[-1]).argmax(-1, keepdim=True))
+    return torch.cat(said, 1)
+
+
+def said_by(speaker: Speaker, kind: KvCache, batch: int, length: int, new: int) -> Tensor:
+    """The `new` tokens after a prompt of `length`, by a cache of that kind."""
+    return greedy(speaker, make_cache(kind, speaker, batch, length + new), prompt(batch, length), new)

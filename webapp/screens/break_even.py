@@ -7,20 +7,27 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from store.costs import judged
+from sweeps.caution import cautions
 from webapp import arms, charts, filters, frames, plot, wording
 from webapp.along import SAVED, along
 from webapp.scales import Axis
 
 PANELS = 12  # more are not drawn at once
 
+SCROLLS = "<style>[data-testid=stVegaLiteChart] {max-width: 100%; overflow-x: auto}</style>"
+"""A chart that is wider than the window scrolls by itself, so that the page need not."""
+
 SIZES = {"image_size": "px", "prompt_tokens": "tokens of the prompt", "new_tokens": "new tokens"}
 PICTURES: dict[plot.Format, str] = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html"}
 
 TABLE = {
     "arm": st.column_config.TextColumn("Arm", width="medium"),
+    "against": st.column_config.TextColumn("Against"),
     "model": st.column_config.TextColumn("Model"),
     "batch_size": st.column_config.NumberColumn("Batch", format="%d"),
     "image_size": st.column_config.NumberColumn("Image, px", format="%d"),
+    "prompt_tokens": st.column_config.NumberColumn("Prompt tokens", format="%d"),
     "tokens": st.column_config.NumberColumn("Tokens", format="%d"),
     "new_tokens": st.column_config.NumberColumn("New tokens", format="%d"),
     "kv_cache": st.column_config.TextColumn("KV cache"),
@@ -34,6 +41,21 @@ TABLE = {
     "pairs": st.column_config.NumberColumn("Pairs", format="%d"),
     "flags": st.column_config.TextColumn("Flags"),
 }
+SAME = ("model", "batch_size", "kv_cache", "against", "flags")
+"""Columns of the table that are left out where they say the same everywhere."""
+COSTS = {
+    "arm": st.column_config.TextColumn("Arm", width="medium"),
+    "against": st.column_config.TextColumn("Against"),
+    "model": st.column_config.TextColumn("Model"),
+    "prompt_tokens": st.column_config.NumberColumn("Prompt tokens", format="%d"),
+    "speedup": st.column_config.NumberColumn("Speed-up", format="%.2f×"),
+    "bits_per_byte": st.column_config.NumberColumn("Bits per byte", format="%.3f", help="On held-out text; fewer are better"),
+    "change": st.column_config.TextColumn("Change", help="In bits per byte, with its 95 % interval; below zero is better"),
+    "kl": st.column_config.NumberColumn("KL, nats", format="%.4f", help="Of the next token's distribution from the baseline's"),
+    "top1_agreement": st.column_config.NumberColumn("Same top-1", format="%.1f %%", help="Share of tokens on which both agree"),
+    "judgement": st.column_config.TextColumn("Quality"),
+}
+"""KL and agreement need both to have the same tokens; they are empty for an arm with a vocabulary of its own."""
 
 
 def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style]) -> None:
@@ -43,14 +65,33 @@ def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style]) ->
     lines = []
     for name in (name for name in styles if name in x.index):
         found = panel.break_evens[panel.break_evens["arm"] == name]
-        said = wording.headline(found, axis, *map(float, x.loc[name]))
+        if panel.single(axis):
+            said = wording.single(panel.points[panel.points["arm"] == name].to_dict("records")[0])
+        else:
+            said = wording.headline(found, axis, *map(float, x.loc[name]), spoken=panel.spoken)
         why = "" if found.empty else str(found["why"].iloc[0])
         dot = f'<span style="color:{styles[name].color}">●</span>'
         lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name)}</b> {escape(said)}</div>')
     about = panel.about
-    size = "".join(f", {about[name]:.0f} {unit}" for name, unit in SIZES.items() if not pd.isna(about.get(name)))
-    st.markdown(f"On **{about['device_name']}**, {about['model']}, batch {about['batch_size']}{size}")
+    fixed = {name: panel.points[name].iloc[0] for name in SIZES if panel.points[name].nunique() == 1}
+    size = "".join(f", {value:.0f} {SIZES[name]}" for name, value in fixed.items())
+    where = f"**{about['device_name']}**, {about['model']}, batch {about['batch_size']}{size}"
+    st.markdown(f"On {where}, against **{about['against']}**")
     st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
+
+
+def notes(panels: list[charts.Panel], axis: Axis) -> None:
+    """What the answers above do not say."""
+    said = []
+    if any(panel.single(axis) for panel in panels):
+        size = "length of the prompt" if panels[0].spoken else "size"
+        said.append(f"One {size} was measured; a break-even needs several.")
+    if panels[0].spoken:
+        known = frames.parameters()
+        models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
+        said += [line for model, weights in sorted(models) for line in cautions(model, weights, known.get(model))]
+    if said:
+        st.caption("  \n".join(said))
 
 
 def pictures(chart: alt.VConcatChart, name: str) -> None:
@@ -66,8 +107,25 @@ def table(points: pd.DataFrame) -> None:
     intervals = [wording.interval(low, high) for low, high in zip(points["speedup_low"], points["speedup_high"], strict=True)]
     shown = points.assign(interval=intervals)
     known = [name for name in TABLE if name in shown.columns and (name == "flags" or shown[name].notna().any())]
-    columns = [name for name in known if name not in ("model", "batch_size", "kv_cache", "flags") or shown[name].nunique() > 1]
-    st.dataframe(shown[columns], column_config=TABLE, hide_index=True)
+    known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]
+    columns = [name for name in known if name not in SAME or shown[name].nunique() > 1]
+    st.dataframe(shown[columns], column_config=TABLE, hide_index=True, placeholder="–")
+
+
+def costs(points: pd.DataFrame, qualities: pd.DataFrame, metric: str) -> None:
+    """What each arm brings in speed and costs in quality, where that was judged."""
+    found = judged(points, qualities.rename(columns={"verdict": "judgement"}))
+    if found["bits_per_byte"].isna().all():
+        return
+    st.subheader("Speed and quality", anchor=False)
+    st.caption(f"Speed-up: {wording.METRIC[metric]}. Bits per byte on {found['characters'].max():,.0f} characters held out.")
+    change = [
+        wording.change(*bounds)
+        for bounds in zip(*(found[f"bits_per_byte_change{end}"] for end in ("", "_low", "_high")), strict=True)
+    ]
+    shown = found.assign(change=change).sort_values(["against", "arm"])
+    columns = [name for name in COSTS if name not in (*SAME, "prompt_tokens") or shown[name].nunique() > 1]
+    st.dataframe(shown[columns], column_config=COSTS, hide_index=True, placeholder="–")
 
 
 sweep = filters.chosen_sweep()
@@ -77,10 +135,11 @@ if points.empty:
     st.stop()
 metric = filters.choose_metric(points)
 points, break_evens = points[points["metric"] == metric], break_evens[break_evens["metric"] == metric]
-saved = bool((break_evens["axis"] == SAVED).any())
+saved: tuple[Axis, ...] = ("gmacs_saved",) if (break_evens["axis"] == SAVED).any() else ()
 styles = arms.styles(points)
-points, axis = filters.choose(points, ("tokens", "gmacs", "gmacs_saved") if saved else ("tokens", "gmacs"))
-points, break_evens = along(points, break_evens, axis)
+sizes = [axis for axis, column in charts.X_COLUMN.items() if axis != SAVED and points[column].nunique() > 1]
+chosen, axis = filters.choose(points, [*sizes, *saved] if sizes else [*saved, "tokens"])
+points, break_evens = along(chosen, break_evens, axis)
 if points.empty:
     st.info("No point fits all of these choices; take one of them back.", icon=":material/filter_alt_off:")
     st.stop()
@@ -90,6 +149,7 @@ distrusted = charts.flagged(points)
 panels = list(charts.panels(points, break_evens, axis))
 for panel in panels[:PANELS]:
     headlines(panel, axis, styles)
+notes(panels, axis)
 if len(panels) > PANELS:
     st.info(f"Shown are {PANELS} of {len(panels)} panels. Choose above to see the others.", icon=":material/filter_alt:")
 show_flagged = filters.choose_flagged(int(distrusted.sum()))
@@ -99,10 +159,16 @@ try:
 except ValueError as problem:
     st.info(f"{problem}".capitalize(), icon=":material/flag:")
 else:
+    st.html(SCROLLS)
     st.altair_chart(chart, width="content", key="chart")
     pictures(chart, f"{sweep}-{axis}" if metric == "latency" else f"{sweep}-{metric}-{axis}")
 
-st.subheader("Points", anchor=False)
+if any(panel.spoken for panel in panels):
+    hidden = charts.flagged(chosen) & (not show_flagged)
+    costs(chosen.assign(speedup=chosen["speedup"].mask(hidden)), frames.qualities(sweep), metric)
+
 listed = points if show_flagged else points[~distrusted]
-table(listed)
+if len(listed):
+    st.subheader("Points", anchor=False)
+    table(listed)
 st.download_button("CSV", listed.to_csv(index=False), f"{sweep}.csv", "text/csv", icon=":material/download:", on_click="ignore")

@@ -98,15 +98,22 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         with _locked(file.with_name(f"{name}.lock")):
             if not file.exists():
+                for left in file.parent.glob(f".*-{name}"):  # of a process that was killed, for the lock is ours
+                    _remove(left)
                 part = file.with_name(f".{os.getpid()}-{name}")
                 try:
                     make(part)
                     part.replace(file)
                 finally:
-                    if part.is_dir():
-                        shutil.rmtree(part)
-                    part.unlink(missing_ok=True)
+                    _remove(part)
     return file
+
+
+def _remove(part: Path) -> None:
+    """Remove a file or a folder if it is there."""
+    if part.is_dir():
+        shutil.rmtree(part)
+    part.unlink(missing_ok=True)
 
 
 def cache() -> Path:

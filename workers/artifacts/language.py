@@ -12,7 +12,7 @@ from sweeps.language import CONFIGS, TRAINED_LANGUAGE
 from workers.artifacts import kept
 from workers.data.text import DOCS, listing
 
-CONFIG, WEIGHTS, TOKENIZER, FACTS = "config.json", "model.safetensors", "tokenizer.json", "facts.json"
+TOKENIZER, FACTS = "tokenizer.json", "facts.json"
 
 
 class LanguageRecipe(Noun):

@@ -76,7 +76,7 @@ class HostReservation:
         except (OSError, OverflowError) as refused:
             raise Unsupported(
                 f"the system does not reserve {self.size / GIB:.1f} GiB of address space ({refused}); "
-                "a limit (ulimit -v) or vm.overcommit_memory=2 forbids it, or fewer tokens must be asked for"
+                "a limit (ulimit -v or -d) or vm.overcommit_memory=2 forbids it, or fewer tokens must be asked for"
             ) from refused
 
     def values(self, dtype: torch.dtype) -> Tensor:

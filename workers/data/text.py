@@ -164,6 +164,8 @@ def _docs_key() -> str:
 
 def _read(path: Path) -> dict[str, str]:
     """The documents at `path` by name. Raises `UnusableData` and `OSError`."""
+    if not path.exists():
+        raise FileNotFoundError(f"{PATH}{path}: there is no such file or folder; a relative one counts from the current folder")
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     if not files:
         raise UnusableData(f"{PATH}{path}: the folder holds no *.txt")

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t BLOCK = 8192;          // columns whose sums stay in the first-level cache (32 KiB)
 constexpr int64_t SERIAL = 1 << 15;      // multiplications below which waking a second thread costs more than it saves
-constexpr int64_t BINS = 1 << 11;        // of a histogram over sign-less exponents and the first three bits of the fractions
-constexpr int BIN_SHIFT = 20;
 
 struct BFloat16 {
     uint16_t bits;
@@ -38,10 +36,10 @@ inline void narrow(float value, BFloat16& out) {  // to nearest, ties to even; w
 }
 
 // The bits of |value|: they have the order of the values, and what is not a number comes last.
-inline uint32_t magnitude(float value) {
-    uint32_t bits;
+inline int32_t magnitude(float value) {
+    int32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    return bits & 0x7fffffffu;
+    return bits & 0x7fffffff;
 }
 
 // sum[c] += value[j] * weight[index[j], c] for c in [0, width).
@@ -87,45 +85,48 @@ void multiply(const float* value, const int32_t* index, int64_t count, const W* 
     }
 }
 
-// The magnitude of the kept-th largest of n values; `ties` gets how many of that very magnitude belong to the kept ones.
+// The magnitude of the kept-th largest of n values; `bits` gets all magnitudes, `ties` how many of that very one are among the kept.
+//
+// Bit by bit from the highest: each asks how many values are at least so large. That is 31 passes without a branch, of 16 values a
+// step; a histogram would wait for its own counts.
 template <typename W>
-uint32_t limit(const W* x, int64_t n, int64_t kept, std::vector<uint32_t>& few, int64_t& ties) {
-    int32_t histogram[BINS] = {};
-    for (int64_t i = 0; i < n; ++i) ++histogram[magnitude(widen(x[i])) >> BIN_SHIFT];
-    int64_t bin = BINS - 1, before = 0;
-    while (before + histogram[bin] < kept) before += histogram[bin--];
-    few.clear();
-    for (int64_t i = 0; i < n; ++i) {
-        const uint32_t bits = magnitude(widen(x[i]));
-        if (bits >> BIN_SHIFT == static_cast<uint32_t>(bin)) few.push_back(bits);
-    }
-    const auto nth = few.begin() + (kept - before - 1);
-    std::nth_element(few.begin(), nth, few.end(), [](uint32_t a, uint32_t b) { return a > b; });
-    const uint32_t found = *nth;
-    ties = kept - before - std::count_if(few.begin(), few.end(), [found](uint32_t bits) { return bits > found; });
+int32_t limit(const W* x, int64_t n, int64_t kept, std::vector<int32_t>& bits, int64_t& ties) {
+    bits.resize(n);
+    int32_t* const all = bits.data();
+    for (int64_t i = 0; i < n; ++i) all[i] = magnitude(widen(x[i]));
+    const auto at_least = [=](int32_t value) {
+        int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+        for (int64_t i = 0; i < n; ++i) count += all[i] >= value;
+        return count;
+    };
+    int32_t found = 0;
+    for (int32_t bit = 1 << 30; bit; bit >>= 1)
+        if (at_least(found | bit) >= kept) found |= bit;
+    ties = kept - at_least(found + 1);
     return found;
 }
 
 // The `kept` values of largest magnitude, equal ones by place, in the order of their places.
 template <typename W>
 void select_largest(const W* x, int64_t n, int64_t kept, int32_t* index, float* value) {
-    std::vector<uint32_t> few;
+    thread_local std::vector<int32_t> bits;
     int64_t ties = 0, found = 0;
-    const uint32_t least = limit(x, n, kept, few, ties);
-    for (int64_t i = 0; i < n; ++i) {
-        const float wide = widen(x[i]);
-        const uint32_t bits = magnitude(wide);
-        if (bits > least || (bits == least && ties-- > 0)) {
-            index[found] = static_cast<int32_t>(i);
-            value[found++] = wide;
-        }
+    const int32_t least = limit(x, n, kept, bits, ties);
+    // Every place is written and counted only where it is kept: which are cannot be foretold, and a wrong guess is dear.
+    for (int64_t i = 0; found < kept; ++i) {
+        const bool tied = (bits[i] == least) & (ties > 0);
+        index[found] = static_cast<int32_t>(i);
+        found += (bits[i] > least) | tied;
+        ties -= tied;
     }
+    for (int64_t j = 0; j < kept; ++j) value[j] = widen(x[index[j]]);
 }
 
 template <typename W>
 int64_t select_above(const W* x, int64_t n, float threshold, int32_t* index, float* value) {
     int64_t found = 0;
-    const uint32_t least = magnitude(threshold);
+    const int32_t least = magnitude(threshold);
     for (int64_t i = 0; i < n; ++i) {
         const float wide = widen(x[i]);
         if (magnitude(wide) > least) {
@@ -136,22 +137,46 @@ int64_t select_above(const W* x, int64_t n, float threshold, int32_t* index, flo
     return found;
 }
 
+// Chooses the inputs (the `kept` largest, or all where there are no more, or, with a negative `kept`, those above the threshold)
+// and multiplies them with every matrix that reads them; the products lie in y one behind the other. Returns how many were chosen.
+template <typename W>
+int64_t multiply_all(const W* x, int64_t n, int64_t kept, float threshold, int64_t matrices, const W* const* weights,
+                     const W* const* biases, const int64_t* outputs, W* y, int threads) {
+    thread_local std::vector<int32_t> places;
+    thread_local std::vector<float> values;
+    places.resize(n);
+    values.resize(n);
+    int64_t count = n;
+    if (kept < 0) {
+        count = select_above(x, n, threshold, places.data(), values.data());
+    } else if (kept < n) {
+        count = kept;
+        select_largest(x, n, kept, places.data(), values.data());
+    } else {
+        for (int64_t i = 0; i < n; ++i) values[i] = widen(x[i]);
+    }
+    const int32_t* index = kept >= n ? nullptr : places.data();
+    const float* value = values.data();
+    for (int64_t m = 0; m < matrices; ++m) {
+        multiply(value, index, count, weights[m], biases[m], outputs[m], y, threads);
+        y += outputs[m];
+    }
+    return count;
+}
+
 // y = x with all but the `kept` values of largest magnitude of each row set to zero.
 template <typename W>
 void mask_largest(const W* x, int64_t rows, int64_t n, int64_t kept, W* y, int threads) {
 #pragma omp parallel num_threads(threads) if (threads > 1 && rows * n > SERIAL)
     {
-        std::vector<uint32_t> few;
+        std::vector<int32_t> all;
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < rows; ++row) {
             const W* from = x + row * n;
             W* to = y + row * n;
             int64_t ties = 0;
-            const uint32_t least = limit(from, n, kept, few, ties);
-            for (int64_t i = 0; i < n; ++i) {
-                const uint32_t bits = magnitude(widen(from[i]));
-                to[i] = bits > least || (bits == least && ties-- > 0) ? from[i] : W{};
-            }
+            const int32_t least = limit(from, n, kept, all, ties);
+            for (int64_t i = 0; i < n; ++i) to[i] = all[i] > least || (all[i] == least && ties-- > 0) ? from[i] : W{};
         }
     }
 }
@@ -168,6 +193,11 @@ void mask_largest(const W* x, int64_t rows, int64_t n, int64_t kept, W* y, int t
     }                                                                                                                              \
     extern "C" int64_t select_above_##SUFFIX(const W* x, int64_t n, float threshold, int32_t* index, float* value) {               \
         return select_above(x, n, threshold, index, value);                                                                        \
+    }                                                                                                                              \
+    extern "C" int64_t multiply_all_##SUFFIX(const W* x, int64_t n, int64_t kept, float threshold, int64_t matrices,               \
+                                             const W* const* weights, const W* const* biases, const int64_t* outputs, W* y,        \
+                                             int threads) {                                                                        \
+        return multiply_all(x, n, kept, threshold, matrices, weights, biases, outputs, y, threads);                                \
     }                                                                                                                              \
     extern "C" void mask_largest_##SUFFIX(const W* x, int64_t rows, int64_t n, int64_t kept, W* y, int threads) {                  \
         mask_largest(x, rows, n, kept, y, threads);                                                                                \

@@ -6,10 +6,11 @@ decoding is bound by the bytes of the weights, and a row that is skipped is not 
 Shapes: I inputs, O outputs, K active inputs, N vectors.
 """
 
+import ctypes
 import functools
 import time
-from collections.abc import Callable
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +102,43 @@ def rank(x: Tensor) -> Tensor:
 def product(route: Route, active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
     """The active inputs times their rows, and the bias: [O], of the weight's dtype. `weight_IO` is contiguous."""
     return _PRODUCTS[route](active, weight_IO, bias_O)
+
+
+class Readers:
+    """Matrices that read the same vector, on the compiled route: one call chooses the inputs and makes all the products.
+
+    Calls from Python take tens of microseconds, which is as long as a small product.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]) -> None:
+        """Matrices stored [I, O], all of one dtype, contiguous."""
+        self.weights, self.biases = tuple(weights), tuple(biases)
+        self.outputs = [weight_IO.shape[1] for weight_IO in weights]
+        call = rowwise.function("multiply_all", weights[0].dtype)
+        assert call is not None, rowwise.reason()
+        self._call, self._pointers = call, ctypes.c_void_p * len(weights)
+        self._sizes = (ctypes.c_int64 * len(weights))(*self.outputs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # twins share their matrices
+
+    def products(self, x_I: Tensor, kept: int | None, threshold: float) -> tuple[tuple[Tensor, ...], int]:
+        """The product [O] with each matrix, and how many inputs were active: the `kept` largest, or those above the threshold."""
+        x_I = x_I.contiguous()
+        y = torch.empty(sum(self.outputs), dtype=x_I.dtype)
+        read = self._call(
+            x_I.data_ptr(),
+            len(x_I),
+            -1 if kept is None else kept,
+            threshold,
+            len(self.weights),
+            self._pointers(*(weight_IO.data_ptr() for weight_IO in self.weights)),
+            self._pointers(*(None if bias_O is None else bias_O.data_ptr() for bias_O in self.biases)),
+            self._sizes,
+            y.data_ptr(),
+            torch.get_num_threads(),
+        )
+        return torch.split(y, self.outputs), read
 
 
 def _cpp(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:

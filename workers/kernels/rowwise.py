@@ -19,6 +19,10 @@ SUFFIX = {torch.float32: "f32", torch.bfloat16: "bf16"}
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "multiply": (None, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER, ctypes.c_int)),
+    "multiply_all": (
+        _COUNT,
+        (_POINTER, _COUNT, _COUNT, ctypes.c_float, _COUNT, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int),
+    ),
     "select_largest": (None, (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER)),
     "select_above": (_COUNT, (_POINTER, _COUNT, ctypes.c_float, _POINTER, _POINTER)),
     "mask_largest": (None, (_POINTER, _COUNT, _COUNT, _COUNT, _POINTER, ctypes.c_int)),

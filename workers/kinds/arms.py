@@ -2,9 +2,8 @@
 
 import contextlib
 import functools
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +17,7 @@ from workers import methods
 from workers.kinds.faults import NotANumberError
 from workers.measure.clock import synchronise
 from workers.measure.macs import Trace, trace
-from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm
+from workers.measure.timeout import compiling
 from workers.models.vision import Loaded, build, example_input, load
 from workers.solving import Solved, solve
 
@@ -107,19 +106,6 @@ def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtyp
     if wrong:
         raise NotANumberError(f"{wrong} of {logits.numel()} logits are not finite")
     return Ready(index, arm, solved, condition, model.network, network, x, trace(network, x), first_call_s)
-
-
-@contextlib.contextmanager
-def compiling(limit_s: float) -> Iterator[None]:
-    """The first call of a compiled arm, ended by `CompilationTimedOut` after `limit_s`; only in the main thread can it be ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with alarm(limit_s):
-        try:
-            yield
-        except TimedOut as fault:
-            raise CompilationTimedOut(f"not compiled after {limit_s:g} s (compile_timeout)") from fault
 
 
 @functools.lru_cache(maxsize=MODELS_KEPT)

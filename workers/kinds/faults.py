@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import re
 import time
 import traceback
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ import torch
 from sweeps.outcome import Failure, FailureReason
 from workers.measure.timeout import CompilationTimedOut, TimedOut
 from workers.models import Unsupported
+
+_ASKED = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
+"""How torch says what it could not get, on a CPU and on a GPU."""
 
 
 class NotANumberError(Exception):
@@ -36,9 +40,8 @@ class Faults:
     def add(self, arm: int | None, fault: BaseException, doing: str) -> None:
         if isinstance(fault, TimedOut) and not isinstance(fault, CompilationTimedOut):
             self.last_timeout = time.monotonic()
-        text = str(fault).strip().partition("\n")[0] or type(fault).__name__
         detail = "".join(traceback.format_exception(fault))
-        self.rows.append(Failure(arm=arm, reason=reason(fault), message=f"while {doing}: {text}", detail=detail))
+        self.rows.append(Failure(arm=arm, reason=reason(fault), message=f"while {doing}: {told(fault)}", detail=detail))
         traceback.clear_frames(fault.__traceback__)  # their tensors would stay allocated as long as the exception
         gc.collect()
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -53,6 +56,16 @@ class Faults:
     @property
     def arms(self) -> frozenset[int | None]:
         return frozenset(row.arm for row in self.rows)
+
+
+def told(fault: BaseException) -> str:
+    """What happened, in a line."""
+    text = str(fault).strip().partition("\n")[0] or type(fault).__name__
+    if reason(fault) != "out_of_memory":
+        return text
+    asked = _ASKED.search(text)
+    when = f" when {asked[1]} more were asked for" if asked else ""
+    return f"memory ran out{when}; a smaller batch, a smaller input or a smaller dtype needs less"
 
 
 def reason(fault: BaseException) -> FailureReason:

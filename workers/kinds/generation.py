@@ -16,37 +16,30 @@ from typing import Any
 import torch
 
 from sweeps.job import PASS_SECONDS, Arm, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric, Samples
+from sweeps.outcome import ArmOutcome, Metric
 from workers.caches import CacheMemory, cache_memory
 from workers.decoding import Run
 from workers.kinds import Findings
 from workers.kinds.faults import Faults
 from workers.kinds.speakers import Voice, proofs, texts, voice
-from workers.kinds.timing import Deadline, interleaved
+from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared
 from workers.measure.bandwidth import bandwidth
 from workers.measure.clock import stopwatch
 from workers.measure.energy import energy
 from workers.measure.environment import PROJECT
 from workers.measure.memory import peak_memory
-from workers.measure.monitors import Watch, watch
-from workers.measure.rounds import BLOCK_SAMPLES, WARMUP_S, Warmup, measure, warm_up
+from workers.measure.monitors import watch
+from workers.measure.rounds import BLOCK_SAMPLES, WARMUP_S, measure, warm_up
 from workers.measure.threads import use_threads
 from workers.models import Unsupported
 
 SERIES = ("ttft", "tpot", "time_per_char")
 LONG_S = 0.2
-"""A run longer than this holds enough forwards that two of each arm warm it up, however long they take."""
+"""A run longer than this is a block of its own in the warm-up; of shorter ones three are."""
+WARMUP_RUNS = 24
+"""Warm-up ends, steady or not, after so many runs of each arm, unless that is less than `WARMUP_S`."""
 FRESH_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
-
-
-@dataclass(frozen=True)
-class Timed:
-    """The samples of the arms that could be timed, and how they were warmed up."""
-
-    samples: Samples
-    warmup: Warmup
-    watch: Watch
 
 
 def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) -> Findings:
@@ -60,33 +53,13 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) 
     use_threads(job.condition)
     with torch.inference_mode():
         said = texts(job)
-        voices: list[Voice] = []
-        for index, arm in enumerate(job.arms):
-            with faults.of(index, f"preparing {arm}"):
-                voices.append(voice(job, index, said))
+        voices = prepared(job, faults, deadline, lambda index: voice(job, index, said))
         reserve_s = (pass_seconds + (FRESH_S if fresh else 0)) * len(voices)
         timed = _timed(job, voices, faults, deadline, reserve_s)
-        flags = set(timed.watch.flags if timed else ())
-        if timed and not timed.warmup.steady:
-            flags.add("unsteady")
-        arms = []
-        for each in voices:
-            outcome = each.outcome()
-            if timed and each.index in timed.samples.arms:
-                outcome = _with_times(outcome, each, timed)
-                with faults.of(each.index, f"measuring memory of {each.arm}, after it was timed"):
-                    outcome = _with_pass(outcome, each, pass_seconds, deadline)
-                    if fresh:
-                        outcome = _with_fresh(outcome, job, deadline)
-            arms.append(outcome)
-            flags.update({"identity_violated"} & set(outcome.flags))
-    return Findings(
-        arms=tuple(arms),
-        failures=tuple(faults.rows),
-        samples=timed.samples if timed else None,
-        readings=timed.watch.readings if timed else {},
-        flags=tuple(sorted(flags)),
-    )
+        passes = [lambda done, arm: _with_pass(done, arm, pass_seconds, deadline)]
+        if fresh:
+            passes.append(lambda done, _: _with_fresh(done, job, deadline))
+        return concluded(voices, timed, faults, _with_times, *passes)
 
 
 def _timed(job: Job, voices: Sequence[Voice], faults: Faults, deadline: Deadline, reserve_s: float) -> Timed | None:
@@ -102,9 +75,9 @@ def _timed(job: Job, voices: Sequence[Voice], faults: Faults, deadline: Deadline
             1,
             seed=job.job_id,
             stopwatch=clock,
-            deadline=time.monotonic() + deadline.left,
+            deadline=deadline.at,
             samples=BLOCK_SAMPLES if brief else 1,
-            limit_s=WARMUP_S if brief else max(WARMUP_S, 3 * once_s),
+            limit_s=max(WARMUP_S, WARMUP_RUNS * once_s),
         )
         for each in arms:
             each.runs.clear()
@@ -118,7 +91,7 @@ def _timed(job: Job, voices: Sequence[Voice], faults: Faults, deadline: Deadline
                 protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
                 seed=job.job_id,
                 stopwatch=clock,
-                deadline=time.monotonic() + deadline.left,
+                deadline=deadline.at,
                 parts=lambda: _series(arms).values(),
             )
         return Timed(samples.model_copy(update={"series": _series(arms)}), warmup, seen)
@@ -144,38 +117,25 @@ def _with_times(outcome: ArmOutcome, arm: Voice, timed: Timed) -> ArmOutcome:
     device = arm.condition.device
     metrics = [*arm.timings(), Metric(name="machine_gb_per_s", value=bandwidth(device), unit="GB/s", n=1), *proofs(arm.speaker)]
     done = {(run.texts, run.decoded, run.cached) for run in (arm.first, *arm.runs)}
-    flags = [*outcome.flags, *(["identity_violated"] if len(done) > 1 else [])]
-    return outcome.model_copy(
-        update={
-            "warmup_s": timed.warmup.seconds[column],
-            "warmup_forwards": timed.warmup.forwards * len(arm.first.steps_s),
-            "metrics": (*outcome.metrics, *metrics),
-            "flags": tuple(flags),
-        }
-    )
+    flags = ["identity_violated"] if len(done) > 1 else []
+    forwards = timed.warmup.forwards * len(arm.first.steps_s)
+    return added(outcome, metrics, flags, warmup_s=timed.warmup.seconds[column], warmup_forwards=forwards)
 
 
 def _with_pass(outcome: ArmOutcome, arm: Voice, seconds: float, deadline: Deadline) -> ArmOutcome:
     """The arm alone for `seconds`: peak memory, energy, and what its cache holds at the end of a run."""
     if deadline.left < seconds:
-        return outcome.model_copy(update={"flags": (*outcome.flags, "pass_skipped")})
+        return added(outcome, flags=["pass_skipped"])
     device, runs, seen = arm.condition.device, 0, Seen()
     with peak_memory(device) as memory, energy(device) as spent:
         start = time.perf_counter()
         while not runs or time.perf_counter() - start < seconds:
             arm.workload.run(arm.speaker, keep=seen)
             runs += 1
-    metrics = [*memory.metrics, *seen.metrics]
-    if spent.joules is not None:
-        for name, count in (("energy_per_token", arm.first.decoded), ("energy_per_char", arm.first.characters)):
-            metrics.append(Metric(name=name, value=spent.joules / (runs * count), unit="J", n=runs))
-        metrics.append(Metric(name="mean_power", value=spent.joules / spent.seconds, unit="W", n=1))
-    flags = list(outcome.flags)
-    if not memory.metrics:
-        flags.append("memory_unmeasured")
-    if seen.length != arm.first.cached:
-        flags.append("identity_violated")
-    return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys(flags))})
+    work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
+    flags = [] if memory.metrics else ["memory_unmeasured"]
+    flags += [] if seen.length == arm.first.cached else ["identity_violated"]
+    return added(outcome, [*memory.metrics, *seen.metrics, *spent.metrics(work, runs)], flags)
 
 
 @dataclass
@@ -199,9 +159,13 @@ class Seen:
 
 
 def _with_fresh(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome:
-    """The arm in a process that runs nothing else (see `workers.fresh`): what it takes to load, and its peak memory."""
-    skipped = outcome.model_copy(update={"flags": (*outcome.flags, "fresh_skipped")})
-    if deadline.left < 2 * FRESH_S:
+    """The arm in a process that runs nothing else (see `workers.fresh`): what it takes to load, and its peak memory.
+
+    What is compiled is compiled there again, which takes no longer than the first call, because the code is found on disk.
+    """
+    skipped = added(outcome, flags=["fresh_skipped"])
+    compile_s = outcome.first_call_s or 0 if outcome.arm in job.compiled else 0
+    if deadline.left < 2 * FRESH_S + compile_s:
         return skipped
     arm = job.arms[outcome.arm]
     alone = job.model_copy(update={"condition": arm.condition(job.condition), "arms": (Arm(stack=arm.stack),), "pairs": ()})
@@ -218,5 +182,4 @@ def _with_fresh(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome
         )
     except (OSError, subprocess.SubprocessError):
         return skipped
-    metrics = [Metric.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])]
-    return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics)})
+    return added(outcome, [Metric.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])

@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from sweeps.job import PASS_SECONDS, Dtype, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric, Samples
+from sweeps.outcome import ArmOutcome, Metric
 from sweeps.statistics import median, outliers
 from workers.kinds import Findings
 from workers.kinds.arms import Ready, loaded, make_ready
 from workers.kinds.faults import Faults
-from workers.kinds.timing import Deadline, interleaved, row
+from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared, row
 from workers.measure.clock import stopwatch, synchronise
 from workers.measure.energy import energy
 from workers.measure.macs import Forwards, count_forwards
 from workers.measure.memory import peak_memory
-from workers.measure.monitors import Watch, watch
-from workers.measure.rounds import Warmup, calibrate, measure, warm_up
+from workers.measure.monitors import watch
+from workers.measure.rounds import calibrate, measure, warm_up
 from workers.measure.threads import use_threads
 
 CHUNK_S = 0.1
@@ -28,13 +28,10 @@ CHUNK_S = 0.1
 
 
 @dataclass(frozen=True)
-class Timed:
-    """The samples of the arms that could be timed, and how they were warmed up."""
+class Counted(Timed):
+    """The same, with a witness of how much was done."""
 
-    samples: Samples
-    warmup: Warmup
-    watch: Watch
-    counted: tuple[Forwards, ...]
+    forwards: tuple[Forwards, ...]
     """Forwards and images that the first block of each column's model saw while the samples were taken."""
 
 
@@ -49,43 +46,22 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> Findings:
     with torch.inference_mode():
         model = loaded(job.condition, job.contents)
         inputs: dict[tuple[int, Dtype], Tensor] = {}
-        ready: list[Ready] = []
-        for index, arm in enumerate(job.arms):
-            with faults.of(index, f"preparing {arm}"), deadline.stopped() if index in job.compiled else contextlib.nullcontext():
-                ready.append(make_ready(job, index, model, inputs))
+        ready = prepared(job, faults, deadline, lambda index: make_ready(job, index, model, inputs))
         timed = _timed(job, ready, faults, deadline, reserve_s=pass_seconds * len(ready))
-        arms = []
-        flags = set(timed.watch.flags if timed else ())
-        if timed and not timed.warmup.steady:
-            flags.add("unsteady")
-        for each in ready:
-            outcome = each.outcome()
-            if timed and each.index in timed.samples.arms:
-                outcome = _with_times(outcome, timed, each.condition.batch_size)
-                with faults.of(each.index, f"measuring memory and throughput of {each.arm}, after it was timed"):
-                    outcome = _with_pass(outcome, each, pass_seconds, deadline)
-            arms.append(outcome)
-            flags.update({"identity_violated"} & set(outcome.flags))
-    return Findings(
-        arms=tuple(arms),
-        failures=tuple(faults.rows),
-        samples=timed.samples if timed else None,
-        readings=timed.watch.readings if timed else {},
-        flags=tuple(sorted(flags)),
-    )
+        return concluded(ready, timed, faults, _with_times, lambda done, arm: _with_pass(done, arm, pass_seconds, deadline))
 
 
-def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline, reserve_s: float) -> Timed | None:
+def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline, reserve_s: float) -> Counted | None:
     """Time the arms that stand (see `interleaved`); pairs beyond the fewest asked for end when only `reserve_s` is left."""
 
-    def take(arms: Sequence[Ready], pairs: Sequence[Pair]) -> Timed:
+    def take(arms: Sequence[Ready], pairs: Sequence[Pair]) -> Counted:
         steps = [arm.step for arm in arms]
         clock = stopwatch(job.condition.device)
         inner = calibrate(steps, clock)
-        warmup = warm_up(steps, inner, seed=job.job_id, stopwatch=clock, deadline=time.monotonic() + deadline.left)
+        warmup = warm_up(steps, inner, seed=job.job_id, stopwatch=clock, deadline=deadline.at)
         budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
         with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as counters:
-            counted = tuple(counters.enter_context(count_forwards(arm.model)) for arm in arms)
+            forwards = tuple(counters.enter_context(count_forwards(arm.model)) for arm in arms)
             samples = measure(
                 steps,
                 inner,
@@ -94,66 +70,51 @@ def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline,
                 protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
                 seed=job.job_id,
                 stopwatch=clock,
-                deadline=time.monotonic() + deadline.left,
+                deadline=deadline.at,
             )
-        return Timed(samples, warmup, seen, counted)
+        return Counted(samples, warmup, seen, forwards)
 
     return interleaved(job, ready, faults, take)
 
 
-def _with_times(outcome: ArmOutcome, timed: Timed, batch: int) -> ArmOutcome:
+def _with_times(outcome: ArmOutcome, arm: Ready, timed: Counted) -> ArmOutcome:
     column = timed.samples.arms.index(outcome.arm)
     walls = [row[column] for row in timed.samples.seconds]
     metrics = [
         row("latency", median(walls), "ms", 1e3),
         Metric(name="outlier_share", value=float(outliers(walls).mean()), unit="1", n=len(walls)),
     ]
-    flags = list(outcome.flags)
-    if not consistent(timed.counted[column], len(walls) * timed.samples.inner[column], batch):
-        flags.append("identity_violated")
+    sound = consistent(timed.forwards[column], len(walls) * timed.samples.inner[column], arm.condition.batch_size)
     if timed.samples.device_seconds is not None:
         devices = [row[column] for row in timed.samples.device_seconds]
         metrics.append(row("device_latency", median(devices), "ms", 1e3))
-        if any(device > wall for device, wall in zip(devices, walls, strict=True)):
-            flags.append("identity_violated")
-    return outcome.model_copy(
-        update={
-            "warmup_s": timed.warmup.seconds[column],
-            "warmup_forwards": timed.warmup.forwards,
-            "metrics": (*outcome.metrics, *metrics),
-            "flags": tuple(dict.fromkeys(flags)),
-        }
-    )
+        sound = sound and all(device <= wall for device, wall in zip(devices, walls, strict=True))
+    flags = [] if sound else ["identity_violated"]
+    warmup = timed.warmup
+    return added(outcome, metrics, flags, warmup_s=warmup.seconds[column], warmup_forwards=warmup.forwards)
 
 
 def _with_pass(outcome: ArmOutcome, arm: Ready, seconds: float, deadline: Deadline) -> ArmOutcome:
     """The arm alone for `seconds`: peak memory, energy and mean power, and throughput from the images its first block saw."""
     if deadline.left < seconds:
-        return outcome.model_copy(update={"flags": (*outcome.flags, "pass_skipped")})
+        return added(outcome, flags=["pass_skipped"])
     device = arm.condition.device
     latency_s = next(metric.value for metric in outcome.metrics if metric.name == "latency") / 1e3
     chunk = max(1, int(CHUNK_S / latency_s)) if device == "cuda" else 1
-    forwards_s = []
+    called = 0
     with peak_memory(device) as memory, energy(device) as spent, count_forwards(arm.model) as counted:
         start = now = time.perf_counter()
         while now - start < seconds:
-            before = now
             for _ in range(chunk):
                 arm.step()
             synchronise(device)
             now = time.perf_counter()
-            forwards_s.append((now - before) / chunk)
-    throughput = counted.images / (now - start)
-    metrics = [Metric(name="throughput", value=throughput, unit="images/s", n=counted.forwards), *memory.metrics]
-    if spent.joules is not None and counted.images:
-        metrics.append(Metric(name="energy_per_image", value=spent.joules / counted.images, unit="J", n=counted.forwards))
-        metrics.append(Metric(name="mean_power", value=spent.joules / spent.seconds, unit="W", n=1))
-    flags = list(outcome.flags)
-    if not memory.metrics:
-        flags.append("memory_unmeasured")
-    if not consistent(counted, len(forwards_s) * chunk, arm.condition.batch_size):
-        flags.append("identity_violated")
-    return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys(flags))})
+            called += chunk
+    throughput = Metric(name="throughput", value=counted.images / (now - start), unit="images/s", n=counted.forwards)
+    metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
+    flags = [] if memory.metrics else ["memory_unmeasured"]
+    flags += [] if consistent(counted, called, arm.condition.batch_size) else ["identity_violated"]
+    return added(outcome, metrics, flags)
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:

@@ -14,7 +14,7 @@ import torch
 
 from sweeps.evaluation import pack
 from sweeps.identity import digest
-from sweeps.job import Arm, Job, Pair
+from sweeps.job import Arm, Job, Pair, Protocol
 from sweeps.outcome import ArmOutcome, Metric
 from sweeps.scores import ArmScores, PairScores, Scores
 from workers.data.windows import Window, windows
@@ -22,7 +22,7 @@ from workers.kinds import Findings
 from workers.kinds.faults import Faults
 from workers.kinds.likelihood import Said, read
 from workers.kinds.speakers import held_out, outcome, proofs
-from workers.kinds.zeroshot import UNAVAILABLE, answers, questions
+from workers.kinds.zeroshot import UNAVAILABLE, Answers, answers, drops, questions
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
 from workers.models import Unsupported
@@ -61,7 +61,7 @@ def answer(job: Job) -> Findings:
                 return Findings(failures=tuple(faults.rows))
         arms = [seen.outcome(reader, base, text) for reader in seen.standing]
         if job.protocol.tasks:  # after the proofs were read, for what the methods count goes on
-            arms = zero_shot(job.protocol.tasks, seen, arms)
+            arms = zero_shot(job.protocol, seen, arms)
             if not arms:
                 return Findings(failures=tuple(faults.rows))
     return Findings(
@@ -179,24 +179,29 @@ class Pass:
         return known.model_copy(update={"metrics": (*metrics, *proofs(reader.speaker))})
 
 
-def zero_shot(tasks: Sequence[str], seen: Pass, arms: Sequence[ArmOutcome]) -> list[ArmOutcome]:
+def zero_shot(protocol: Protocol, seen: Pass, arms: Sequence[ArmOutcome]) -> list[ArmOutcome]:
     """What is known of the `arms` that stand, with what each reaches in tasks of lm-eval, or a flag where one cannot be run here.
 
-    An arm that fails is left out. Raises `TimedOut`.
+    Besides, what it loses against the first baseline that it is compared with. An arm that fails is left out. Raises `TimedOut`.
     """
-    asked = questions(tasks)
-    found: list[ArmOutcome] = []
-    for reader, known in zip(seen.standing, arms, strict=True):
+    asked = questions(protocol.tasks or (), protocol.documents)
+    said: dict[int, Answers] = {}
+    for reader in seen.standing:
         try:
-            rows, complete = answers(asked, reader.speaker)
+            said[reader.index] = answers(asked, reader.speaker)
         except TimedOut as fault:
-            done = f"{len(found)} of {len(arms)} arms had answered the zero-shot tasks"
-            raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer tasks") from fault
+            done = f"{len(said)} of {len(arms)} arms had answered the zero-shot tasks"
+            raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer tasks or documents") from fault
         except Exception as fault:
             seen.faults.add(reader.index, fault, f"answering zero-shot tasks with {reader.arm}")
+    found: list[ArmOutcome] = []
+    for known in arms:
+        if (own := said.get(known.arm)) is None:
             continue
-        flags = known.flags if complete else (*known.flags, UNAVAILABLE)
-        found.append(known.model_copy(update={"metrics": (*known.metrics, *rows), "flags": flags}))
+        baseline = next((said.get(pair.baseline) for pair in seen.differences if pair.arm == known.arm), None)
+        rows = [*known.metrics, *own.rows, *(drops(baseline, own) if baseline else [])]
+        flags = known.flags if own.complete else (*known.flags, UNAVAILABLE)
+        found.append(known.model_copy(update={"metrics": tuple(rows), "flags": flags}))
     return found
 
 

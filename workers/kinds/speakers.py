@@ -1,8 +1,8 @@
 """Arms of language models made ready: built, run once, and checked."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from workers.data.text import DOCS, corpus
 from workers.decoding import Passage, Run, Workload, passages
 from workers.kinds.faults import NotANumberError
 from workers.kinds.timing import row
+from workers.measure.timeout import compiling
 from workers.models import Unsupported
 from workers.models.language import DTYPES, Speaker, build, loaded
 
@@ -37,6 +38,8 @@ class Voice:
     speaker: Speaker
     workload: Workload
     first: Run
+    """Warm if it is compiled or captured: that was done in a run before."""
+    first_call_s: float
     runs: list[Run] = field(default_factory=list)
 
     def step(self) -> None:
@@ -52,8 +55,20 @@ class Voice:
         """Bytes of weights that one decoded token reads: each matrix once, less the share that the methods leave out."""
         network = self.base.network
         dense = network.layers * network.layer_macs + network.head_macs
-        read = dense + macs(self.arm, network, "macs", 1) - macs(self.arm, network, "skipped", 1)
+        read = dense + self._added(1, 1) - self._added(1, 0) - methods.skipped_macs(self.arm, network, 1)
         return read * DTYPES[self.condition.dtype].itemsize
+
+    def _added(self, prompt: int, decoded: int) -> int:
+        return methods.spoken_macs(self.arm, self.base.network, prompt, decoded)
+
+    def _work(self, prompt: int, decoded: int) -> list[Metric]:
+        """GMACs of one sequence until its first token, and of each further one on average: the network's and the methods' own."""
+        network, skipped = self.base.network, methods.skipped_macs(self.arm, self.base.network, decoded)
+        first = (network.macs(prompt, 0), self._added(prompt, 0))
+        whole = (network.macs(prompt, decoded) - skipped, self._added(prompt, decoded))
+        further = [(after - before) / max(decoded, 1) for after, before in zip(whole, first, strict=True)]
+        parts = {"gmacs_ttft": first[0], "gmacs_method_ttft": first[1], "gmacs_tpot": further[0], "gmacs_method_tpot": further[1]}
+        return [Metric(name=name, value=macs / 1e9, unit="GMAC") for name, macs in parts.items()]
 
     def outcome(self) -> ArmOutcome:
         """What is known of the arm before it is timed, and flags where it did not do what was asked."""
@@ -63,21 +78,15 @@ class Voice:
             flags.append("text_differs")
         if any(len(said) < len(passage.continuation) for said, passage in zip(run.texts, asked, strict=True)):
             flags.append("text_too_short")
-        known = outcome(
-            self.index,
-            self.arm,
-            base=self.base.network,
-            speaker=self.speaker,
-            prompt=round(run.prompt_tokens / self.sequences),
-            decoded=round(run.decoded / self.sequences) - 1,
-        )
-        metrics = [("characters", run.characters), ("tokens_decoded", run.decoded)]
+        prompt, decoded = round(run.prompt_tokens / self.sequences), round(run.decoded / self.sequences) - 1
+        known = outcome(self.index, self.arm, base=self.base.network, speaker=self.speaker, prompt=prompt, decoded=decoded)
+        counts = [("characters", run.characters), ("tokens_decoded", run.decoded)]
         return known.model_copy(
             update={
                 "batch": self.sequences,
                 "tokens_final": run.cached,
-                "first_call_s": run.seconds,
-                "metrics": tuple(Metric(name=name, value=value, unit="1") for name, value in metrics),
+                "first_call_s": self.first_call_s,
+                "metrics": (*(Metric(name=name, value=value, unit="1") for name, value in counts), *self._work(prompt, decoded)),
                 "flags": tuple(flags),
             }
         )
@@ -112,8 +121,8 @@ def outcome(index: int, arm: Arm, *, base: LanguageNetwork, speaker: Speaker, pr
     parameters = sum(parameter.numel() for parameter in speaker.model.parameters())
     return ArmOutcome(
         arm=index,
-        gmacs=(base.macs(prompt, decoded) - macs(arm, base, "skipped", decoded)) / 1e9,
-        gmacs_method=macs(arm, base, "macs", decoded) / 1e9,
+        gmacs=(base.macs(prompt, decoded) - methods.skipped_macs(arm, base, decoded)) / 1e9,
+        gmacs_method=methods.spoken_macs(arm, base, prompt, decoded) / 1e9,
         parameters=parameters,
         trainable_parameters=parameters,
         batch=1,
@@ -124,18 +133,13 @@ def outcome(index: int, arm: Arm, *, base: LanguageNetwork, speaker: Speaker, pr
     )
 
 
-def macs(arm: Arm, network: LanguageNetwork, which: Literal["macs", "skipped"], tokens: int) -> int:
-    """MACs per sequence that the arm's methods add, or leave out, while `tokens` tokens are decoded one by one."""
-    return sum(getattr(method, which)(params, network, tokens) for method, params in map(methods.spoken, arm.stack))
-
-
 def proofs(speaker: Speaker) -> list[Metric]:
     """What the methods counted since they were last prepared."""
     return [Metric(name=name, value=float(value), unit="1") for proof in speaker.proofs for name, value in proof().items()]
 
 
 def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> Voice:
-    """Arm `index` of the job, built on weights that its other arms share, and run once on the texts.
+    """Arm `index` of the job, built on weights that its other arms share, and run once on the texts; twice if not eager.
 
     Raises `Unsupported`, `NotANumberError`, and whatever loading, the method and the model raise.
     """
@@ -143,7 +147,12 @@ def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> Voice:
     own = arm.condition(job.condition)
     speaker = build(job.condition, arm, job.contents)
     work = workload(own, texts)
-    return Voice(index, arm, own, loaded(own, job.contents), speaker, work, work.run(speaker, look=finite))
+    with compiling(job.protocol.compile_timeout_s) if own.runtime == "compile" else contextlib.nullcontext():
+        first = work.run(speaker, look=finite)
+    first_call_s = first.seconds
+    if own.runtime != "eager":
+        first = work.run(speaker, look=finite)
+    return Voice(index, arm, own, loaded(own, job.contents), speaker, work, first, first_call_s)
 
 
 def workload(condition: Condition, texts: tuple[Passage, ...]) -> Workload:

@@ -1,16 +1,19 @@
-"""What the timing kinds share: the deadline, rounds that go on without an arm that fails, and samples as metric rows."""
+"""What the timing kinds share: the deadline, rounds that go on without an arm that fails, and how arms become an outcome."""
 
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from sweeps.job import Arm, Job, Pair
-from sweeps.outcome import Metric
+from sweeps.outcome import ArmOutcome, Metric, Samples
 from sweeps.statistics import Estimate
+from workers.kinds import Findings
 from workers.kinds.faults import Faults
-from workers.measure.rounds import ArmError
+from workers.measure.monitors import Watch
+from workers.measure.rounds import ArmError, Warmup
 
 TIMEOUT_SHARE = 0.9
 """So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
@@ -27,9 +30,21 @@ class Timeable(Protocol):
     def arm(self) -> Arm:
         """As asked."""
 
+    def outcome(self) -> ArmOutcome:
+        """What is known of it before it is timed."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The samples of the arms that could be timed, and how they were warmed up."""
+
+    samples: Samples
+    warmup: Warmup
+    watch: Watch
+
 
 A = TypeVar("A", bound=Timeable)
-T = TypeVar("T")
+T = TypeVar("T", bound=Timed)
 
 
 class Deadline:
@@ -39,9 +54,14 @@ class Deadline:
         self.began, self.allowed, self.faults = time.monotonic(), TIMEOUT_SHARE * job.protocol.timeout_s, faults
 
     @property
+    def at(self) -> float:
+        """As a reading of `time.monotonic()`."""
+        return (self.faults.last_timeout or self.began) + self.allowed
+
+    @property
     def left(self) -> float:
         """Seconds left."""
-        return (self.faults.last_timeout or self.began) + self.allowed - time.monotonic()
+        return self.at - time.monotonic()
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
@@ -54,6 +74,15 @@ class Deadline:
             self.began += stood_s
             if self.faults.last_timeout is not None:
                 self.faults.last_timeout += stood_s
+
+
+def prepared(job: Job, faults: Faults, deadline: Deadline, make: Callable[[int], A]) -> list[A]:
+    """The arms that `make` builds and runs once, by their places in the job; compiling has a limit of its own."""
+    ready = []
+    for index, arm in enumerate(job.arms):
+        with faults.of(index, f"preparing {arm}"), deadline.stopped() if index in job.compiled else contextlib.nullcontext():
+            ready.append(make(index))
+    return ready
 
 
 def interleaved(job: Job, ready: Sequence[A], faults: Faults, take: Callable[[Sequence[A], Sequence[Pair]], T]) -> T | None:
@@ -77,6 +106,42 @@ def interleaved(job: Job, ready: Sequence[A], faults: Faults, take: Callable[[Se
         except ArmError as fault:
             guilty = arms[fault.column]
             faults.add(guilty.index, fault.__cause__ or fault, f"timing {guilty.arm}")
+
+
+def concluded(
+    ready: Sequence[A],
+    timed: T | None,
+    faults: Faults,
+    with_times: Callable[[ArmOutcome, A, T], ArmOutcome],
+    *passes: Callable[[ArmOutcome, A], ArmOutcome],
+) -> Findings:
+    """What was found of all arms: those that were timed are told `with_times`, and then go through the `passes` alone."""
+    arms = []
+    flags = set(timed.watch.flags if timed else ())
+    if timed and not timed.warmup.steady:
+        flags.add("unsteady")
+    for each in ready:
+        outcome = each.outcome()
+        if timed and each.index in timed.samples.arms:
+            outcome = with_times(outcome, each, timed)
+            with faults.of(each.index, f"measuring {each.arm} alone, after it was timed"):
+                for alone in passes:
+                    outcome = alone(outcome, each)
+        arms.append(outcome)
+        flags.update({"identity_violated"} & set(outcome.flags))
+    return Findings(
+        arms=tuple(arms),
+        failures=tuple(faults.rows),
+        samples=timed.samples if timed else None,
+        readings=timed.watch.readings if timed else {},
+        flags=tuple(sorted(flags)),
+    )
+
+
+def added(outcome: ArmOutcome, metrics: Iterable[Metric] = (), flags: Iterable[str] = (), **fields: Any) -> ArmOutcome:
+    """`outcome` with more metrics and flags, each flag once, and with other `fields`."""
+    more = {"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys((*outcome.flags, *flags)))}
+    return outcome.model_copy(update={**fields, **more})
 
 
 def row(name: str, estimate: Estimate, unit: str, scale: float = 1) -> Metric:

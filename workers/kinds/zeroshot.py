@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from sweeps.agreement import drop
 from sweeps.outcome import Metric
+from workers.data import spread
 from workers.data.windows import Window
 from workers.kinds.likelihood import read, whole
 from workers.models import Unsupported
@@ -45,9 +47,21 @@ class Questions:
     """lm-eval's tasks by name."""
     missing: bool
     """Whether there are others that were asked for."""
+    documents: int | None = None
+    """How many of each task are asked; `None` for all."""
 
 
-def questions(names: Sequence[str]) -> Questions:
+class Answers(NamedTuple):
+    """What an arm reaches in tasks."""
+
+    rows: list[Metric]
+    hits: Mapping[str, Sequence[bool]]
+    """For each row that is a share of documents, which of them are right, in the order of the task."""
+    complete: bool
+    """Whether all tasks that were asked for could be run."""
+
+
+def questions(names: Sequence[str], documents: int | None = None) -> Questions:
     """The tasks of these names (a group's name stands for each task of it), or in the YAML files of these paths.
 
     Says in the log which cannot be run here, and why.
@@ -61,29 +75,45 @@ def questions(names: Sequence[str]) -> Questions:
         except Exception as why:  # lm-eval, datasets and a task's own code raise anything
             _tell(name, why)
             missing = True
-    return Questions(tasks, missing)
+    return Questions(tasks, missing, documents)
 
 
-def answers(asked: Questions, speaker: Speaker) -> tuple[list[Metric], bool]:
-    """What an arm reaches in each task, and whether all that were asked for could be run; raises what the model raises."""
+def answers(asked: Questions, speaker: Speaker) -> Answers:
+    """What an arm reaches in each task; raises what the model raises."""
     rows: list[Metric] = []
+    hits: dict[str, list[bool]] = {}
     complete = not asked.missing
     if not asked.tasks:
-        return rows, complete
+        return Answers(rows, hits, complete)
     from lm_eval.evaluator import evaluate
 
     for name, task in asked.tasks.items():
         adapter = make_adapter(speaker)
         try:
             with _alone():
-                found = evaluate(lm=adapter, task_dict={"tasks": {name: task}}, bootstrap_iters=BOOTSTRAPS, log_samples=False)
-            rows += _rows(name, found["results"][name], found["n-samples"][name]["effective"])
+                some = None if asked.documents is None else {name: [*spread(len(task.eval_docs), asked.documents)]}
+                found = evaluate(lm=adapter, task_dict={"tasks": {name: task}}, samples=some, bootstrap_iters=BOOTSTRAPS)
+            told = _rows(name, found["results"][name], found["n-samples"][name]["effective"])
+            hits |= _hits(name, told, found["samples"][name])
+            rows += told
         except Exception as why:
             if adapter.fault is not None:
                 raise adapter.fault from None
             _tell(name, why)
             complete = False
-    return rows, complete
+    return Answers(rows, hits, complete)
+
+
+def drops(baseline: Answers, arm: Answers) -> list[Metric]:
+    """What an arm loses against its baseline on the very same documents, as a share: above 0 the arm is worse.
+
+    The interval is that of the drop in top-1 of an accuracy job (`sweeps.agreement.drop`).
+    """
+    found = {name: drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
+    return [
+        Metric(name=f"{name}_drop", value=row.value / 100, low=row.low / 100, high=row.high / 100, unit="1", n=row.n)
+        for name, row in found.items()
+    ]
 
 
 def make_adapter(speaker: Speaker) -> Any:
@@ -171,6 +201,19 @@ def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[Metric]:
         unit = "bit" if name == "bits_per_byte" else "1"
         rows.append(Metric(name=f"zeroshot_{task}_{name}", value=float(value), unit=unit, n=documents, **bounds))
     return rows
+
+
+def _hits(task: str, rows: Sequence[Metric], documents: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
+    """Which documents are right, for each of the rows that is the share of these."""
+    found: dict[str, list[bool]] = {}
+    plain = sorted((each for each in documents if each["filter"] == "none"), key=lambda each: int(each["doc_id"]))
+    for row in rows:
+        values = [each.get(row.name.removeprefix(f"zeroshot_{task}_")) for each in plain]
+        if values and all(isinstance(value, Real) and value in {0, 1} for value in values):
+            right = [bool(value) for value in values]
+            if abs(sum(right) / len(right) - row.value) < 1e-9:
+                found[row.name] = right
+    return found
 
 
 def _tell(name: str, why: Exception) -> None:

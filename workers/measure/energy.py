@@ -3,13 +3,14 @@
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pynvml
 
 from sweeps.job import Device
+from sweeps.outcome import Metric
 from workers.measure.clock import synchronise
 from workers.measure.environment import gpu
 
@@ -22,6 +23,13 @@ class Energy:
 
     joules: float | None = None
     seconds: float = 0.0
+
+    def metrics(self, work: Mapping[str, int], n: int) -> list[Metric]:
+        """Joules per each thing that was made, by its name in the singular, and mean power; nothing where there is none to read."""
+        if self.joules is None:
+            return []
+        per = [Metric(name=f"energy_per_{name}", value=self.joules / made, unit="J", n=n) for name, made in work.items() if made]
+        return [*per, Metric(name="mean_power", value=self.joules / self.seconds, unit="W", n=1)]
 
 
 @contextlib.contextmanager

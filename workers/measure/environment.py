@@ -17,7 +17,10 @@ import pynvml
 from sweeps.job import Device
 from sweeps.outcome import Environment
 
-LIBRARIES = ("torch", "timm", "numpy")
+LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
+"""One environment for all kinds: after an upgrade of one of these vision is measured anew too, though only language needs it."""
+ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+"""Variables that set torch's CUDA allocator; the second is the older name and means the same."""
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -42,7 +45,14 @@ def fingerprint(device: Device) -> Environment:
                 )
             name = _text(pynvml.nvmlDeviceGetName(handle))
             facts |= {"gpu": name, "driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": _torch_cuda() or ""}
+        if configured := allocator():
+            facts["allocator"] = configured
     return Environment(device=device, device_name=name, facts=facts)
+
+
+def allocator() -> str:
+    """How torch's CUDA allocator is configured in this process' environment, such as `expandable_segments:True`; else empty."""
+    return "; ".join(dict.fromkeys(filter(None, (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR))))
 
 
 def cores() -> float:

@@ -59,13 +59,14 @@ def warm_up(
     samples: int = BLOCK_SAMPLES,
     limit_s: float = WARMUP_S,
 ) -> Warmup:
-    """Run the steps interleaved, in blocks of `samples`, until the block median of every step has stopped improving.
+    """Run the steps interleaved, in blocks of `samples`, until the block median of every step has once stopped improving.
 
+    Once, and not all at the same block: what is warm stays so while the others go on, and many steps are never all quiet at once.
     `deadline` is a reading of `time.monotonic()`; `limit_s` is how long it may take at most. Raises `ArmError`.
     """
     began = time.monotonic()
     medians: list[list[float]] = [[] for _ in steps]
-    seconds, passes, warm = [0.0] * len(steps), 0, False
+    seconds, passes, warm = [0.0] * len(steps), 0, [False] * len(steps)
     for block in range(WARMUP_BLOCKS):
         times: list[list[float]] = [[] for _ in steps]
         for sample in range(samples):
@@ -79,10 +80,10 @@ def warm_up(
                 return Warmup(tuple(seconds), passes * inner, steady=False)
         for column, taken in enumerate(times):
             medians[column].append(median(taken).value)
-        warm = all(map(steady, medians))
-        if warm:
+            warm[column] = warm[column] or steady(medians[column])
+        if all(warm):
             break
-    return Warmup(tuple(seconds), passes * inner, warm)
+    return Warmup(tuple(seconds), passes * inner, all(warm))
 
 
 def measure(

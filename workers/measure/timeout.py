@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import threading
 from collections.abc import Iterator
 
 
@@ -34,3 +35,16 @@ def alarm(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         signal.setitimer(signal.ITIMER_REAL, *outer)
+
+
+@contextlib.contextmanager
+def compiling(limit_s: float) -> Iterator[None]:
+    """The first call of a compiled arm, ended by `CompilationTimedOut` after `limit_s`; only in the main thread can it be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with alarm(limit_s):
+        try:
+            yield
+        except TimedOut as fault:
+            raise CompilationTimedOut(f"not compiled after {limit_s:g} s (compile_timeout)") from fault

@@ -91,9 +91,9 @@ def macs(arm: Arm, network: Network, image_size: int) -> int:
     return sum(method.macs(params, network, image_size) for method, params in map(applied, arm.stack))
 
 
-def spoken_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
-    """MACs per sequence that the arm's methods add while `tokens` tokens are decoded one by one."""
-    return sum(method.macs(params, network, tokens) for method, params in map(spoken, arm.stack))
+def spoken_macs(arm: Arm, network: LanguageNetwork, prompt: int, decoded: int) -> int:
+    """MACs per sequence that the arm's methods add: `prompt` tokens at once, then `decoded` tokens one by one."""
+    return sum(method.macs(params, network, prompt, decoded) for method, params in map(spoken, arm.stack))
 
 
 def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
@@ -101,7 +101,7 @@ def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
     return sum(method.skipped(params, network, tokens) for method, params in map(spoken, arm.stack))
 
 
-def eager_only(method: Method, params: Params) -> str | None:
+def eager_only(method: AnyMethod, params: Params) -> str | None:
     """Why the method can be neither compiled nor captured: its EAGER_ONLY, a sentence or a function of them; or `None`."""
     reason = getattr(method, "EAGER_ONLY", None)
     return cast("str | None", reason(params) if callable(reason) else reason)

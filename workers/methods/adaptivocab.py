@@ -69,9 +69,9 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: LanguageNetwork, tokens: int) -> int:
-    """The head's rows for n-tokens that were added."""
-    return 0 if params.mode == "replace" else tokens * params.ngrams * network.width
+def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - of a prompt one token
+    """The head's rows for n-tokens that were added: for the last token of the prompt and each one after it."""
+    return 0 if params.mode == "replace" else (1 + decoded) * params.ngrams * network.width
 
 
 def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - each token costs as much as before

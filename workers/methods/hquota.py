@@ -29,13 +29,13 @@ At most half of the patch tokens present are removed in a block.
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from sweeps import method
 from sweeps.method import BlockTokens, Network
-from workers.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, aligned, one_amount
+from workers.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, Count, aligned, one_amount
 
 if TYPE_CHECKING:
     from typing import Any
@@ -53,7 +53,6 @@ EARLY = 3
 """Blocks that the summary calls early: L0 to L2."""
 HOLD = 3
 """Blocks that share a grouping around the attention unless asked otherwise: as many as are early."""
-Count = Annotated[int, Field(ge=0)]
 
 
 class Params(method.Params):
@@ -164,8 +163,7 @@ class Params(method.Params):
             return tuple(removed)
         grouping: list[int] = []
         for block, r in removed.items():
-            held = bool(grouping) and block - grouping[-1] < (self.hold or HOLD) and removed.get(block - 1) == r
-            if not held:
+            if not (grouping and block - grouping[-1] < (self.hold or HOLD) and removed.get(block - 1) == r):
                 grouping.append(block)
         return tuple(grouping)
 
@@ -245,9 +243,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     removed = params.removed(len(model.blocks), patches, prefix)
     settling = Settling()
     if params.alpha or params.eta or params.tau is not None or params.n or params.recentre:
-        settling = Settling(
-            params.alpha, params.beta, params.delta, params.top_r, params.eta, params.tau, params.n, params.recentre
-        )
+        settling = Settling(**{name: getattr(params, name) for name in Settling._fields})
     reductions: dict[int, Reduction | Around] = {}
     grouping = params.grouping(removed)
     for block, r in removed.items():
@@ -269,9 +265,8 @@ def merge_after(prefix: int, kept: int, params: Params, settling: "Settling") ->
         assert attended.attention_BHNN is not None  # `fit` was asked for the matrix
         feature_BNd = attended.k_BHNd.mean(1) if params.match == "k" else attended.read_BND
         size_Bn1 = None if size_BN1 is None else size_BN1[:, prefix:]
-        groups = group(
-            signatures(attended.attention_BHNN, prefix), size_Bn1, feature_BNd, prefix=prefix, kept=kept, quota=params.quota
-        )
+        signature_BnH = signatures(attended.attention_BHNN, prefix)
+        groups = group(signature_BnH, size_Bn1, feature_BNd, prefix=prefix, kept=kept, quota=params.quota)
         if params.merge == "kv":
             return merge(x_BND, size_BN1, groups, prefix, settling)
         brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, prefix, settling)

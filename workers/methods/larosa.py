@@ -52,12 +52,15 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: LanguageNetwork, tokens: int) -> int:
-    """The adapters; online, two rotations for each of h1 and h3, which are one input where one norm feeds both."""
+def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:
+    """The adapters, for every token; online, two rotations of each h1 and h3 that is made sparse.
+
+    These two are one input where one norm feeds both.
+    """
     if params.form == "absorbed":
-        return tokens * (network.layers - 1) * network.width**2
+        return (prompt + decoded) * (network.layers - 1) * network.width**2
     one_norm = network.architecture == "phi" and params.allocation is None
-    return tokens * network.layers * (1 if one_norm else 2) * 2 * network.width**2
+    return (round(params.prefill * prompt) + decoded) * network.layers * (1 if one_norm else 2) * 2 * network.width**2
 
 
 def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:

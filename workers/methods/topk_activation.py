@@ -36,7 +36,7 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - comparing multiplies nothing
+def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - comparing multiplies nothing
     return 0
 
 

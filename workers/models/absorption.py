@@ -32,8 +32,7 @@ class UnitNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x.float()
-        return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+        return nn.functional.rms_norm(x.float(), x.shape[-1:], eps=self.eps).to(x.dtype)
 
 
 class _Norm:

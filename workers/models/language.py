@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging as noise
 
 from sweeps.folder import content, geometry, is_folder, is_hub
@@ -19,7 +19,7 @@ from sweeps.job import Arm, Attention, Condition, Dtype
 from sweeps.language import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_config
 from workers import artifacts, methods
 from workers.artifacts import language as recipes
-from workers.models import Unsupported, tokenization
+from workers.models import Unsupported, downloads, stepping, tokenization
 from workers.models.sharing import twin
 
 MODELS_KEPT = 2
@@ -60,6 +60,8 @@ class Speaker:
     """Each is called before every run of the workload, such as to reset what is counted."""
     opening: tuple[int, ...] = field(default=())
     """Special tokens that stand before every text, because the model was trained so (often one that begins a sequence)."""
+    steps: stepping.Steps | None = None
+    """How tokens after the first are decoded where that is compiled or captured, else `None`."""
 
 
 @contextlib.contextmanager
@@ -124,8 +126,8 @@ def load(condition: Condition, contents: Mapping[str, str] | None = None) -> Spe
 def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speaker:
     """The model of one arm, on the weights that `loaded` keeps; each dtype has weights of its own. Raises `Unsupported`."""
     own = arm.condition(condition)
-    if own.runtime != "eager":
-        raise Unsupported(f"runtime {own.runtime}: language models run eagerly, for every decoded token makes the cache longer")
+    if (reason := stepping.refuses(own)) is not None:
+        raise Unsupported(reason)
     speaker = loaded(own, contents)
     if (reason := methods.refuses(arm, speaker.network)) is not None:
         raise Unsupported(reason)
@@ -134,9 +136,11 @@ def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speake
     speaker = replace(speaker, model=model)
     for step in arm.stack:
         method, params = methods.spoken(step)
+        if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
+            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
         speaker = method.apply(speaker, params)
     speaker.model.eval()
-    return speaker
+    return replace(speaker, steps=stepping.steps(own.runtime, speaker))
 
 
 def _known(condition: Condition) -> Speaker:
@@ -177,19 +181,25 @@ def _folder(folder: Path, condition: Condition) -> Speaker:
 
 
 def _hub(condition: Condition) -> Speaker:
-    """A model that transformers finds in its cache or downloads."""
+    """A model of the hub: as it was downloaded here where it is whole, so that it stays the same one, else its newest revision."""
+    with downloads.explained(condition.model):
+        try:
+            return _downloaded(condition, local=True)
+        except OSError:
+            return _downloaded(condition, local=False)
+
+
+def _downloaded(condition: Condition, *, local: bool) -> Speaker:
     name = condition.model
-    config = AutoConfig.from_pretrained(name)
+    tokenizer = tokenization.read(downloads.fetched(name, recipes.TOKENIZER, local=local))
+    commit = downloads.fetched(name, "config.json", local=local).parent.name
+    options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
     try:
-        network = from_config(name, config.to_dict())
+        network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict())
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
-    fast = AutoTokenizer.from_pretrained(name, use_fast=True)
-    if not hasattr(fast, "backend_tokenizer"):
-        raise Unsupported(f"model: {name} has no fast tokenizer, which is needed")
-    tokenizer = tokenization.usable(fast.backend_tokenizer, name)
-    origin = digest({"hub": name, "commit": getattr(config, "_commit_hash", None)})
-    return Speaker(_pretrained(name, condition), tokenizer, network, origin, opening=tokenizer.opening)
+    model = _pretrained(name, condition, **options)
+    return Speaker(model, tokenizer, network, digest({"hub": name, "commit": commit}), opening=tokenizer.opening)
 
 
 def _pretrained(name: str, condition: Condition, **options: Any) -> Any:

@@ -94,7 +94,9 @@ def read(file: Path) -> Vocabulary:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
-        raise UnusableVocabulary(f"{file}: is no vocabulary ({FORMAT}): {where}: {first['msg']}") from error
+        raise UnusableVocabulary(
+            f"{file}: is no vocabulary ({FORMAT}): {where}: {first['msg']}; write it anew, or leave `file` out to have one built"
+        ) from error
 
 
 def backend(tokenizer: Any) -> Backend:
@@ -156,7 +158,10 @@ class PatchTokenizer:
         """Raises `UnusableVocabulary` where the vocabulary was made for another tokenizer or touches its special tokens."""
         self.backend = backend(tokenizer)
         if (own := fingerprint(tokenizer)) != vocabulary.tokenizer:
-            raise UnusableVocabulary(f"the vocabulary is for tokenizer {vocabulary.tokenizer}, and this is {own}; build one for it")
+            raise UnusableVocabulary(
+                f"the vocabulary was made for another tokenizer ({vocabulary.tokenizer}, and the model's is {own}); build one for "
+                "this model: leave `file` out"
+            )
         self.specials = specials(tokenizer)
         for run in (vocabulary.removed, *vocabulary.ngrams):
             if touched := sorted(self.specials & set(run)):

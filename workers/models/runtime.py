@@ -77,7 +77,7 @@ class Compiled(Wrapped):
     def __init__(self, eager: nn.Module, **options: Any) -> None:
         super().__init__(eager)
         # Not registered as a module: it holds the very same parameters.
-        self.__dict__["compiled"] = torch.compile(_alone(eager), dynamic=False, fullgraph=True, **options)
+        self.__dict__["compiled"] = torch.compile(alone(eager), dynamic=False, fullgraph=True, **options)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         return cast(Tensor, self.__dict__["compiled"](x_BCHW))
@@ -86,15 +86,15 @@ class Compiled(Wrapped):
 _NUMBER = itertools.count()
 
 
-def _alone(model: nn.Module) -> Callable[[Tensor], Tensor]:
-    """`model` as a function with a code object that no other function has.
+def alone(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`call` with a code object that no other function has.
 
     torch keeps what it compiled by code object. Arms that shared timm's would fill one list, be looked up in it behind each other
     on every call, and beyond its limit fail.
     """
 
-    def forward(x_BCHW: Tensor) -> Tensor:
-        return cast(Tensor, model(x_BCHW))
+    def forward(*inputs: Any) -> Tensor:
+        return call(*inputs)
 
     code = forward.__code__.replace(co_name=f"forward_{next(_NUMBER)}")
     return FunctionType(code, forward.__globals__, code.co_name, None, forward.__closure__)
@@ -111,27 +111,37 @@ class CudaGraph(Wrapped):
         if device.type != "cuda":
             raise Unsupported(f"runtime cudagraph needs a CUDA device, and this arm runs on {device.type}")
         super().__init__(eager)
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.output: Tensor | None = None
+        self.captured: Captured | None = None
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
-        if self.graph is None:
-            self._capture(x_BCHW)
+        if self.captured is None:
+            self.input_BCHW = x_BCHW.clone()
+            self.captured = Captured(lambda: cast(Tensor, self.eager(self.input_BCHW)), x_BCHW.device)
         if x_BCHW.shape != self.input_BCHW.shape:
             raise ValueError(f"this graph was captured for {tuple(self.input_BCHW.shape)} and cannot run {tuple(x_BCHW.shape)}")
         self.input_BCHW.copy_(x_BCHW)
-        cast(torch.cuda.CUDAGraph, self.graph).replay()
-        return cast(Tensor, self.output)
+        return self.captured.replay()
 
-    def _capture(self, x_BCHW: Tensor) -> None:
-        self.input_BCHW = x_BCHW.clone()
-        side = torch.cuda.Stream(x_BCHW.device)  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream(x_BCHW.device))
+
+class Captured:
+    """`call` captured as a CUDA graph; the tensors that it reads and writes must stay where they are.
+
+    It runs a few times before, and after each of these `after_warmup` undoes what must not have happened.
+    """
+
+    def __init__(self, call: Callable[[], Tensor], device: torch.device, after_warmup: Callable[[], object] = lambda: None) -> None:
+        side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream(device))
         with torch.inference_mode(), torch.cuda.stream(side):
             for _ in range(CAPTURE_WARMUP):
-                self.eager(self.input_BCHW)
-        torch.cuda.current_stream(x_BCHW.device).wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.inference_mode(), torch.cuda.graph(graph):
-            self.output = self.eager(self.input_BCHW)
-        self.graph = graph
+                call()
+                after_warmup()
+        torch.cuda.current_stream(device).wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.inference_mode(), torch.cuda.graph(self._graph):
+            self._output = call()
+
+    def replay(self) -> Tensor:
+        """What `call` gives now; the next replay overwrites it."""
+        self._graph.replay()
+        return self._output

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 import torch
 from torch import Tensor, nn
 
-from workers.kernels.rows import ROUTES, Active, Route, above, choose, largest, mask_above, mask_largest, product, unfit
+from workers.kernels.rows import ROUTES, Active, Readers, Route, above, choose, largest, mask_above, mask_largest, product, unfit
 from workers.models import anatomy
 from workers.models.anatomy import ANATOMIES
 from workers.models.language import Speaker, decoded_from
@@ -27,6 +27,9 @@ class Rule(Protocol):
     def kept(self) -> int:
         """How many are expected to be."""
 
+    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
+        """Those of one token times all matrices that read it, and how many there are; by the compiled route alone."""
+
     def active(self, x_I: Tensor) -> Active:
         """Those of one token."""
 
@@ -38,6 +41,9 @@ class Largest(NamedTuple):
     """So many of the largest magnitude, exactly."""
 
     kept: int
+
+    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
+        return readers.products(x_I, self.kept, 0.0)
 
     def active(self, x_I: Tensor) -> Active:
         return largest(x_I, self.kept)
@@ -51,6 +57,9 @@ class Above(NamedTuple):
 
     threshold: float
     kept: int
+
+    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
+        return readers.products(x_I, None, self.threshold)
 
     def active(self, x_I: Tensor) -> Active:
         return above(x_I, self.threshold)
@@ -93,10 +102,10 @@ class Ledger:
         self.decoded = length if start is None else min(start, length)
         self.first = self.decoded - round(self.prefill * self.decoded)
 
-    def ran(self, route: Route, active: Active, outputs: int, inputs: int) -> None:
+    def ran(self, route: Route, read: int | Tensor, outputs: int, inputs: int) -> None:
         self.calls[route] += 1
         self.macs += inputs * outputs
-        self.read = self.read + active.read * outputs
+        self.read = self.read + read * outputs
 
     def proof(self) -> dict[str, float]:
         """Calls of kernels, by route too, dense ones in their place, and the share of MACs left out except in prompts."""
@@ -110,18 +119,35 @@ class Choice:
     """One choice of inputs for all matrices that read the same tensor: the first makes it, and the last lets go of it."""
 
     def __init__(self, rule: Rule, rotation_DD: Tensor | None = None) -> None:
-        self.rule, self.rotation_DD, self.readers = rule, rotation_DD, 0
+        self.rule, self.rotation_DD = rule, rotation_DD
+        self.readers: list[tuple[Route | None, Tensor, Tensor | None]] = []
+        """Of each matrix its route, itself and its bias."""
+        self._together: Readers | None = None
         self._made: tuple[Tensor, Any, int] | None = None
 
-    def active(self, x: Tensor) -> Active:
-        """Of the one token of `x`."""
-        chosen: Active = self._once(x, lambda: self.rule.active(x.reshape(-1)))
-        return chosen
+    def enlist(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
+        """One more matrix; its place among the readers."""
+        self.readers.append((route, weight_IO, bias_O))
+        self._together = None
+        return len(self.readers) - 1
+
+    def product(self, x: Tensor, place: int) -> tuple[Tensor, int | Tensor]:
+        """[O] of one reader for the one token of `x`, and how many inputs were read. The first who asks makes those of all."""
+        products, read = self._once(x, lambda: self._products(x.reshape(-1)))
+        return products[place], read
 
     def masked(self, x: Tensor, first: int) -> Tensor:
         """`x` [..., T, I] with inactive inputs of all tokens from `first` on set to zero, in the rotated basis if there is one."""
         chosen: Tensor = self._once(x, lambda: self._mask(x, first))
         return chosen
+
+    def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int | Tensor]:
+        if all(route == "cpp" for route, _, _ in self.readers):
+            if self._together is None:
+                self._together = Readers(*zip(*(reader[1:] for reader in self.readers), strict=True))
+            return self.rule.products(x_I, self._together)
+        active = self.rule.active(x_I)
+        return [product(route, active, weight_IO, bias_O) for route, weight_IO, bias_O in self.readers if route], active.read
 
     def _mask(self, x: Tensor, first: int) -> Tensor:
         if first:
@@ -132,7 +158,7 @@ class Choice:
 
     def _once(self, x: Tensor, make: Callable[[], Any]) -> Any:
         made = self._made
-        chosen, left = (made[1], made[2]) if made is not None and made[0] is x else (make(), self.readers)
+        chosen, left = (made[1], made[2]) if made is not None and made[0] is x else (make(), len(self.readers))
         self._made = (x, chosen, left - 1) if left > 1 else None
         return chosen
 
@@ -146,14 +172,13 @@ class SkippingLinear(nn.Module):
         self.bias_O = None if bias_O is None else nn.Parameter(bias_O, requires_grad=False)
         self.inputs, self.outputs = weight_IO.shape
         self.choice, self.ledger, self.route = choice, ledger, route
-        choice.readers += 1
+        self.place = choice.enlist(route, self.weight_IO, self.bias_O)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.route is None or x.numel() != self.inputs:
             return nn.functional.linear(self._prepared(x), self.weight_IO.t(), self.bias_O)
-        active = self.choice.active(x)
-        y_O = product(self.route, active, self.weight_IO, self.bias_O)
-        self.ledger.ran(self.route, active, self.outputs, self.inputs)
+        y_O, read = self.choice.product(x, self.place)
+        self.ledger.ran(self.route, read, self.outputs, self.inputs)
         return y_O.view(*x.shape[:-1], self.outputs)
 
     def _prepared(self, x: Tensor) -> Tensor:

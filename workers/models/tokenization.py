@@ -67,7 +67,8 @@ def read(file: Path) -> FastTokenizer:
 def usable(backend: Backend, name: str) -> FastTokenizer:
     """The tokenizer, unless it has lost its merges. Raises `Unsupported`."""
     if isinstance(backend.model, models.BPE) and not json.loads(backend.to_str())["model"]["merges"]:
-        longest = max(backend.get_vocab(with_added_tokens=False), key=len, default="")
+        added = {token.content for token in backend.get_added_tokens_decoder().values()}  # needs no merges
+        longest = max(set(backend.get_vocab(with_added_tokens=False)) - added, key=len, default="")
         if len(longest) > 1:
             raise Unsupported(
                 f"{name}: the tokenizer has no merges and would cut {longest!r} into single letters; convert it again with its "

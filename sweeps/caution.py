@@ -1,0 +1,15 @@
+"""Caution: what a measurement of one language model does not say."""
+
+from collections.abc import Iterator
+
+SMALL = 1e9
+"""Parameters below which a model is said to rank methods only."""
+
+
+def cautions(model: str, weights: str, parameters: float | None) -> Iterator[str]:
+    """Sentences for one model, the same in the report and in the app; `parameters` of its largest arm, `None` if not known."""
+    small = f" of {parameters / 1e6:.0f} M parameters" if parameters is not None and parameters < SMALL else ""
+    if weights == "random":
+        yield f"{model} has random weights: its times are real, its quality says nothing of a trained model."
+    if small or weights == "trained":
+        yield f"{model}{small} ranks methods; it does not predict speed-ups or losses of models of 7B parameters."

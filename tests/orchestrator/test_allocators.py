@@ -1,0 +1,48 @@
+"""The zero-code comparison of `workers/caches/README.md`: two runs under two allocators in one store, and one query over both."""
+
+import re
+from pathlib import Path
+
+from orchestrator.running import import_files
+from store.querying import query
+from sweeps.job import DENSE, Arm, Overrides
+from sweeps.outcome import Environment, Metric
+from tests.store.spoken import NOW, a_generation, a_generation_job
+from workers.measure.environment import PROJECT
+
+README = PROJECT / "workers" / "caches" / "README.md"
+RESERVED = {"default": (100.0, 90.0), "expandable_segments:True": (80.0, 90.0)}
+"""MiB by allocator, of a dynamic and a virtual cache."""
+
+
+def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
+    """Outcomes of the two environments are imported into one store, and the documented query tells them apart, row by row."""
+    job = a_generation_job(arms=[Arm(overrides=Overrides(kv_cache="virtual"))], baselines=[DENSE], model="llama-15m")
+    for number, (allocator, reserved) in enumerate(RESERVED.items()):
+        facts = {"torch": "2.0"} | ({} if allocator == "default" else {"allocator": allocator})
+        environment = Environment(device="cuda", device_name="Imaginary GPU", facts=facts)
+        outcome = a_generation(job, ended_at=NOW + number, environment=environment)
+        arms = tuple(
+            arm.model_copy(
+                update={
+                    "metrics": (
+                        *arm.metrics,
+                        Metric(name="cuda_peak_allocated_fresh", value=70.0, unit="MiB"),
+                        Metric(name="cuda_peak_reserved_fresh", value=value, unit="MiB"),
+                    )
+                }
+            )
+            for arm, value in zip(outcome.arms, reserved, strict=True)
+        )
+        (tmp_path / f"{number}.json").write_text(outcome.model_copy(update={"arms": arms}).model_dump_json())
+    store = str(tmp_path / "both.db")
+    assert import_files([tmp_path], db=store, sweep=None, device=None) == 0
+    asked = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(asked) == 1
+    found = query(store, asked[0])
+    assert found.columns == ("prompt_tokens", "kv_cache", "allocator", "allocated", "reserved")
+    assert found.rows == [
+        (64, cache, allocator, 70.0, RESERVED[allocator][column])
+        for column, cache in enumerate(("dynamic", "virtual"))
+        for allocator in RESERVED
+    ]

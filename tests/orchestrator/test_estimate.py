@@ -1,0 +1,59 @@
+"""The estimate of a plan: its arithmetic done again by hand, what is counted once, and that what was measured lay below it."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator import estimate, planning
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+
+MEASURED = {"llm_cpu": 265.0}
+"""Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being there."""
+
+
+def job(*steps: Step, rounds: int = 1, **condition: int) -> Job:
+    """A generation job of dense and an arm for each step."""
+    arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
+    asked = Condition(model="llama-220m", prompt_tokens=100, new_tokens=10, **condition)
+    protocol = Protocol(pairs_min=30, budget_s=10, timeout_s=3000, rounds=rounds)
+    return Job(
+        kind="generation", condition=asked, arms=arms, pairs=tuple(Pair(0, n) for n in range(1, len(arms))), protocol=protocol
+    )
+
+
+def test_a_generation_job_by_hand() -> None:
+    """Llama of 4 layers, 2048 wide: a run of 100 and 10 tokens, and what two arms take beside their 30 pairs."""
+    layer = 2048 * 2048 * 4 + 3 * 2048 * 5632
+    head = 2048 * 4096
+    prefill = (4 * (100 * layer + 2 * (100 * 101 // 2) * 2048) + head) / 20e9
+    token = (4 * layer + head) * 4 / 10e9 + 4 * 0.001
+    run = prefill + 10 * token
+    assert estimate.seconds(job(Step(method="x"))) == pytest.approx(20 + 2 * (2 + 28 * run + 2 + 20) + 30 * 2 * run)
+    assert estimate.seconds(job(Step(method="x"), rounds=3)) == pytest.approx(estimate.seconds(job(Step(method="x"))) + 20)
+
+
+def test_what_is_made_is_counted_once() -> None:
+    """Calibration and tuning read tokens at 20 GMACs a second; two jobs that need the same share it, and dense needs nothing."""
+    calibrated, tuned = Step(method="a", params={"calibration_tokens": 1000}), Step(method="b", params={"finetune_steps": 10})
+    plain, one, two = job(Step(method="x")), job(calibrated), job(calibrated, batch_size=2)
+    matrices = 4 * (2048 * 2048 * 4 + 3 * 2048 * 5632) + 2048 * 4096
+    assert estimate.at_most([plain]) == pytest.approx(20 + estimate.seconds(plain))
+    made = estimate.at_most([one]) - 20 - estimate.seconds(one)
+    assert made == pytest.approx(10 + (1000 * matrices + 10 * 4 * 2048**3) / 20e9)
+    assert estimate.at_most([one, two]) == pytest.approx(20 + made + estimate.seconds(one) + estimate.seconds(two))
+    learnt = estimate.at_most([job(tuned)]) - 20 - estimate.seconds(job(tuned))
+    assert learnt == pytest.approx(10 + 6 * 10 * 3072 * matrices / 20e9)
+    assert estimate.at_most([]) == 0
+
+
+def test_no_job_takes_longer_than_its_time_out() -> None:
+    """A job that would is killed, and what is made for it is told beside."""
+    brief = job(Step(method="x")).model_copy(update={"protocol": Protocol(timeout_s=5)})
+    assert estimate.seconds(brief) == 5
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_shipped_sweeps_took_less(name: str) -> None:
+    """The estimate lies above what was measured, and not so far that it says nothing."""
+    expansion = planning.read(Path("sweeps") / f"{name}.yaml", auto="cpu")
+    assert MEASURED[name] < estimate.at_most(expansion.jobs) < 5 * MEASURED[name]

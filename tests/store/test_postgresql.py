@@ -1,0 +1,178 @@
+"""PostgreSQL in SQLite's place: the migrations, what is recorded, and the views, which show the same rows on both."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
+
+from store import migration, queue, reading, views
+from store.connection import StoreError, connect
+from store.querying import query
+from store.recording import reanalyse, record
+from store.tables import METADATA
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol
+from sweeps.outcome import Failure, Outcome
+from tests.store import postgresql
+from tests.store.conftest import a_job, an_evaluation, an_outcome
+from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa
+from tests.workers.saved import saved, written
+from workers.run import run
+
+PROGRAMS = postgresql.programs()
+pytestmark = pytest.mark.skipif(PROGRAMS is None, reason="needs PostgreSQL: apt-get install postgresql")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    assert PROGRAMS is not None
+    with postgresql.serving(PROGRAMS) as folder:
+        yield folder
+
+
+@pytest.fixture
+def engines(server: Path, tmp_path: Path) -> Iterator[tuple[Engine, Engine]]:
+    """Two empty stores: PostgreSQL and SQLite."""
+    both = (connect(postgresql.database(server, tmp_path.name)), connect(str(tmp_path / "breakeven.db")))
+    yield both
+    for engine in both:
+        engine.dispose()
+
+
+def shown(engine: Engine, view: str) -> list[dict[str, Any]]:
+    """The rows of a view in an order of their own, since none is promised."""
+    with engine.connect() as connection:
+        found = [dict(row._mapping) for row in connection.execute(text(f"SELECT * FROM {view}"))]
+    return sorted(found, key=str)
+
+
+def assert_same(engines: tuple[Engine, Engine], *expected: str) -> None:
+    """Every view has the same columns and rows in both stores, and those `expected` have some."""
+    for view in views.VIEWS:
+        there, here = (shown(engine, view) for engine in engines)
+        assert there == here
+        assert here or view not in expected
+        columns = [[column["name"] for column in inspect(engine).get_columns(view)] for engine in engines]
+        assert columns[0] == columns[1]
+
+
+def spoken(folder: Path) -> list[Outcome]:
+    """What the worker says of a model of two layers: speed and quality, an arm in bfloat16 and one that cannot run beside it."""
+    condition = {
+        "model": str(saved(folder / "model", max_position_embeddings=1024)),
+        "weights": "pretrained",
+        "data": written(folder / "text"),
+        "threads": 1,
+    }
+    arms = (DENSE, Arm(overrides=Overrides(dtype="bfloat16")), Arm(overrides=Overrides(runtime="compile")))
+    pairs, protocol = (Pair(0, 1), Pair(0, 2)), Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, characters=800)
+    timed = Condition(**condition, prompt_tokens=12, new_tokens=5, kv_cache="dynamic", decoding="replay")
+    speed = Job(kind="generation", condition=timed, arms=arms, pairs=pairs, protocol=protocol)
+    quality = Job(kind="quality", condition=Condition(**condition), arms=arms[:2], pairs=pairs[:1], protocol=protocol)
+    return [run(speed, pass_seconds=0.05, fresh=False), run(quality)]
+
+
+def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
+    """Store a sweep that asks for what the outcomes answer, and these."""
+    asked = [(each.job.comparison(Pair(*pair)), each.job.contents) for each in outcomes for pair in each.job.pairs]
+    queue.submit(engine, "spoken", "text", "?", asked, [], {})
+    for outcome in outcomes:
+        assert record(engine, None, None, outcome)
+        assert not record(engine, None, None, outcome)
+
+
+def test_the_schema_is_that_of_the_tables(engines: tuple[Engine, Engine]) -> None:
+    """The migrations lead to exactly the tables, columns and indexes of tables.py, and opening the store again is nothing new."""
+    there, _ = engines
+    with there.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert migration.version(connection) == migration.SCHEMA
+    connect(there.url.render_as_string(hide_password=False)).dispose()
+
+
+def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Engine, Engine], tmp_path: Path) -> None:
+    """A worker's own outcomes, of speed and of quality, give the same rows in every view, joined and analysed again too."""
+    outcomes = spoken(tmp_path)
+    for engine in engines:
+        submitted(engine, outcomes)
+    assert_same(engines, "speedup", "language", "quality", "failures", "metric", "sweep_comparison")
+    assert {row["metric"] for row in shown(engines[0], "speedup")} == {"ttft", "tpot", "time_per_char"}
+    assert [row["reason"] for row in shown(engines[0], "failures")] == ["unsupported"]
+    joined = """SELECT s.speedup, q.bits_per_byte_change FROM speedup AS s JOIN quality AS q
+      ON q.arm_id = s.arm_id AND q.model = s.model AND q.weights = s.weights WHERE s.metric = 'tpot'"""
+    places = [engine.url.render_as_string(hide_password=False) for engine in engines]
+    there, here = (query(place, joined).rows for place in places)
+    assert there == here != []
+    before = {view: shown(engines[0], view) for view in views.VIEWS}
+    assert [reanalyse(engine) for engine in engines] == [3, 3]
+    assert {view: shown(engines[0], view) for view in views.VIEWS} == before
+    ids = dict.fromkeys(outcomes[0].job.comparison_ids(), Protocol(pairs_min=6, pairs_max=6))
+    here_ids = [outcomes[0].environment.environment_id]
+    assert reading.answered(engines[0], ids, here_ids) == reading.answered(engines[1], ids, here_ids) != set()
+
+
+def test_curves_of_language_models_cross_alike(engines: tuple[Engine, Engine]) -> None:
+    """Break-evens along the prompt and along what is saved, a failed arm, and a vision sweep beside them."""
+    arms = [larosa(share) for share in (0.25, 0.4, 0.5)]
+    outcomes = [
+        *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in ((16, 0.8), (64, 0.9), (256, 1.3))),
+        a_generation(a_generation_job(128, arms), (1.0, 0.9, 1.2, 1.4)),
+        a_generation(a_generation_job(512), failures=[Failure(arm=1, reason="out_of_memory", message="prefill")]),
+        a_reading(a_quality_job()),
+        an_outcome(a_job()),
+        an_evaluation(a_job(kind="accuracy")),
+    ]
+    for engine in engines:
+        submitted(engine, outcomes)
+    assert_same(engines, *views.VIEWS)
+    assert {row["metric"] for row in shown(engines[0], "break_even")} >= {"ttft", "tpot", "time_per_char"}
+    assert {row["axis"] for row in shown(engines[0], "break_even")} >= {"tokens", "gmacs", "gmacs_saved"}
+
+
+def test_an_older_store_is_upgraded_without_loss(server: Path, tmp_path: Path) -> None:
+    """Rows that schema 0002 stored are the same in every view after the upgrade as those of an upgraded SQLite store."""
+    place, path = postgresql.database(server, "older"), tmp_path / "older.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "version_2.sql").read_text())
+    plain = create_engine(place)
+    config = Config()
+    config.set_main_option("script_location", str(migration.SCRIPTS))
+    try:
+        # The views of today read columns that schema 0002 lacks.
+        with plain.begin() as connection, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(views, "VIEWS", {})
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0002")
+        copy(path, plain)
+    finally:
+        plain.dispose()
+    there, here = connect(place), connect(str(path))
+    try:
+        assert_same((there, here), "speedup", "accuracy", "break_even", "failures", "metric")
+    finally:
+        there.dispose()
+        here.dispose()
+    assert query(place, "SELECT kind, reason FROM failures").rows == [("latency", "out_of_memory")]
+    with pytest.raises(StoreError, match="read-only"):
+        query(place, "DELETE FROM sweep")
+
+
+def copy(path: Path, engine: Engine) -> None:
+    """Put the rows of an SQLite file into the same tables of another database."""
+    tables = MetaData()
+    tables.reflect(engine)
+    with closing(sqlite3.connect(path)) as source, engine.begin() as connection:
+        source.row_factory = sqlite3.Row
+        for table in tables.sorted_tables:
+            truths = {column.name for column in table.columns if isinstance(column.type, Boolean)}  # SQLite keeps 0 and 1
+            for row in map(dict, source.execute(f"SELECT * FROM {table.name}")):
+                if table.name != "alembic_version":
+                    changed = {name: bool(row[name]) for name in truths if row[name] is not None}
+                    connection.execute(table.insert(), row | changed)

@@ -1,0 +1,187 @@
+"""The points of a sweep: values of axes, what moves together, and what rules take out or extra points add."""
+
+import hashlib
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps.axis import Choice, Logspace, Range, spread
+from sweeps.job import Condition
+from sweeps.reading import read
+from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault, arms
+
+
+def values(text: str, **options: bool) -> list[Any]:
+    """The values of an axis written as `text`."""
+    document = read("x.yaml", f"a: {text}")
+    return [choice.value for choice in spread(document, ("a",), document.root["a"], **{"whole": False, **options})]
+
+
+# ---- axes ----
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("5", [5]),
+        ("[1, 2]", [1, 2]),
+        ("{range: {start: 1, stop: 7, step: 3}}", [1, 4, 7]),
+        ("{range: {start: 1, stop: 6, step: 3}}", [1, 4]),
+        ("{range: {start: 3, stop: 1, step: -1}}", [3, 2, 1]),
+        ("{range: {start: 0.1, stop: 0.5, step: 0.1}}", [0.1, 0.2, 0.3, 0.4, 0.5]),
+        ("{linspace: {start: 0, stop: 1, num: 3}}", [0.0, 0.5, 1.0]),
+        ("{linspace: {start: 32, stop: 224, num: 4, multiple_of: 16}}", [32, 96, 160, 224]),
+        ("{logspace: {start: 1, stop: 64}}", [1, 2, 4, 8, 16, 32, 64]),
+        ("{logspace: {start: 1, stop: 70, base: 4}}", [1, 4, 16, 64]),
+        ("{logspace: {start: 64, stop: 4096, num: 7, base: 2}}", [64, 128, 256, 512, 1024, 2048, 4096]),
+        ("{logspace: {start: 8, stop: 1, num: 4}}", [8, 4, 2, 1]),
+        ("{logspace: {start: 32, stop: 224, num: 5, multiple_of: 16}}", [32, 48, 80, 144, 224]),
+        ("{each: [1, 2]}", [1, 2]),
+    ],
+)
+def test_series(written: str, expected: list[float]) -> None:
+    """Ranges include a stop that is hit, spaces include both ends, and no rounding error shows."""
+    assert values(written) == expected
+
+
+def test_points_of_integer_fields_are_whole() -> None:
+    """Computed points are rounded where the field takes integers, and floats where it takes fractions."""
+    assert [type(value) for value in values("{logspace: {start: 1, stop: 10, num: 3}}", whole=True)] == [int, int, int]
+    assert values("{logspace: {start: 1, stop: 10, num: 3}}", whole=True) == [1, 3, 10]
+    assert values("{logspace: {start: 1, stop: 10, num: 3}}")[1] == 3.16227766017
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.integers(-50, 50).filter(bool))
+def test_a_range_is_that_of_python_with_its_stop(start: int, stop: int, step: int) -> None:
+    """For integers the language's range is Python's with an inclusive stop."""
+    assert Range(start=start, stop=stop, step=step).values() == list(range(start, stop + (1 if step > 0 else -1), step))
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.integers(2, 50))
+def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num: int) -> None:
+    """Both ends are hit, and neighbours differ by one factor."""
+    points = Logspace(start=start, stop=stop, num=num).values()
+    assert (len(points), points[0], points[-1]) == (num, start, stop)
+    ratios = [math.log(after / before) for before, after in itertools.pairwise(points)]
+    assert max(ratios) - min(ratios) < 1e-9
+
+
+def test_an_each_is_a_value_with_its_own_line() -> None:
+    """Every value of a list knows its line, so that a message can point at it."""
+    document = read("x.yaml", "a:\n  each:\n    - 1\n    - 2\n")
+    assert spread(document, ("a",), document.root["a"], whole=True)[1] == Choice(2, ("a", "each", 1))
+    assert document.lines["a", "each", 1] == 4
+
+
+def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
+    """`pretrained: true` is `weights: pretrained`, and a checkpoint's content goes into the identity of answers."""
+    assert expand(MODEL + "axes: {pretrained: [true, false]}\n" + TOPK).jobs[0].condition.weights == "pretrained"
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"weights")
+    job = expand(MODEL + f"axes: {{checkpoint: {path}}}\n" + TOPK).jobs[0]
+    assert (job.condition.weights, job.contents) == (str(path), {"weights": hashlib.sha256(b"weights").hexdigest()})
+    other = expand(MODEL + f"axes: {{weights: {path}}}\n" + TOPK, content_hash=lambda _: "another").jobs[0]
+    assert other.comparisons()[0].question_id == job.comparisons()[0].question_id
+    assert other.comparison_ids() != job.comparison_ids()
+
+
+# ---- zip, exclude, include ----
+
+
+def test_axes_can_move_together(expand: Expand) -> None:
+    """A group crosses with the other axes, but not within itself."""
+    text = MODEL + "axes: {image_size: [32, 64], batch_size: [8, 2], dtype: [float32, float16]}\n" + TOPK
+    jobs = expand(text + "zip: [[image_size, batch_size]]\n").jobs
+    points = [(job.condition.image_size, job.condition.batch_size, job.condition.dtype) for job in jobs]
+    assert points == [(32, 8, "float32"), (32, 8, "float16"), (64, 2, "float32"), (64, 2, "float16")]
+
+
+def test_a_parameter_can_move_with_an_axis(expand: Expand) -> None:
+    """A fixed r scaled with the image size: one value of r per size."""
+    text = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: tome, r: {each: [1, 4, 9]}}, topk]\n"
+    expansion = expand(text + "zip: [[image_size, tome.r]]\n")
+    assert [arms(expansion, job)[1] for job in range(3)] == ["tome(r=1)", "tome(r=4)", "tome(r=9)"]
+    assert len(expansion.comparisons) == 6
+
+
+def test_parameters_of_one_entry_can_move_together(expand: Expand) -> None:
+    """Within an entry, and within a stack, grouped parameters do not multiply."""
+    text = MODEL + "methods: [{stack: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r_ratio: [0.1, 0.2]}]}]\n"
+    expansion = expand(text + "zip: [[topk.keep_rate, tome.r_ratio]]\n")
+    stacks = [arm.stack for arm in expansion.jobs[0].arms[1:]]
+    pairs = [(topk.params["keep_rate"], tome.params["r_ratio"]) for topk, tome in stacks]
+    assert pairs == [(0.5, 0.1), (0.7, 0.2)]
+    assert len(expand(text).comparisons) == 4
+
+
+@pytest.mark.parametrize(
+    ("rule", "excluded"),
+    [
+        ("{image_size: 64}", 3),
+        ("{image_size: {in: [32, 96]}}", 6),
+        ("{image_size: {gt: 32, lt: 96}}", 3),
+        ("{tokens: {ge: 16}}", 6),
+        ("{tokens: {le: 4}}", 3),
+        ("{method: topk}", 6),
+        ("{method: {ne: topk}}", 3),
+        ("{method: {re: ^to.e$}}", 3),
+        ("{keep_rate: 0.5}", 3),
+        ("{keep_rate: {ge: 0}}", 6),
+        ("{r: {ne: 3}}", 3),
+        ("{r: 4.0}", 3),
+        ("{layers: [3, 6, 9], keep_rate: {lt: 0.6}, image_size: 32}", 1),
+        ("{method: tome, keep_rate: 0.5}", 0),
+        ("{model: {re: base}}", 0),
+        ("{runtime: eager, image_size: 32}", 3),
+        ("{replicate: 0, image_size: 32}", 3),
+    ],
+)
+def test_rules_take_arms_out(expand: Expand, rule: str, excluded: int) -> None:
+    """All keys of a rule must match; a parameter that an arm does not have never does."""
+    expansion = expand(GRID + f"exclude: [{rule}]\n")
+    assert expansion.excluded == excluded
+    assert len(expansion.comparisons) == 9 - excluded
+
+
+def test_rules_are_alternatives(expand: Expand) -> None:
+    """An arm is out when any rule matches it; a point without arms is no point."""
+    expansion = expand(GRID + "exclude: [{image_size: 32}, {keep_rate: 0.5}]\n")
+    assert (expansion.points, expansion.excluded, len(expansion.comparisons)) == (2, 5, 4)
+
+
+def test_a_rule_sees_what_the_arm_overrides(expand: Expand) -> None:
+    """Rules look at the condition as the arm runs it, and at every step of a stack."""
+    text = MODEL + "methods: [{method: topk, runtime: [eager, compile]}, {stack: [tome, {method: topk, keep_rate: 0.1}]}]\n"
+    assert len(expand(text + "exclude: [{runtime: compile}]\n").comparisons) == 2
+    assert len(expand(text + "exclude: [{method: topk, keep_rate: {lt: 0.5}}]\n").comparisons) == 2
+    assert len(expand(text + "exclude: [{method: tome+topk}]\n").comparisons) == 2
+
+
+def test_an_impossible_size_may_be_excluded(expand: Expand, fault: Fault) -> None:
+    """A size that one model's patch does not divide is no error where a rule takes it out, and is one elsewhere."""
+    text = "axes:\n  model: [deit_tiny_patch16_224, vit_base_patch32_224]\n  image_size: [32,\n    48]\n" + TOPK
+    error = fault(text)
+    assert (error.line, error.key) == (6, "axes.image_size[1]")
+    assert "image_size 48 is not a multiple of vit_base_patch32_224's patch size 32; near by: 32 or 64" in error.problem
+    assert expand(text + "exclude: [{model: {re: patch32}, image_size: 48}]\n").points == 3
+
+
+def test_extra_points_are_not_filtered(expand: Expand) -> None:
+    """An included point takes the rest from `defaults`, and no rule touches it."""
+    text = GRID + "exclude: [{image_size: {ge: 0}}]\ninclude: [{image_size: 224, batch_size: 8, method: topk, keep_rate: 0.1}]\n"
+    expansion = expand(text)
+    assert len(expansion.jobs) == 1
+    assert expansion.jobs[0].condition == Condition(model="deit_tiny_patch16_224", image_size=224, batch_size=8)
+    assert arms(expansion) == ["dense", "topk(keep_rate=0.1, layers=[3,6,9])"]
+
+
+def test_a_sweep_may_hold_extra_points_only(expand: Expand) -> None:
+    """Without methods the axes span no grid; points of one condition share a job."""
+    text = MODEL + "include: [{method: topk}, {stack: [tome], dtype: float16}, {method: tome, r: 2}]\n"
+    expansion = expand(text)
+    assert [(job.condition.dtype, len(job.arms)) for job in expansion.jobs] == [("float32", 3), ("float16", 2)]

@@ -1,0 +1,91 @@
+"""Sweeps of language models with one prompt: a row per arm, what one point does not say, and what speed costs in quality."""
+
+from pathlib import Path
+
+import pytest
+
+from sweeps.job import Arm, Overrides
+from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from tests.webapp.test_along import store
+from tests.webapp.test_pages import Open, chart, opened, said  # noqa: F401 - a fixture
+from webapp import arms, charts, frames
+
+VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
+ARMS = (larosa(0.5), stacked(0.5, kv_cache="virtual"), VIRTUAL)
+SPEEDS = (1.0, 1.4, 1.6, 1.0)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A sweep of three arms, two of which were judged, one of these with a vocabulary of its own; and one that is all flagged."""
+    path = tmp_path_factory.mktemp("one") / "one.db"
+    timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
+    read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
+    store(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "unsteady")))
+    return store(path, "one", timed, read)
+
+
+def test_one_size_is_drawn_as_rows(url: str) -> None:
+    """Points at one place along the axis stand one below the other, along the speed-up, and there is no strip of break-evens."""
+    points = frames.points("one", url)
+    points, break_evens = arms.named(points[points["metric"] == "tpot"], frames.break_evens("one", url))
+    spec = charts.speedup_chart(points, break_evens).to_dict()
+    (panel,) = spec["vconcat"]
+    assert "vconcat" not in panel
+    marks = next(layer for layer in panel["layer"] if "tooltip" in layer["encoding"])
+    assert marks["encoding"]["x"]["field"] == "speedup"
+    assert marks["encoding"]["x"]["axis"]["title"] == "Speed-up: time per output token, at 128 prompt tokens"
+    rows = marks["encoding"]["y"]["scale"]["domain"]
+    assert [row.split(": ")[0] for row in rows] == [
+        "adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache",
+        "dense, virtual cache",
+        "larosa, sparsity 0.5",
+    ]
+    drawn = spec["datasets"][marks["data"]["name"]]
+    assert {row["row"] for row in drawn} == set(rows)
+    assert "prompt_tokens" in {tip["field"] for tip in marks["encoding"]["tooltip"]}
+
+
+def test_the_page_of_one_prompt(opened: Open, url: str) -> None:  # noqa: F811 - the fixture
+    """Sentences give each arm's speed-up instead of a break-even, notes say what one point and a small model do not."""
+    app = opened(url, sweep="one", metric="time per output token")
+    words = said(app)
+    assert "<b>larosa, sparsity 0.5</b> is faster: 1.4" in words
+    assert "<b>dense, virtual cache</b> cannot tell: 1.00×" in words or "is as fast: 1.00×" in words
+    assert "128 tokens of the prompt, 32 new tokens, against **dense**" in words
+    notes = [line for caption in app.caption for line in caption.value.split("  \n")]
+    assert "One length of the prompt was measured; a break-even needs several." in notes
+    (warning,) = [note for note in notes if "ranks methods" in note]
+    assert (
+        warning
+        == "llama-220m of 222 M parameters ranks methods; it does not predict speed-ups or losses of models of 7B parameters."
+    )
+    assert [control.key for control in app.get("button_group")] == ["metric"]
+
+
+def test_speed_stands_beside_quality(opened: Open, url: str) -> None:  # noqa: F811 - the fixture
+    """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not judged is empty."""
+    app = opened(url, sweep="one")
+    costs = app.dataframe[0].value.set_index("arm")
+    judged = costs.loc["adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache"]
+    assert judged["bits_per_byte"] == pytest.approx(2.25, abs=0.1)
+    assert judged["change"].startswith("+0.0")
+    assert judged["judgement"] == "worse"
+    assert costs.loc["larosa, sparsity 0.5", ["kl", "top1_agreement"]].notna().all()
+    assert costs.loc["adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache", ["kl", "top1_agreement"]].isna().all()
+    assert costs.loc["dense, virtual cache", ["bits_per_byte", "judgement"]].isna().all()
+    assert "against" not in costs.columns
+
+
+def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+    """A flagged point says so in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
+    words = said(opened(url, sweep="flagged"))
+    assert ", flagged contended, unsteady" in words
+    assert "flagged and hidden" in words
+    assert "Points" not in words
+    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("unsteady",))
+    both = store(tmp_path / "both.db", "both", timed, a_reading(a_quality_job()))
+    costs = opened(both, sweep="both").dataframe[0].value
+    assert costs["speedup"].isna().all()
+    assert costs["bits_per_byte"].notna().any()
+    assert opened(both, sweep="both", flagged="true").dataframe[0].value["speedup"].notna().all()

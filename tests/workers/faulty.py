@@ -1,0 +1,61 @@
+"""A method for vision models that counts its calls and does something besides, written into a folder of methods."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps.job import Arm, Step
+
+FAULTY = '''"""For tests."""
+
+import torch
+
+from sweeps.method import Params as _Params
+
+PAPER = "none"
+VERSION = 1
+
+
+class Params(_Params):
+    """None."""
+
+
+def tokens(params, network, image_size):
+    return network.dense_tokens(image_size){promise}
+
+
+def macs(params, network, image_size):
+    return 0
+
+
+def refuses(params, network):
+    return {refusal}
+
+
+def apply(model, params):
+    import time
+    from workers.models.sharing import twin
+
+    fitted = twin(model)
+    calls = []
+
+    def fault(module, inputs, output):
+        calls.append(None)
+        {body}
+        return output
+
+    fitted.register_forward_hook(fault)
+    return fitted
+'''
+
+
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a method file that does something wrong, and give the arm that uses it."""
+
+    def write(name: str, body: str = "pass", *, refusal: str | None = None, promise: str = "") -> Arm:
+        (tmp_path / f"{name}.py").write_text(FAULTY.format(body=body, refusal=repr(refusal), promise=promise))
+        return Arm(stack=(Step(method=name),))
+
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
+    return write
