@@ -17,7 +17,8 @@ from workers.kinds.speakers import PROMPT_TOKENS
 from workers.models.language import load
 from workers.run import run
 
-QUICK = Protocol(pairs_min=6, pairs_max=6)
+QUICK = Protocol(pairs_min=7, pairs_max=7)
+"""An odd number of rounds, whose median is one of them: the median rate is then exactly one over the median time."""
 
 spoken = pytest.fixture(spoken)
 
@@ -73,12 +74,12 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert found["kv_bytes_needed"] == network.kv_bytes(29, 4)
         assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
         assert found["machine_gb_per_s"] > 0.1
-        assert found["decode_tokens_per_s"] == pytest.approx(1e3 / found["tpot"], rel=0.5)  # medians of an even number
+        assert found["decode_tokens_per_s"] == pytest.approx(1e3 / found["tpot"])
         assert found["tpot_p95"] >= found["tpot"] / 2
         assert found["ttft"] > 1e3 * found["tokenizer_s"] / 2 > 0
         assert "peak_rss" in found
         assert not {"kernel_calls", "energy_per_token", "peak_rss_fresh"} & set(found)
-        for row in range(6):
+        for row in range(7):
             whole, ttft, tpot, char = (times[row][column] for times in (samples.seconds, *samples.series.values()))
             assert ttft + 5 * tpot < whole
             assert char * found["characters"] == pytest.approx(whole, rel=0.2)

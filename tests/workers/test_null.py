@@ -7,6 +7,8 @@ from tests.benchmarks.null import busy_neighbour, compare, show
 pytestmark = pytest.mark.slow
 BUDGET_S = 4.0
 """Shorter than the sweeps ask for: false alarms must not come of wide intervals either."""
+ENOUGH_S = 12.0
+"""To see a slowdown of 5 % where samples scatter by several per cent; the sweeps ask for 20 s."""
 
 
 def test_equal_arms_are_not_called_different() -> None:
@@ -26,6 +28,6 @@ def test_equal_arms_are_not_called_different_beside_a_busy_neighbour() -> None:
 
 def test_a_slowdown_of_5_percent_is_seen() -> None:
     """At least 18 of 20 comparisons with an arm slowed by 5 % are called slower."""
-    counts = show("dense against dense slowed by 5 %", compare("slowed", budget_s=BUDGET_S))
+    counts = show("dense against dense slowed by 5 %", compare("slowed", budget_s=ENOUGH_S))
     assert counts.total() == 20
     assert counts["slower"] >= 18
