@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.table import Table
 
+from orchestrator import text_table
 from store.connection import StoreError, connect_readonly
 from store.querying import query
 from store.queue import progress
@@ -96,9 +97,10 @@ def show_query(
         console.file.write(buffer.getvalue())
     elif form == "markdown":
         for cells in (result.columns, ["---"] * len(result.columns), *result.rows):
-            console.file.write("| " + " | ".join(str("" if cell is None else cell).replace("|", "\\|") for cell in cells) + " |\n")
+            console.file.write("| " + " | ".join(text_table.cell(cell).replace("|", "\\|") for cell in cells) + " |\n")
     else:
-        console.print(_table(result.columns, [["" if cell is None else str(cell) for cell in row] for row in result.rows]))
+        for line in text_table.lines(result.columns, result.rows):
+            console.file.write(f"{line}\n")
     if result.truncated:
         Console(stderr=True).print(f"only the first {len(result.rows)} rows; --rows takes more", style="yellow")
 

@@ -1,0 +1,53 @@
+"""Text table: rows in columns of fixed width, one line for each row, written as it is made and never cut."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+
+WIDEST = 80
+"""Cells that a column is made wide for; a longer value is printed whole and moves the rest of its line to the right."""
+GAP = "  "
+
+
+def lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """A line of headings and one for each row, without line ends; numbers are aligned to the right, NULL is empty.
+
+    Widths are those of all rows. What would break a line or steer a terminal (line ends, escape sequences) is printed as its
+    Python escape, so that a result of n rows has n + 1 lines.
+    """
+    columns = [[cell(row[index]) for row in rows] for index in range(len(headings))]
+    names = [cell(heading) for heading in headings]
+    widths = [_width(name, column) for name, column in zip(names, columns, strict=True)]
+    right = [_is_numeric([row[index] for row in rows]) for index in range(len(headings))]
+    for cells in (names, *zip(*columns, strict=True)):
+        yield GAP.join(_padded(text, width, to_right) for text, width, to_right in zip(cells, widths, right, strict=True)).rstrip()
+
+
+def cell(value: Any) -> str:
+    """A value on one line; empty for NULL."""
+    text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _width(name: str, column: Sequence[str]) -> int:
+    """Terminal cells that the heading and all values up to `WIDEST` need."""
+    return max(_cells(name), max((size for size in map(_cells, column) if size <= WIDEST), default=0))
+
+
+def _cells(text: str) -> int:
+    """Terminal cells that a text takes: East Asian letters take two."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def _padded(text: str, width: int, to_right: bool) -> str:
+    filling = " " * (width - _cells(text))
+    return filling + text if to_right else text + filling
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    """Whether a column holds numbers, and nothing else but NULL."""
+    kinds = {type(value) for value in values} - {type(None)}
+    return bool(kinds) and kinds <= {int, float, bool}

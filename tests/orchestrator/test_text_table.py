@@ -1,0 +1,43 @@
+"""The table that `breakeven query` prints: one line for each row, every value whole, in columns that line up."""
+
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from orchestrator.text_table import WIDEST, lines
+from tests.orchestrator.test_cli import breakeven, stored
+
+__all__ = ["stored"]
+
+VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=200), st.binary(max_size=9))
+
+
+@given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=20))
+def test_every_row_is_one_line(rows: list[tuple[object, ...]]) -> None:
+    """Whatever the values are, n rows make n + 1 lines without control characters."""
+    made = list(lines(("a", "b", "c"), rows))
+    assert len(made) == len(rows) + 1
+    assert all(line.isprintable() for line in made)
+
+
+def test_columns_line_up_and_nothing_is_cut() -> None:
+    """Numbers stand to the right, texts to the left, wide letters take two cells, and a longer value is there whole."""
+    long = "x" * (WIDEST + 20)
+    made = list(lines(("name", "n"), [("tome", 1), ("数字", 1000), (None, None), (long, 5), ("two\nlines\x1b[31m", 7)]))
+    assert made[0] == "name                   n"
+    assert made[1:4] == ["tome                   1", "数字                1000", ""]
+    assert made[4:] == [f"{long}     5", "two\\nlines\\x1b[31m     7"]
+    assert len({cell_len(line) for line in made if line and long not in line}) == 1
+
+
+def test_a_piped_table_has_a_line_for_each_row(stored: Path) -> None:
+    """All columns of a view, none folded or cut: the table holds the very values that JSON holds."""
+    sql = "SELECT * FROM speedup ORDER BY comparison_id"
+    table = breakeven("query", sql, folder=stored).stdout.splitlines()
+    records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
+    assert len(table) == len(records) + 1
+    for line, record in zip(table[1:], records, strict=True):
+        assert all(str(value) in line for value in record.values() if value is not None)
