@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import os
 import re
 import subprocess
@@ -100,6 +101,64 @@ def test_equal_magnitudes_go_by_place():
         assert rows.largest(x_I, 4).index_K.tolist() == [0, 1, 2, 4]
         assert rows.mask_largest(x_I[None], 4)[0].tolist() == [1.0, -2.0, 2.0, 0.0, -2.0, 0.0]
     assert rows.largest(torch.zeros(9), 4).read == 4
+
+
+AWKWARD = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, torch.inf, -torch.inf, torch.nan)
+
+
+def one_by_one(x_I, kept):
+    """The reference: places by magnitude, of equal ones the lowest first; NaN as infinity."""
+    magnitude = [float("inf") if math.isnan(value) else abs(value) for value in x_I.tolist()]
+    return sorted(sorted(range(len(x_I)), key=lambda place: (-magnitude[place], place))[:kept])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_ties_are_cut_at_the_lowest_index_on_every_route(dtype):
+    """Of values many of which are equal, infinite or NaN, the compiled code and torch (float16) keep the same as a reference."""
+    generator = torch.Generator().manual_seed(3)
+    for inputs in (2, 9, 64, 1000):
+        place_NI = torch.randint(len(AWKWARD), (4, inputs), generator=generator)
+        x_NI = torch.tensor(AWKWARD)[place_NI].to(dtype)
+        for kept in {1, inputs // 3 or 1, inputs // 2, inputs - 1}:
+            masked_NI = rows.mask_largest(x_NI, kept)
+            for x_I, masked_I in zip(x_NI, masked_NI, strict=True):
+                wanted = one_by_one(x_I, kept)
+                assert rows.largest(x_I, kept).index_K.tolist() == wanted
+                left_out = torch.ones(inputs, dtype=torch.bool).scatter(0, torch.tensor(wanted), value=False)
+                assert torch.equal(masked_I.masked_fill(left_out, 5).nan_to_num(7), x_I.masked_fill(left_out, 5).nan_to_num(7))
+                assert not masked_I[left_out].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_thresholds_keep_the_same_on_every_route(dtype):
+    """NaN is above every threshold, and everything is above one that is NaN or negative, as in `mask_above`."""
+    x_I = torch.tensor(AWKWARD, dtype=dtype)
+    for threshold in (0.0, 1.0, torch.inf, torch.nan, -1.0):
+        wanted = [place for place, value in enumerate(AWKWARD) if not abs(value) <= threshold]
+        assert rows.above(x_I, threshold).index_K.tolist() == wanted
+        assert (rows.mask_above(x_I, threshold) != 0).nonzero()[:, 0].tolist() == [place for place in wanted if AWKWARD[place] != 0]
+
+
+ALL_ONES = """
+import torch
+from workers.kernels import rows, rowwise
+for dtype, bits, largest in ((torch.float32, torch.int32, 0x7fffffff), (torch.bfloat16, torch.int16, 0x7fff)):
+    x = torch.ones(64, dtype=dtype)
+    x[5], x[9] = torch.tensor([-1, largest], dtype=bits).view(dtype)
+    for kept in (1, 2, 3):
+        assert rows.largest(x, kept).index_K.tolist() == sorted([5, 9, 0][:kept])
+        assert (rows.mask_largest(x[None], kept)[0] != 0).sum() == kept
+        if rowwise.function("multiply", dtype):
+            products, read = rows.Readers([torch.ones(64, 8, dtype=dtype)], [None]).products(x, kept, 0.0)
+            assert read == kept and products[0].isnan().all()
+print("works")
+"""
+
+
+def test_a_nan_of_all_ones_is_chosen_like_any_other():
+    """The largest bit pattern there is overflows no count. In a process of its own, which a wrong count would kill."""
+    done = subprocess.run([sys.executable, "-c", ALL_ONES], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "works"), done.stderr
 
 
 def test_what_is_not_a_number_is_never_hidden():

@@ -65,7 +65,8 @@ class MappedReservation:
     def __init__(self, size: int, driver: Driver) -> None:
         """Reserves, and maps the first page. Raises `Unsupported` and `MemoryError`."""
         self.page = driver.page()
-        self.size = covering(Span(0, max(size, 1)), self.page).end
+        self._asked = max(size, 1)
+        self.size = covering(Span(0, self._asked), self.page).end
         self._driver = driver
         self._address = driver.reserve(self.size)
         self._mapped: dict[int, Any] = {}
@@ -97,7 +98,8 @@ class MappedReservation:
             self._ready = number + 1
 
     def release(self, span: Span) -> None:
-        left = pages_to_leave(Span(span.start, min(span.end, self.size)), self.page)
+        # Nothing lies behind the bytes asked for: a span that reaches their end leaves the last page too, however little it holds.
+        left = pages_to_leave(Span(span.start, self.size if span.end >= self._asked else span.end), self.page)
         self._idle.update(number for number in left if number in self._mapped)
         if left.stop >= self._ready:
             self._ready = min(self._ready, left.start)

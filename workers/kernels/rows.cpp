@@ -35,11 +35,11 @@ inline void narrow(float value, BFloat16& out) {  // to nearest, ties to even; w
     out.bits = nan ? 0x7fc0 : static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// The bits of |value|: they have the order of the values, and what is not a number comes last.
+// The bits of |value|: they have the order of the values. NaN of any payload ranks as infinity, as `rank` of rows.py has it.
 inline int32_t magnitude(float value) {
     int32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    return bits & 0x7fffffff;
+    return std::min(bits & 0x7fffffff, 0x7f800000);
 }
 
 // sum[c] += value[j] * weight[index[j], c] for c in [0, width).
@@ -103,7 +103,7 @@ int32_t limit(const W* x, int64_t n, int64_t kept, std::vector<int32_t>& bits, i
     int32_t found = 0;
     for (int32_t bit = 1 << 30; bit; bit >>= 1)
         if (at_least(found | bit) >= kept) found |= bit;
-    ties = kept - at_least(found + 1);
+    ties = kept - at_least(found + 1);  // no overflow: no magnitude exceeds infinity's bits, so `found` does not
     return found;
 }
 
@@ -126,10 +126,9 @@ void select_largest(const W* x, int64_t n, int64_t kept, int32_t* index, float* 
 template <typename W>
 int64_t select_above(const W* x, int64_t n, float threshold, int32_t* index, float* value) {
     int64_t found = 0;
-    const int32_t least = magnitude(threshold);
     for (int64_t i = 0; i < n; ++i) {
         const float wide = widen(x[i]);
-        if (magnitude(wide) > least) {
+        if (!(std::fabs(wide) <= threshold)) {  // true for NaN, as in torch
             index[found] = static_cast<int32_t>(i);
             value[found++] = wide;
         }

@@ -38,12 +38,12 @@ class Active(NamedTuple):
 
 
 def largest(x_I: Tensor, kept: int) -> Active:
-    """The `kept` inputs of largest magnitude, exactly so many; what is not a number counts as largest."""
+    """The `kept` inputs of largest magnitude; of equal ones those with the lowest indices, and NaN counts as infinity."""
     if kept >= len(x_I):
         return everything(x_I)
     select = rowwise.function("select_largest", x_I.dtype) if x_I.device.type == "cpu" else None
     if select is None:
-        index_K = rank(x_I).topk(kept, sorted=False).indices.sort().values
+        index_K = torch.nonzero_static(_among_largest(x_I, kept), size=kept)[:, 0]
         return Active(index_K, x_I[index_K], kept)
     x_I = x_I.contiguous()
     index_K, value_K = torch.empty(kept, dtype=torch.int32), torch.empty(kept)
@@ -76,13 +76,12 @@ def everything(x_I: Tensor) -> Active:
 
 
 def mask_largest(x_NI: Tensor, kept: int) -> Tensor:
-    """`x_NI` with all but the `kept` inputs of largest magnitude of each vector set to zero."""
+    """`x_NI` with all but the `kept` inputs of largest magnitude of each vector (see `largest`) set to zero."""
     if kept >= x_NI.shape[-1]:
         return x_NI
     mask = rowwise.function("mask_largest", x_NI.dtype) if x_NI.device.type == "cpu" else None
     if mask is None:
-        index_NK = rank(x_NI).topk(kept, dim=-1, sorted=False).indices
-        return torch.zeros_like(x_NI).scatter_(-1, index_NK, x_NI.gather(-1, index_NK))
+        return torch.where(_among_largest(x_NI, kept), x_NI, 0)
     x_NI = x_NI.contiguous()
     masked_NI = torch.empty_like(x_NI)
     mask(x_NI.data_ptr(), x_NI.numel() // x_NI.shape[-1], x_NI.shape[-1], kept, masked_NI.data_ptr(), torch.get_num_threads())
@@ -97,6 +96,15 @@ def mask_above(x_NI: Tensor, threshold: float) -> Tensor:
 def rank(x: Tensor) -> Tensor:
     """What the largest are chosen by."""
     return x.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
+
+
+def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
+    """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no fixed order."""
+    rank_NI = rank(x_NI)
+    least_N1 = rank_NI.topk(kept, dim=-1).values[..., -1:]
+    larger_NI, tied_NI = rank_NI > least_N1, rank_NI == least_N1
+    room_N1 = kept - larger_NI.sum(-1, keepdim=True)
+    return larger_NI | (tied_NI & (tied_NI.cumsum(-1) <= room_N1))
 
 
 def product(route: Route, active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
