@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, text
 from store import derived
 from store.describing import timestamp
 from store.samples import Timings, unpack
-from store.savings import FORGET_SAVED, SAME_WORK, SAVED, SavedCurve, curves
+from store.savings import ASKED_WORK, FORGET_SAVED, SAME_WORK, SAVED, SavedCurve, curves, missing_work
 from store.views import NEWEST
 from sweeps.breakeven import break_even
 from sweeps.curve import Curve, Point
@@ -40,9 +40,10 @@ def _of_stages() -> str:
 
 
 PAIRINGS = text(
-    f"""SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source,
+    f"""SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source, t.host,
          b.flags AS baseline_flags, b.tokens AS baseline_tokens, b.gmacs AS gmacs_baseline,
          a.flags AS arm_flags, a.tokens, a.tokens_final, a.gmacs, a.gmacs_method, a.threads, c.prompt_tokens,
+         b.route AS baseline_route, a.route,
          {_of_stages()}
        FROM pairing AS p
        JOIN comparison AS c ON c.comparison_id = p.comparison_id
@@ -69,13 +70,24 @@ ANSWERED = text(
 CURVES = "SELECT curve_id FROM comparison WHERE comparison_id IN :comparisons"
 
 POINTS = text(
-    f"""SELECT l.sweep, c.curve_id, r.metric, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
+    f"""SELECT l.sweep, c.curve_id, r.metric, r.host, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
           r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor
         FROM comparison AS c
         JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
         JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
         WHERE c.curve_id IN ({CURVES}) AND r.environment = :environment AND r.speedup IS NOT NULL AND {NEWEST}
-        ORDER BY l.sweep, c.curve_id, r.metric, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
+        ORDER BY l.sweep, c.curve_id, r.metric, r.host, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
+).bindparams(bindparam("comparisons", expanding=True))
+
+MISSING = text(
+    f"""SELECT l.sweep, c.curve_id, h.host, count(DISTINCT c.question_id) AS missing
+        FROM comparison AS c
+        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
+        JOIN (SELECT DISTINCT d.curve_id, r.host FROM comparison AS d JOIN speedup_row AS r ON r.comparison_id = d.comparison_id
+              WHERE d.curve_id IN ({CURVES}) AND r.environment = :environment) AS h ON h.curve_id = c.curve_id
+        WHERE NOT EXISTS (SELECT 1 FROM speedup_row AS r
+          WHERE r.question_id = c.question_id AND r.environment = :environment AND r.host = h.host)
+        GROUP BY l.sweep, c.curve_id, h.host"""  # noqa: S608 - made of constants
 ).bindparams(bindparam("comparisons", expanding=True))
 
 FORGET_BREAK_EVENS = text(
@@ -87,7 +99,10 @@ FORGET_BREAK_EVENS = text(
 def derive_speedups(
     connection: Connection, comparisons: Sequence[str], environment: str, known: Mapping[int, Timings] | None = None
 ) -> None:
-    """Bring the speed-ups of `comparisons` in `environment` up to date; `known` holds timings that need not be read again."""
+    """Bring the speed-ups of `comparisons` in `environment` up to date, one for each host that measured there.
+
+    `known` holds timings that need not be read again.
+    """
     at_hand = dict(known or {})
 
     def timings(attempt: int) -> Timings:
@@ -99,9 +114,11 @@ def derive_speedups(
     rows = []
     for kind, metrics in METRICS.items():
         asked = {"comparisons": list(comparisons), "environment": environment, "kind": kind}
-        for comparison_id, group in groupby(connection.execute(PAIRINGS, asked).all(), key=lambda row: str(row.comparison_id)):
-            pairings = list(group)
-            same = {"comparison_id": comparison_id, "environment": environment}
+        places: dict[tuple[str, str], list[Row[Any]]] = {}
+        for pairing in connection.execute(PAIRINGS, asked):
+            places.setdefault((pairing.comparison_id, pairing.host), []).append(pairing)
+        for (comparison_id, host), pairings in places.items():
+            same = {"comparison_id": comparison_id, "environment": environment, "host": host}
             found = (_speedup(pairings, timings, metric) for metric in metrics)
             rows += [{**row, **same} for row in found if row is not None]
     if rows:
@@ -110,26 +127,32 @@ def derive_speedups(
 
 
 def derive_break_evens(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
-    """Bring the break-evens of the curves that `comparisons` lie on up to date, in every sweep that asks for points on them."""
+    """Bring the break-evens of the curves that `comparisons` lie on up to date, in every sweep that asks for points on them.
+
+    Each host has a curve of its own, of the points measured there alone, with the number of points that it lacks.
+    """
     asked = {"comparisons": list(comparisons), "environment": environment}
     rows = []
+    lacking = {(row.sweep, row.curve_id, row.host): row.missing for row in connection.execute(MISSING, asked)}
     found = connection.execute(POINTS, asked).all()
-    for (sweep, curve_id, metric), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric)):
+    for (sweep, curve_id, metric, host), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host)):
         points = list(group)
-        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "metric": metric, "threads": points[-1].threads}
-        rows += [{**row, **same, "varies": None} for axis in AXES for row in break_even_rows(points, axis)]
+        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric, "varies": None}
+        same |= {"threads": points[-1].threads, "points_missing": lacking.get((sweep, curve_id, host), 0)}
+        rows += [{**row, **same} for axis in AXES for row in break_even_rows(points, axis)]
     connection.execute(FORGET_BREAK_EVENS, asked)
-    work = connection.execute(SAME_WORK, asked).all()
-    rows += [row for curve in curves(work) for row in _saved(curve, environment)]
+    saved = list(curves(connection.execute(SAME_WORK, asked).all()))
+    work = missing_work(connection.execute(ASKED_WORK, asked)) if saved else {}
+    rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
     connection.execute(FORGET_SAVED, asked)
     if rows:
         connection.execute(insert(derived.BreakEven), rows)
 
 
-def _saved(curve: SavedCurve, environment: str) -> Iterator[dict[str, Any]]:
+def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[str, Any]]:
     last = curve.points[-1]
-    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "metric": last.metric}
-    same["threads"] = last.ran_threads
+    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "host": last.host, "metric": last.metric}
+    same |= {"threads": last.ran_threads, "points_missing": missing}
     for row in break_even_rows(curve.points, SAVED):
         yield {**row, **same, "varies": curve.varies}
 
@@ -144,11 +167,11 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
 
 
 def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings], metric: str | None) -> dict[str, Any] | None:
-    """The derived columns of one comparison by one metric: its unflagged attempts pooled; flagged ones only if there are no others.
+    """The derived columns of one comparison by one metric: its attempts on one host pooled, as far as `pooled` lets them.
 
     `None` if it was measured, but not by this metric (one new token has no time per output token after the first).
     """
-    used = trusted(pairings)
+    used = pooled(pairings)
     if metric is not None and any(metric not in timings(row.attempt).series for row in used):
         return None
     last = (used or pairings)[-1]
@@ -181,6 +204,7 @@ def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings], me
         "pairs": estimate.n,
         "rounds": len(rounds),
         "verdict": verdict(estimate, DEFAULT_FLOOR),
+        "route": last.route,
     }
 
 
@@ -224,6 +248,12 @@ def trusted(pairings: Sequence[Row[Any]]) -> list[Row[Any]]:
     """The rows of `PAIRINGS` to judge a comparison by: those measured without a flag; all measured ones if there are no others."""
     measured = [row for row in pairings if row.failure is None]
     return [row for row in measured if not (row.flags or row.baseline_flags or row.arm_flags)] or measured
+
+
+def pooled(pairings: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """The trusted rows of `PAIRINGS`, oldest first, whose two arms ran with the same implementations as in the newest of them."""
+    used = trusted(pairings)
+    return [row for row in used if (row.baseline_route, row.route) == (used[-1].baseline_route, used[-1].route)]
 
 
 def stamp(last: Row[Any], used: Sequence[Row[Any]]) -> dict[str, Any]:

@@ -19,16 +19,16 @@ JUDGED = ("better", "worse", "same", "unclear")
 
 
 class Speedup(SQLModel, table=True):
-    """Derived: the answer to a comparison in an environment, all its attempts taken together."""
+    """Derived: the answer to a comparison in an environment and on a host, its attempts there taken together."""
 
     __tablename__ = "speedup_row"
     __table_args__: Any = (
-        one_of("verdict", ("faster", "slower", "same", "unclear")),
+        one_of("verdict", ("faster", "slower", "same", "unclear", "insufficient")),
         one_of("source", SOURCES),
         *(number(column, "> 0") for column in ("speedup", "speedup_low", "speedup_high", "baseline_ms", "method_ms", "device_ms")),
         *(number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_method")),
         *(number(column, ">= 0") for column in ("floor", "pairs", "rounds", "threads")),
-        Index(None, "question_id", "environment", "metric", "measured_at"),
+        Index(None, "question_id", "environment", "host", "metric", "measured_at"),
     )
 
     comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")
@@ -58,6 +58,10 @@ class Speedup(SQLModel, table=True):
     rounds: int | None
     verdict: str | None
     flags: str
+    host: str = Field(primary_key=True)
+    """Where it was measured. Attempts of two hosts are never pooled."""
+    route: str | None = None
+    """Implementation that the arm ran with, where the worker reported one. Attempts of two routes are never pooled."""
 
 
 class Accuracy(SQLModel, table=True):
@@ -175,6 +179,7 @@ class BreakEven(SQLModel, table=True):
         one_of("direction", ("gains", "loses")),
         *(number(column) for column in ("x", "x_low", "x_high")),
         number("points", ">= 0"),
+        number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
     )
 
@@ -201,3 +206,7 @@ class BreakEven(SQLModel, table=True):
     """Of the speed-ups on the curve."""
     varies: str | None = None
     """Along `gmacs_saved`: the parameter that moves; NULL along the other axes, where the image size does."""
+    host: str = Field(primary_key=True)
+    """Where all its points were measured."""
+    points_missing: int = 0
+    """Questions on this curve that the sweep asks and that have no answer, not even a failure, in this environment on this host."""

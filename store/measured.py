@@ -131,6 +131,8 @@ class MeasuredArm(SQLModel, table=True):
     tokens_final: int
     threads: int
     flags: str
+    route: str | None = None
+    """Implementation that ran, where there is more than one (`ArmOutcome.route`)."""
 
 
 class SpokenArm(SQLModel, table=True):

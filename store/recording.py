@@ -219,7 +219,8 @@ def _elsewhere(outcome: Outcome) -> Any:
         place: {"overrides": {name for name, value in arm.overrides if name not in FIRST_OVERRIDES and value is None}}
         for place, arm in enumerate(outcome.job.arms)
     }
-    return {"samples": True, "evaluation": True, "scores": True, "job": younger}
+    plain = {place: {"route"} for place, arm in enumerate(outcome.arms) if arm.route is None}
+    return {"samples": True, "evaluation": True, "scores": True, "job": younger, "arms": plain}
 
 
 def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:
@@ -247,6 +248,7 @@ def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
         "tokens_final": arm.tokens_final,
         "threads": arm.threads,
         "flags": ",".join(arm.flags),
+        "route": arm.route,
     }
 
 

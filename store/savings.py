@@ -1,8 +1,7 @@
 """Savings: the curves along the share of GMACs saved, on which one parameter of a method moves while the work stays the same."""
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, bindparam, text
@@ -30,7 +29,7 @@ _SETTINGS = f"(SELECT DISTINCT {', '.join(SETTING)} FROM comparison WHERE compar
 
 SAME_WORK = text(
     f"""SELECT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params,
-          r.comparison_id, r.metric, r.measured_at, r.threads AS ran_threads,
+          r.comparison_id, r.metric, r.host, r.measured_at, r.threads AS ran_threads,
           r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor,
           1 - (r.gmacs + coalesce(r.gmacs_method, 0)) / r.gmacs_baseline AS {SAVED}
         FROM {_SETTINGS} AS d
@@ -41,20 +40,33 @@ SAME_WORK = text(
         ORDER BY l.sweep, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
 ).bindparams(bindparam("comparisons", expanding=True))
 
+ASKED_WORK = text(
+    f"""SELECT DISTINCT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params, c.question_id, r.host
+        FROM {_SETTINGS} AS d
+        JOIN comparison AS c ON {_EQUAL}
+        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
+        LEFT JOIN speedup_row AS r ON r.question_id = c.question_id AND r.environment = :environment"""  # noqa: S608 - made of constants
+).bindparams(bindparam("comparisons", expanding=True))
+
 FORGET_SAVED = text(
     f"""DELETE FROM break_even_row WHERE axis = '{SAVED}' AND environment = :environment AND comparison_id IN (
           SELECT c.comparison_id FROM {_SETTINGS} AS d JOIN comparison AS c ON {_EQUAL})"""  # noqa: S608 - made of constants
 ).bindparams(bindparam("comparisons", expanding=True))
 
 
+Line = tuple[int, tuple[Any, ...], str, str]
+"""What points along GMACs saved have in common: sweep, values of `SETTING`, the other parameters, name of the one that moves."""
+
+
 class SavedCurve(NamedTuple):
-    """Points that differ in one parameter alone."""
+    """Points that differ in one parameter alone, all measured on one host."""
 
     curve_id: str
     varies: str
     """The parameter, such as `keep_rate`; `budget.gmacs_ratio` for one inside another."""
     points: list[Row[Any]]
     """Rows of `SAME_WORK`, oldest first."""
+    line: Line
 
 
 def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
@@ -62,19 +74,36 @@ def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
 
     Values that save equally much count once.
     """
-    for sweep, of_sweep in groupby(rows, key=lambda row: row.sweep):
-        found: dict[tuple[str, str], list[Row[Any]]] = {}
-        for row in of_sweep:
-            params = flat(json.loads(row.params))
-            setting = {name: getattr(row, name) for name in SETTING}
-            setting |= {} if row.metric == "latency" else {"metric": row.metric}
-            for name in [name for name, value in params.items() if _is_number(value)]:
-                rest = {key: value for key, value in params.items() if key != name}
-                key = digest({"sweep": sweep, "setting": setting, "params": canonical(rest), "varies": name})
-                found.setdefault((key, name), []).append(row)
-        for (key, name), points in found.items():
-            if len({getattr(point, SAVED) for point in points}) >= MIN_SETTINGS:
-                yield SavedCurve(key, name, points)
+    found: dict[tuple[Line, str, str], list[Row[Any]]] = {}
+    for row in rows:
+        for line in _lines(row):
+            found.setdefault((line, row.metric, row.host), []).append(row)
+    for (line, metric, _), points in found.items():
+        if len({getattr(point, SAVED) for point in points}) >= MIN_SETTINGS:
+            sweep, values, rest, varies = line
+            setting = dict(zip(SETTING, values, strict=True)) | ({} if metric == "latency" else {"metric": metric})
+            key = digest({"sweep": sweep, "setting": setting, "params": rest, "varies": varies})
+            yield SavedCurve(key, varies, points, line)
+
+
+def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
+    """How many of the questions asked along each line have no answer on each host, from the rows of `ASKED_WORK`."""
+    asked: dict[Line, set[str]] = {}
+    answered: dict[tuple[Line, str], set[str]] = {}
+    for row in rows:
+        for line in _lines(row):
+            asked.setdefault(line, set()).add(row.question_id)
+            if row.host is not None:
+                answered.setdefault((line, row.host), set()).add(row.question_id)
+    return {(line, host): len(asked[line] - questions) for (line, host), questions in answered.items()}
+
+
+def _lines(row: Row[Any]) -> Iterator[Line]:
+    """The lines that a comparison lies on: one for each of its parameters that is a number."""
+    params = flat(json.loads(row.params))
+    values = tuple(getattr(row, name) for name in SETTING)
+    for name in [name for name, value in params.items() if _is_number(value)]:
+        yield row.sweep, values, canonical({key: value for key, value in params.items() if key != name}), name
 
 
 def flat(params: Any, prefix: str = "") -> dict[str, Any]:

@@ -32,7 +32,7 @@ _NEWEST = f"""NOT EXISTS (
   SELECT 1 FROM spoken_arm AS o
   JOIN attempt AS u ON u.id = o.attempt
   JOIN measured_arm AS n ON n.attempt = o.attempt AND n.arm = o.arm
-  WHERE o.setting_id = k.setting_id AND u.environment = t.environment
+  WHERE o.setting_id = k.setting_id AND u.environment = t.environment AND u.host = t.host
     AND ({_NEW} < {_OLD} OR ({_NEW} = {_OLD} AND u.id > t.id)))"""  # noqa: S608 - made of constants
 
 SELECT = f"""
@@ -40,7 +40,7 @@ SELECT
   k.attempt, k.arm, k.arm_id, k.condition_id, t.environment, e.device, e.device_name, k.model, k.weights, k.method, k.params,
   k.data, k.prompt_tokens, k.new_tokens, k.decoding, k.batch_size, k.kv_cache, k.dtype, k.attention, k.runtime, a.threads, k.seed,
   a.parameters, a.gmacs, a.gmacs_method, {", ".join(f"p.{name}" for name in METRICS)},
-  a.flags AS arm_flags, t.flags AS job_flags, t.source, t.ended_at, k.setting_id
+  a.flags AS arm_flags, t.flags AS job_flags, t.source, t.ended_at, k.setting_id, t.host, a.route
 FROM spoken_arm AS k
 JOIN attempt AS t ON t.id = k.attempt
 JOIN environment AS e ON e.environment_id = t.environment

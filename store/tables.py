@@ -129,6 +129,7 @@ class Job(SQLModel, table=True):
         one_of("state", STATES),
         number("attempts", ">= 0"),
         Index(None, "state", "id"),
+        Index(None, "curve_group", "resources"),
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -141,12 +142,21 @@ class Job(SQLModel, table=True):
     owner: str | None
     """The dispatcher that holds the lease while the job is running."""
     renewed_at: float | None
-    """When the owner last showed that it is alive."""
+    """When the owner, or of a waiting job the dispatcher that pinned it, was last known to be alive."""
     parent: int | None = Field(foreign_key="job.id")
     """The job that was split to make this one."""
     queued_at: float
     document: str
     """The job, as JSON."""
+    curve_group: str = ""
+    """Equal for jobs whose comparisons can lie on one curve (`describing.curve_group`); empty for kinds without curves."""
+    resources: str = ""
+    """Labels that a node must have to run it, as canonical JSON; empty where any node will do."""
+    pinned_host: str | None = None
+    """Only a node on this host and in the next environment may run it, as the rest of its group runs there; NULL: not pinned."""
+    pinned_environment: str | None = None
+    pinned_by: str | None = None
+    """The dispatcher that pinned it; the pin holds against the plans of others while that one is alive (`renewed_at`)."""
 
 
 class SweepJob(SQLModel, table=True):

@@ -12,7 +12,8 @@ from store import spoken
 _NEWER = """newer.question_id = r.question_id AND newer.environment = r.environment
       AND (newer.measured_at > r.measured_at
            OR (newer.measured_at = r.measured_at AND newer.comparison_id > r.comparison_id))"""
-NEWEST = f"NOT EXISTS (SELECT 1 FROM speedup_row AS newer WHERE newer.metric = r.metric AND {_NEWER})"  # noqa: S608 - made of constants
+_SAME_SERIES = "newer.metric = r.metric AND newer.host = r.host"
+NEWEST = f"NOT EXISTS (SELECT 1 FROM speedup_row AS newer WHERE {_SAME_SERIES} AND {_NEWER})"  # noqa: S608 - made of constants
 NEWEST_ACCURACY = f"NOT EXISTS (SELECT 1 FROM accuracy_row AS newer WHERE {_NEWER})"  # noqa: S608 - made of constants
 NEWEST_QUALITY = f"NOT EXISTS (SELECT 1 FROM quality_row AS newer WHERE {_NEWER})"  # noqa: S608 - made of constants
 
@@ -34,7 +35,7 @@ SELECT
   c.model, c.weights, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime, r.threads, c.batch_size, c.image_size,
   r.tokens, r.tokens_final, r.gmacs_baseline, r.gmacs, r.gmacs_method, r.baseline_ms, r.method_ms, r.device_ms,
   r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.rounds, r.verdict, r.floor, r.flags, c.seed, c.curve_id,
-  c.data, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.condition_id
+  c.data, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.condition_id, r.host, r.route
 FROM speedup_row AS r
 JOIN comparison AS c ON c.comparison_id = r.comparison_id
 JOIN environment AS e ON e.environment_id = r.environment
@@ -49,7 +50,8 @@ SELECT
   s.name AS sweep, b.environment, e.device_name, c.model, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime,
   c.batch_size, b.axis, b.verdict, b.x, b.x_low, b.x_high, b.points,
   b.direction, b.grid_limited, b.why, e.device, c.weights, b.threads, c.seed, b.floor, b.curve_id, b.varies,
-  b.metric, c.kind, c.data, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.image_size, c.prompt_tokens
+  b.metric, c.kind, c.data, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.image_size, c.prompt_tokens,
+  b.host, b.points_missing
 FROM break_even_row AS b
 JOIN sweep AS s ON s.id = b.sweep
 JOIN comparison AS c ON c.comparison_id = b.comparison_id
@@ -59,7 +61,7 @@ WHERE {NEWEST_REVISION}""",  # noqa: S608 - made of constants
 SELECT
   r.comparison_id, r.question_id, r.environment, e.device, e.device_name, c.model, c.weights, c.method, c.params, c.baseline,
   c.dtype, c.attention, c.runtime, c.threads, c.batch_size, c.image_size, f.reason, f.message, r.measured_at AS at, f.attempt,
-  c.kind, c.data, c.corruption, c.severity, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id
+  c.kind, c.data, c.corruption, c.severity, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, t.host
 FROM (
   SELECT r.comparison_id, r.question_id, r.environment, r.measured_at, r.failure FROM speedup_row AS r WHERE {NEWEST}
   UNION
@@ -68,10 +70,11 @@ FROM (
   SELECT r.comparison_id, r.question_id, r.environment, r.measured_at, r.failure FROM quality_row AS r WHERE {NEWEST_QUALITY}
 ) AS r
 JOIN failure AS f ON f.id = r.failure
+JOIN attempt AS t ON t.id = f.attempt
 JOIN comparison AS c ON c.comparison_id = r.comparison_id
 JOIN environment AS e ON e.environment_id = r.environment""",  # noqa: S608 - made of constants
     "metric": """
-SELECT m.attempt, m.arm, m.metric, m.value, m.unit, m.low, m.high, m.n, a.arm_id, t.environment, t.flags
+SELECT m.attempt, m.arm, m.metric, m.value, m.unit, m.low, m.high, m.n, a.arm_id, t.environment, t.flags, t.host, a.route
 FROM metric_row AS m
 JOIN attempt AS t ON t.id = m.attempt
 LEFT JOIN measured_arm AS a ON a.attempt = m.attempt AND a.arm = m.arm""",

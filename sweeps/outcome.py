@@ -88,6 +88,8 @@ class ArmOutcome(Noun):
     metrics: tuple[Metric, ...] = ()
     """Everything else as rows: peak_rss, cuda_peak_allocated, cuda_peak_reserved, energy_per_image, mean_power, throughput …"""
     flags: tuple[str, ...] = ()
+    route: str | None = None
+    """Which implementation ran, where a method has several that give equal results; `None` where there is one."""
 
 
 class Failure(Noun):

@@ -54,6 +54,7 @@ def an_outcome(
     failures: Sequence[Failure] = (),
     flags: Sequence[str] = (),
     environment: Environment = CPU,
+    host: str = "here",
 ) -> Outcome:
     """What a worker would say of `job` had its arms these true speed-ups over the first one; failed arms have no samples."""
     random = np.random.default_rng(seed)
@@ -65,7 +66,7 @@ def an_outcome(
     return Outcome(
         job=job,
         environment=environment,
-        host="here",
+        host=host,
         started_at=ended_at - 10,
         ended_at=ended_at,
         arms=tuple(

@@ -25,8 +25,8 @@ NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -95,13 +95,13 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0004_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts, schema="0004")
+    (scripts / "versions" / "0005_colour.py").write_text(NEXT)
+    migration.prepare(engine, path, scripts=scripts, schema="0005")
     with engine.connect() as connection:
-        assert migration.version(connection) == "0004"
+        assert migration.version(connection) == "0005"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0003.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0004.*.backup")
     assert dump(backup) == before
 
 
@@ -109,7 +109,14 @@ ADDED = {
     "0001": {"evaluation", "accuracy_row", "sample_series", "scores", "spoken_arm", "quality_row"},
     "0002": {"sample_series", "scores", "spoken_arm", "quality_row"},
 }
-YOUNGER = {"comparison": {"0001": (None,) * 9, "0002": (None,) * 6}}
+PLACED: dict[str, tuple[Any, ...]] = {
+    "job": ("", "", None, None, None),
+    "measured_arm": (None,),
+    "speedup_row": ("here", None),
+}
+YOUNGER = {"comparison": {"0001": (None,) * 9, "0002": (None,) * 6}} | {
+    name: dict.fromkeys(("0001", "0002"), values) for name, values in PLACED.items()
+}
 """What the columns that a table gained since hold in older rows."""
 
 
@@ -128,7 +135,7 @@ def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views:
     for name, rows in before.items():
         younger = YOUNGER.get(name, {}).get(schema, ())
         if name != "break_even_row":
-            assert after[name] == ([("0003",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
+            assert after[name] == ([("0004",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
     assert len(before["comparison"]) == asked
     (backup,) = path.parent.glob(f"breakeven.db.schema-{schema}.*.backup")
     assert contents(backup) == before
@@ -145,6 +152,33 @@ def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views:
     with engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all() == shown
     assert selected(path, "PRAGMA foreign_key_check") == []
+    engine.dispose()
+
+
+HOSTS = """
+UPDATE attempt SET host = 'first', started_at = started_at - 60, ended_at = ended_at - 60 WHERE id = 1;
+INSERT INTO attempt SELECT 9, digest || '9', job, job_id, n, round, environment, 'second', started_at, ended_at + 60,
+  project_commit, source, flags, protocol, readings, document FROM attempt WHERE id = 1;
+INSERT INTO sample SELECT 9, rounds, columns, arms, inner, stopped, seconds, device_seconds, run_order
+  FROM sample WHERE attempt = 1;
+INSERT INTO measured_arm SELECT 9, arm, arm_id, gmacs, gmacs_method, parameters, trainable_parameters, batch, tokens,
+  tokens_final, threads, flags FROM measured_arm WHERE attempt = 1;
+INSERT INTO pairing SELECT comparison_id, 9, baseline, arm, failure FROM pairing WHERE attempt = 1;
+"""
+
+
+def test_rows_of_an_older_store_belong_to_the_newest_host(path: Path) -> None:
+    """A pair that two hosts measured is shown as of the newer, its curve lacks the other's point; reanalysis tells them apart."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "version_2.sql").read_text() + HOSTS)
+    engine = connect(str(path))
+    rows = "SELECT host, count(*), sum(pairs) FROM speedup_row WHERE speedup IS NOT NULL GROUP BY host ORDER BY host"
+    missing = "SELECT DISTINCT points_missing FROM break_even_row WHERE points = 2 AND axis = 'tokens'"
+    assert [(host, count) for host, count, _ in selected(path, rows)] == [("here", 2), ("second", 3)]
+    assert selected(path, missing) == [(1,)]
+    recording.reanalyse(engine)
+    assert [(host, count) for host, count, _ in selected(path, rows)] == [("first", 3), ("here", 2), ("second", 3)]
+    assert selected(path, "SELECT DISTINCT points FROM break_even_row WHERE points > 1") == []
     engine.dispose()
 
 

@@ -109,7 +109,7 @@ class Row(NamedTuple):
     sweep: int = 1
 
     def __getattr__(self, name: str) -> Any:
-        if name in (*SETTING, "metric"):
+        if name in (*SETTING, "metric", "host"):
             return "same"
         raise AttributeError(name)
 
