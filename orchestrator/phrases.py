@@ -8,6 +8,7 @@ import pandas as pd
 
 from sweeps.identity import canonical
 from sweeps.job import Arm
+from sweeps.method import Params
 from workers import methods
 
 STYLES = {
@@ -79,9 +80,9 @@ def steps_of(params: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _said(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
-    usual = _defaults(method)
+    usual, names = _defaults(method), _present(method)
     return [
-        f"{key}={canonical(value)}"
+        f"{names.get(key, key)}={canonical(value)}"
         for key, value in params.items()
         if value is not None and key != without and not (key in usual and usual[key] == value)
     ]
@@ -89,11 +90,24 @@ def _said(method: str, params: Mapping[str, Any], without: str = "") -> list[str
 
 def _defaults(method: str) -> Mapping[str, Any]:
     """The parameters that need not be said, as plain JSON values; none for a method that is not here (any more)."""
+    params = _params(method)
+    return {} if params is None else params.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
+
+
+def _present(method: str) -> Mapping[str, str]:
+    """What parameters are called in a sweep where the store has them by an older name."""
+    params = _params(method)
+    fields = {} if params is None else params.model_fields
+    return {info.serialization_alias: name for name, info in fields.items() if info.serialization_alias}
+
+
+def _params(method: str) -> type[Params] | None:
+    """The parameters of a method, or `None` if it is not here (any more)."""
     try:
         found = methods.every().get(method)
     except methods.InvalidMethod:
-        return {}
-    return {} if found is None else found.Params.model_construct().model_dump(mode="json", warnings=False)
+        return None
+    return None if found is None else found.Params
 
 
 UNITS = {"tokens": "tokens", "gmacs": "GMACs of the baseline", "gmacs_saved": "of the baseline's GMACs saved"}

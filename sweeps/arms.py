@@ -3,11 +3,10 @@
 import itertools
 import json
 import math
-import types
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -15,13 +14,23 @@ from sweeps.axis import Choice, spread, unknown_word
 from sweeps.conditions import FIELDS, OF_WORLD, SHORTHANDS, Vocabulary, adapters, of_other_world, takes_integers
 from sweeps.job import Arm, Overrides, Step
 from sweeps.method import Params, world
-from sweeps.reading import Document, KeyPath
+from sweeps.reading import Document, KeyPath, SweepError
+from sweeps.sequence import check_bare, form_of, takes
 from sweeps.spec import explained
 
 DENSE_NAME = "dense"
 OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)
 _BESIDE: Mapping[str, TypeAdapter[Any]] = {**adapters(Overrides), "replicate": adapters(Arm)["replicate"]}
 _WHOLE_BESIDE = ("image_size", "replicate")
+
+
+class Schedule(NamedTuple):
+    """A parameter with a number for each block."""
+
+    step: int
+    blocks: int
+    """How many it lists."""
+    path: KeyPath
 
 
 class Candidate(NamedTuple):
@@ -35,10 +44,8 @@ class Candidate(NamedTuple):
     """Where the arm's own image size is written, else `path`."""
     params: tuple[Params, ...]
     """Validated parameters of the stack's steps."""
-
-
-def candidate(arm: Arm, path: KeyPath, size_path: KeyPath, params: tuple[Params, ...]) -> Candidate:
-    return Candidate(arm, arm.arm_id, path, size_path, params)
+    schedules: tuple[Schedule, ...] = ()
+    """Its parameters with a number for each block."""
 
 
 @dataclass
@@ -101,7 +108,7 @@ class Entry:
         params = tuple(self._params(step, {lever.key: pick for lever, pick in picks if lever.step == step}) for step in steps)
         methods = self.vocabulary.methods
         stack = tuple(
-            Step(method=name, params=values.model_dump(mode="json"), version=methods[name].VERSION)
+            Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=methods[name].VERSION)
             for name, values in zip(self.names, params, strict=True)
         )
         beside = {lever.key: pick for lever, pick in picks if lever.step is None}
@@ -109,7 +116,9 @@ class Entry:
         replicate = values.pop("replicate", 0)
         arm = Arm(stack=stack, overrides=Overrides(**values), replicate=replicate)
         size_path = beside["image_size"].path if "image_size" in beside else self.path
-        return candidate(arm, self.path, size_path, params)
+        listed = [(lever.step, pick) for lever, pick in picks if lever.step is not None]
+        schedules = tuple(Schedule(step, pick.blocks, pick.path) for step, pick in listed if pick.blocks is not None)
+        return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules)
 
     def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
         model = self.vocabulary.methods[self.names[step]].Params
@@ -171,21 +180,6 @@ def condition_keys(written: Mapping[str, Any], vocabulary: Vocabulary) -> set[st
     return {key for key in written if key in (*FIELDS, *SHORTHANDS) and key not in taken}
 
 
-def is_sequence(annotation: Any) -> bool:
-    """Whether a parameter of this type takes a list as one value."""
-    return _has(annotation, Sequence) or _has(annotation, Set)
-
-
-def _has(annotation: Any, kind: type) -> bool:
-    origin = get_origin(annotation)
-    if origin in (Union, types.UnionType):
-        return any(_has(part, kind) for part in get_args(annotation))
-    if origin is Annotated:
-        return _has(get_args(annotation)[0], kind)
-    found = origin or annotation
-    return isinstance(found, type) and issubclass(found, kind) and not issubclass(found, str | bytes)
-
-
 def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], vocabulary: Vocabulary) -> Entry:
     result = Entry(document, vocabulary, path)
     steps = written["stack"]
@@ -207,7 +201,7 @@ def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], voca
             if key in fields:
                 result.levers.append(_parameter(result, index, key, value))
             elif key != "method":
-                raise document.unknown_key((*spot, key), (*fields, "method"))
+                raise _unknown_parameter(result, (*spot, key), (*fields, "method"))
     for key, value in written.items():
         if key != "stack":
             result.levers.append(_beside(result, key, value, {"stack"}))
@@ -233,13 +227,16 @@ def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
 def _parameter(result: Entry, step: int, key: str, value: Any) -> Lever:
     path = (*result.paths[step], key)
     annotation = result.vocabulary.methods[result.names[step]].Params.model_fields[key].annotation
+    form = form_of(annotation)
+    if form == "list" and isinstance(value, list):
+        check_bare(result.document, path, value, annotation)
     choices = spread(
         result.document,
         path,
         value,
         whole=takes_integers(annotation),
-        sequence=is_sequence(annotation),
-        mapping=_has(annotation, Mapping) or _has(annotation, BaseModel),
+        form=form,
+        mapping=takes(annotation, Mapping) or takes(annotation, BaseModel),
     )
     return Lever(step, key, path, choices)
 
@@ -247,7 +244,14 @@ def _parameter(result: Entry, step: int, key: str, value: Any) -> Lever:
 def _beside(result: Entry, key: str, value: Any, others: set[str]) -> Lever:
     path = (*result.path, key)
     if key not in _BESIDE:
-        raise result.document.unknown_key(path, (*others, "method", *_BESIDE))
+        raise _unknown_parameter(result, path, (*others, "method", *_BESIDE))
     if key in FIELDS and key not in OF_WORLD[result.vocabulary.world]:
         raise result.document.error(path, of_other_world(result.vocabulary.world), at_key=True)
     return Lever(None, key, path, spread(result.document, path, value, whole=key in _WHOLE_BESIDE))
+
+
+def _unknown_parameter(result: Entry, path: KeyPath, known: Iterable[str]) -> SweepError:
+    """The error for a key that the entry's last method has not; a name that only the store still has stands for its present one."""
+    key = str(path[-1])
+    name = result.vocabulary.present_name(result.names[-1:], key)
+    return result.document.unknown_key(path, known if name == key else [name])

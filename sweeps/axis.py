@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from sweeps.reading import Document, KeyPath, did_you_mean
+from sweeps.sequence import LIST, PER_BLOCK, Form, is_sequence, nested, sequence
 from sweeps.spec import Written, validated
 
 MAX_VALUES = 10_000
@@ -19,6 +20,8 @@ class Choice(NamedTuple):
 
     value: Any
     path: KeyPath
+    blocks: int | None = None
+    """For a schedule: how many blocks it lists."""
 
 
 class TooManyError(ValueError):
@@ -95,43 +98,56 @@ SPREADS = (*SERIES, "each")
 
 
 def spread(
-    document: Document, path: KeyPath, value: Any, *, whole: bool, sequence: bool = False, mapping: bool = False
+    document: Document, path: KeyPath, value: Any, *, whole: bool, form: Form = "scalar", mapping: bool = False
 ) -> list[Choice]:
-    """The values written at `path`. Raises `SweepError` when there are none, or too many.
+    """The values written at `path`; a list is always several. Raises `SweepError` when there are none, or too many.
 
     whole: the key takes integers, so computed points are rounded.
-    sequence: the key takes a list, so a list is one value, and several stand in `{each: [[…], […]]}`.
-    mapping: the key takes a mapping; the same holds for mappings.
+    form: what one value is, see `sweeps.sequence`.
+    mapping: the key takes a mapping; several stand in a list.
     """
-    if isinstance(value, list) and not sequence:
-        return _listed(document, path, value)
+    if isinstance(value, list):
+        return _listed(document, path, value, form, mapping=mapping)
     if not isinstance(value, dict):
         return [Choice(value, path)]
+    if is_sequence(value) and not mapping:
+        return [Choice(*sequence(document, path, value, form))]
     if len(value) != 1 or next(iter(value)) not in SPREADS:
         if mapping:
             return [Choice(value, path)]
-        strange = next((key for key in value if key not in SPREADS), None)
+        known = (*SPREADS, *{"scalar": (), "list": (LIST,), "schedule": (PER_BLOCK,)}[form])
+        strange = next((key for key in value if key not in known), None)
         if strange is not None:
-            raise document.unknown_key((*path, strange), SPREADS)
-        raise document.error(path, f"needs exactly one of {', '.join(SPREADS)}")
-    form, content = next(iter(value.items()))
-    inner = (*path, form)
-    if form == "each":
+            raise document.unknown_key((*path, strange), known)
+        raise document.error(path, f"needs exactly one of {', '.join(known)}")
+    series_form, content = next(iter(value.items()))
+    inner = (*path, series_form)
+    if series_form == "each":
         if not isinstance(content, list):
             raise document.error(inner, "needs a list of values, such as {each: [1, 2]}")
-        return _listed(document, inner, content)
+        return _listed(document, inner, content, form, mapping=mapping, each=True)
     if not isinstance(content, dict):
-        keys = ", ".join(SERIES[form].model_fields)
+        keys = ", ".join(SERIES[series_form].model_fields)
         raise document.error(inner, f"needs a mapping with the keys {keys}")
-    series = validated(document, inner, SERIES[form], content)
+    series = validated(document, inner, SERIES[series_form], content)
     points = _numbers(document, inner, series.values)
     return [Choice(point, inner) for point in _rounded(points, series, whole=whole)]
 
 
-def _listed(document: Document, path: KeyPath, values: list[Any]) -> list[Choice]:
+def _listed(document: Document, path: KeyPath, values: list[Any], form: Form, *, mapping: bool, each: bool = False) -> list[Choice]:
+    """One choice for each entry. A bare list inside is one value; as a schedule only in `each`, where older files have it."""
     if not values:
         raise document.error(path, "is empty; give at least one value, or leave the key out")
-    return [Choice(value, (*path, index)) for index, value in enumerate(values)]
+    found = []
+    for index, value in enumerate(values):
+        here = (*path, index)
+        if is_sequence(value) and not mapping:
+            found.append(Choice(*sequence(document, here, value, form)))
+        elif isinstance(value, list) and form == "schedule" and not each:
+            raise nested(document, here, value)
+        else:
+            found.append(Choice(value, here))
+    return found
 
 
 def _numbers(document: Document, path: KeyPath, values: Callable[[], list[int | float]]) -> list[int | float]:

@@ -1,6 +1,6 @@
 """The conditions of a sweep: its defaults and axes turned into values of `Condition` fields, each of which knows its line."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
@@ -80,9 +80,14 @@ class Vocabulary:
         """The geometry of a language model; `None` where only the hub knows it."""
         return self.languages.get(model) or self.folders.get(model)
 
+    def present_name(self, methods: Iterable[str], key: str) -> str:
+        """What a parameter of these methods is called now where the store still has it as `key`; else `key` itself."""
+        fields = (field for method in methods for field in self.methods[method].Params.model_fields.items())
+        return next((name for name, info in fields if info.serialization_alias == key), key)
+
     def field(self, document: Document, name: str, choice: Choice) -> Choice:
         """`choice` as a checked value of the condition field `name`. Raises `SweepError`."""
-        value, path = choice
+        value, path = choice.value, choice.path
         if name == "device" and value == "auto":
             return Choice(self.auto, path)
         if name == "model" and isinstance(value, str):

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sweeps.arms import OVERRIDES, Candidate, Entry, candidate, condition_keys, entry
+from sweeps.arms import OVERRIDES, Candidate, Entry, condition_keys, entry
 from sweeps.block import Block, overrides_of_kind
 from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
 from sweeps.contents import Contents, Hasher, sha256
-from sweeps.grid import Point, check_jobs, check_size, defaults, point, points, required, world_of
+from sweeps.grid import Point, check_jobs, check_schedules, check_size, defaults, point, points, required, world_of
 from sweeps.job import WORLD_KINDS, Arm, Comparison, Condition, Device, Job, Kind, Pair
 from sweeps.language import LanguageNetwork
 from sweeps.language import languages as known
@@ -179,6 +179,7 @@ class _Expander:
         for source, arm in left:
             self.compared.setdefault(source.path, False)
             self._note_refusal(source, condition.model)
+            check_schedules(self.document, self.vocabulary, condition.model, source)
             for pair in ((reference.key, arm.key) for reference in references if reference.key != arm.key):
                 self.duplicates += pair in pairs
                 pairs.add(pair)
@@ -216,7 +217,7 @@ class _Expander:
         key = (kind, item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
         if key not in self.settled:
             arm = item.arm.model_copy(update={"overrides": overrides_of_kind(kind, overrides, condition)})
-            self.settled[key] = candidate(arm, item.path, item.size_path, item.params)
+            self.settled[key] = item._replace(arm=arm, key=arm.arm_id)
         return self.settled[key]
 
     def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:

@@ -30,8 +30,8 @@ def world_of(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> World:
         if "model" in written
         for choice in spread(document, (*path, "model"), written["model"], whole=False)
     ]
-    for value, _ in named:
-        if (found := vocabulary.world_of(value)) is not None:
+    for choice in named:
+        if (found := vocabulary.world_of(choice.value)) is not None:
             return found
     for choice in named:
         vocabulary.field(document, "model", choice)  # says what is wrong with it
@@ -70,6 +70,22 @@ def check_size(document: Document, vocabulary: Vocabulary, condition: Condition,
         vocabulary.networks[condition.model].patch_tokens(own or condition.pixels)
     except ValueError as error:
         raise document.error(item.size_path if own else spot.paths["image_size"], str(error)) from None
+
+
+def check_schedules(document: Document, vocabulary: Vocabulary, model: str, item: Candidate) -> None:
+    """Refuse a schedule that lists more or fewer blocks than the model has, where that is known. Raises `SweepError`."""
+    for step, listed, path in item.schedules:
+        if vocabulary.world == "vision":
+            depth = vocabulary.networks[model].depth
+        elif (network := vocabulary.language(model)) is not None:
+            depth = network.layers
+        else:
+            return
+        needed = item.params[step].schedule_length(depth)
+        if listed != needed:
+            count = f"{model} has {depth} blocks" + (f", of which {needed} count here" if needed != depth else "")
+            fewer = "; or add `then: 0` beside `per_block`, for nothing in the further blocks" if listed < needed else ""
+            raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")
 
 
 def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> Point:

@@ -11,9 +11,16 @@ from sweeps.language import LanguageNetwork
 
 
 class Params(BaseModel):
-    """Parameters of a method; a method file subclasses this. Add a later parameter with default `None` (see `sweeps.identity`)."""
+    """Parameters of a method; a method file subclasses this. Add a later parameter with default `None` (see `sweeps.identity`).
+
+    A parameter that gets another name keeps the old one as its `serialization_alias`, so that identities stay as they are.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def schedule_length(self, depth: int) -> int:
+        """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""
+        return depth
 
 
 class BlockTokens(NamedTuple):

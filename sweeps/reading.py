@@ -17,6 +17,8 @@ MAX_BYTES = 1_000_000
 MAX_NODES = 10_000
 """Keys and values of a document with its aliases written out; stops documents that explode."""
 MAX_DEPTH = 50
+ONE_LETTER = frozenset("yYnN")
+"""As keys they are words: no reader in use takes them for true or false there, and whoever checks the key says what is right."""
 _TOO_LONG = f"{MAX_NODES} keys and values; say it with axes and ranges"
 
 
@@ -83,8 +85,10 @@ def dotted(path: KeyPath) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known word, else the list of what is known."""
+    """`; did you mean 'x'?` for the nearest known word, or for the only one; else the list of what is known."""
     words = sorted(set(known))
+    if len(words) == 1:
+        return f"; did you mean {words[0]!r}?"
     folded = {name.lower(): name for name in words}
     near = difflib.get_close_matches(word.lower(), folded, n=1)
     if near:
@@ -223,6 +227,8 @@ class _Builder:
     def key(self, node: yaml.Node, path: KeyPath) -> str:
         if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == "<<":
             raise SweepError(self.file, _line(node), dotted(path), "merge keys (`<<`) are refused; write the keys out")
+        if isinstance(node, yaml.ScalarNode) and node.value in ONE_LETTER:
+            return str(node.value)
         key = self.scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
         if not isinstance(key, str):
             shown = "null" if key is None else repr(key)

@@ -11,6 +11,7 @@ from sweeps.conditions import FIELDS, Vocabulary
 from sweeps.identity import canonical
 from sweeps.job import Arm
 from sweeps.reading import Document, KeyPath
+from sweeps.sequence import Form, form_of, is_sequence, sequence
 
 Test = Callable[[Any], bool]
 OPERATORS = ("in", "ge", "gt", "le", "lt", "ne", "re")
@@ -21,15 +22,24 @@ class Rule(NamedTuple):
     """Tests that must all hold. A stack is matched when one of its steps is."""
 
     tests: tuple[tuple[str, Test], ...]
+    renamed: Mapping[str, Mapping[str, str]] = {}
+    """By method: what parameters are called in a sweep that an arm has by an older name."""
 
     def matches(self, point: Mapping[str, Any], arm: Arm) -> bool:
         """`point` holds the condition fields as the arm overrides them, and `tokens`."""
         about = {**point, "replicate": arm.replicate}
-        steps: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [((step.method, arm.method), step.params) for step in arm.stack]
+        steps: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
+            ((step.method, arm.method), self.present(step.method, step.params)) for step in arm.stack
+        ]
         return any(
             all(_holds(key, test, names, {**about, **params}) for key, test in self.tests)
             for names, params in steps or [((DENSE_NAME,), {})]
         )
+
+    def present(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`params` by the names that a sweep has for them."""
+        renamed = self.renamed.get(method)
+        return {renamed.get(name, name): value for name, value in params.items()} if renamed else params
 
 
 def _holds(key: str, test: Test, names: tuple[str, ...], values: Mapping[str, Any]) -> bool:
@@ -41,7 +51,15 @@ def _holds(key: str, test: Test, names: tuple[str, ...], values: Mapping[str, An
 def rules(document: Document, written: Iterable[Mapping[str, Any]], vocabulary: Vocabulary, methods: Iterable[str]) -> list[Rule]:
     """The rules under `exclude`; `methods` are those that the sweep uses, whose parameters a rule may name. Raises `SweepError`."""
     used = list(methods)
-    parameters = {name for method in used for name in vocabulary.methods[method].Params.model_fields}
+    fields = {method: vocabulary.methods[method].Params.model_fields for method in used}
+    parameters: dict[str, set[Form]] = {}
+    for name, info in (field for own in fields.values() for field in own.items()):
+        parameters.setdefault(name, set()).add(form_of(info.annotation))
+    former = {
+        method: {info.serialization_alias: name for name, info in own.items() if info.serialization_alias}
+        for method, own in fields.items()
+    }
+    renamed = {method: names for method, names in former.items() if names}
     known = {*FIELDS, "tokens", "method", "replicate", *parameters}
     result = []
     for index, rule in enumerate(written):
@@ -50,20 +68,28 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], vocabulary: 
             raise document.error(path, "is an empty rule, which would exclude everything; name a key or leave the rule out")
         for key in rule:
             if key not in known:
-                raise document.unknown_key((*path, key), known)
+                name = vocabulary.present_name(used, key)
+                raise document.unknown_key((*path, key), known if name == key else [name])
         reader = _Reader(document, vocabulary, parameters)
-        result.append(Rule(tuple((key, test) for key, value in rule.items() for test in reader.tests((*path, key), key, value))))
+        tests = tuple((key, test) for key, value in rule.items() for test in reader.tests((*path, key), key, value))
+        result.append(Rule(tests, renamed))
     return result
 
 
 class _Reader(NamedTuple):
     document: Document
     vocabulary: Vocabulary
-    parameters: set[str]
+    parameters: Mapping[str, set[Form]]
+    """What one value of each parameter of the methods is."""
 
     def tests(self, path: KeyPath, key: str, value: Any) -> list[Test]:
+        forms = self.parameters.get(key, set())
+        if is_sequence(value):
+            form: Form = next((form for form in ("list", "schedule") if form in forms), "scalar")
+            listed, inner, _ = sequence(self.document, path, value, form)
+            return [self.equal(inner, key, listed)]
         if not isinstance(value, dict):
-            if isinstance(value, list) and key not in self.parameters:
+            if isinstance(value, list) and forms <= {"scalar"}:
                 raise self.document.error(path, "a list is no single value; did you mean {in: […]}?")
             return [self.equal(path, key, value)]
         if not value:

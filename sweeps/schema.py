@@ -7,11 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from sweeps.arms import DENSE_NAME, is_sequence
+from sweeps.arms import DENSE_NAME
 from sweeps.axis import SERIES
 from sweeps.job import Condition, Overrides
 from sweeps.method import AnyMethod
 from sweeps.rules import OPERATORS
+from sweeps.sequence import LIST, PER_BLOCK, THEN, Form, form_of
 from sweeps.spec import Sweep
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -78,11 +79,20 @@ def _fields(model: type[BaseModel], definitions: Schema) -> Schema:
     return properties
 
 
-def _several(schema: Schema, *, sequence: bool = False) -> Schema:
-    """One value or several: a list, a series, or `each`. With `sequence` a list is one value, as the schema says itself."""
+def _several(schema: Schema, *, form: Form = "scalar") -> Schema:
+    """One value or several: a list, a series, or `each`; a value that is itself a list in its own form (`sweeps.sequence`)."""
     one = {key: value for key, value in schema.items() if key not in {"title", "description", "default"}}
-    several: list[Schema] = [] if sequence else [{"type": "array", "minItems": 1, "items": one}]
-    several += [{"$ref": "#/$defs/series"}, _closed({"each": {"type": "array", "minItems": 1, "items": one}}, ["each"])]
+    each = one
+    if form != "scalar":
+        parts: list[Schema] = one.get("anyOf", [one])
+        lists = [part for part in parts if part.get("type") == "array"]
+        name, beside = (PER_BLOCK, {THEN: {"const": 0}}) if form == "schedule" else (LIST, {})
+        forms = [_closed({name: {**part, "minItems": max(1, part.get("minItems", 1))}, **beside}, [name]) for part in lists]
+        one = {"anyOf": [*(part for part in parts if part not in lists), *forms]}
+        each = {"anyOf": [*one["anyOf"], *lists]}
+    entry = each if form == "list" else one
+    several: list[Schema] = [{"type": "array", "minItems": 1, "items": entry}]
+    several += [{"$ref": "#/$defs/series"}, _closed({"each": {"type": "array", "minItems": 1, "items": each}}, ["each"])]
     told: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
     return {**told, "anyOf": [one, *several]}
 
@@ -93,7 +103,7 @@ def _step(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -> 
     schema = _object(method.Params, definitions, prefix=f"{name}.")
     fields = method.Params.model_fields
     properties: Schema = schema.get("properties", {})
-    params = {key: _several(value, sequence=is_sequence(fields[key].annotation)) for key, value in properties.items()}
+    params = {key: _several(value, form=form_of(fields[key].annotation)) for key, value in properties.items()}
     return _closed({"method": {"const": name, "description": purpose}, **beside, **params}, ["method", *schema.get("required", [])])
 
 

@@ -39,7 +39,7 @@ class Settling(NamedTuple):
     top_r: int = 1
     eta: float = 0
     tau: float | None = None
-    n: float = 0
+    temperature: float = 0
     recentre: bool = False
 
 
@@ -136,7 +136,7 @@ def settle(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, likeness_BRK: Ten
 
     `alone_BND` are the patch tokens before the merge, the kept ones first.
     """
-    alpha, beta, delta, top_r, eta, tau, n, recentre = settling
+    alpha, beta, delta, top_r, eta, tau, temperature, recentre = settling
     B, K, D = x_BKD.shape
     share_BK1 = size_BK1 / size_BK1.mean(1, keepdim=True)
     if eta:
@@ -152,8 +152,8 @@ def settle(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, likeness_BRK: Ten
     if tau is not None:
         length_BK1 = x_BKD.norm(dim=-1, keepdim=True).clamp(min=SMALL)
         x_BKD = x_BKD * (tau * length_BK1.mean(1, keepdim=True) / length_BK1).clamp(max=1)
-    if n:
-        x_BKD = x_BKD * share_BK1**n
+    if temperature:
+        x_BKD = x_BKD * share_BK1**temperature
     return x_BKD + mean_B1D if recentre else x_BKD
 
 

@@ -102,7 +102,7 @@ class MergeParams(Params):
     """Parameters of methods that merge tokens in every block: exactly one of `r`, `r_ratio` and `budget`."""
 
     r: Count | tuple[Count, ...] | None = Field(
-        default=None, description="tokens merged in every block, or a list with a number for each block (0 where it ends early)"
+        default=None, description="tokens merged in every block, or {per_block: […]} with a number for each block"
     )
     r_ratio: float | None = Field(
         default=None, ge=0, le=0.5, description="share of the patch tokens present that each block merges, rounded down"

@@ -31,7 +31,7 @@ name: digits
 question: What does speed cost?
 defaults: {model: digits_vit_64, image_size: 32, weights: trained}
 axes: {batch_size: [1, 8]}
-methods: [{method: topk, keep_rate: [0.2, 0.5], layers: [3, 6, 9]}]
+methods: [{method: topk, keep_rate: [0.2, 0.5], layers: {list: [3, 6, 9]}}]
 jobs: {latency: {budget: 1s}, accuracy: {images: 1000, timeout: 10m}}
 """
 

@@ -18,7 +18,7 @@ axes:
   model: [deit_tiny_patch16_224]
   image_size: [32, 48, 64, 96, 128, 160, 192, 224]
 methods:
-  - {method: topk, keep_rate: [0.5, 0.7], layers: [3, 6, 9]}
+  - {method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6, 9]}}
   - {method: tome, r_ratio: [0.02, 0.06]}
 zip: []
 exclude: []
@@ -67,7 +67,7 @@ def test_auto_is_resolved_before_hashing(expand: Expand) -> None:
 # ---- arms and their identities ----
 
 
-@pytest.mark.parametrize("written", ["{method: topk, keep_rate: 1}", "{method: topk, keep_rate: 1.0, layers: [3, 6, 9]}"])
+@pytest.mark.parametrize("written", ["{method: topk, keep_rate: 1}", "{method: topk, keep_rate: 1.0, layers: {list: [3, 6, 9]}}"])
 def test_one_way_of_running_is_one_arm(expand: Expand, written: str) -> None:
     """`keep_rate: 1`, `1.0` and spelled-out defaults are one arm."""
     both = expand(MODEL + f"methods: [{{method: topk, keep_rate: [1, 1.0]}}, {written}]\n")
@@ -102,8 +102,10 @@ def test_overrides_equal_to_the_condition_merge(expand: Expand) -> None:
 
 
 def test_a_list_for_a_scalar_parameter_expands(expand: Expand) -> None:
-    """Lists of scalar parameters and overrides multiply; a list of a sequence parameter is one value."""
-    expansion = expand(MODEL + "methods: [{method: topk, keep_rate: [0.5, 0.7], layers: [3, 6], dtype: [float32, float16]}]\n")
+    """Lists of scalar parameters and overrides multiply; `{list: …}` is one value."""
+    expansion = expand(
+        MODEL + "methods: [{method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6]}, dtype: [float32, float16]}]\n"
+    )
     assert len(expansion.comparisons) == 4
     assert {tuple(arm.stack[0].params["layers"]) for arm in expansion.jobs[0].arms[1:]} == {(3, 6)}
 

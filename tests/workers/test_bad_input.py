@@ -17,7 +17,7 @@ name: trial
 defaults: {{model: {model}, image_size: 64, device: cpu, threads: 1{extra}}}
 methods:
   - {arm}
-  - {{method: topk, keep_rate: 0.5, layers: [1]}}
+  - {{method: topk, keep_rate: 0.5, layers: {{list: [1]}}}}
 jobs: {{latency: {{pairs: {{min: 6, max: 6}}, budget: 1s}}}}
 """
 
@@ -43,10 +43,10 @@ def expanded(arm, model="test_vit", extra=""):
         ("{method: topk, budget: {gmacs: 1, gmacs_ratio: 0.5}}", "give either gmacs or gmacs_ratio, not both"),
         ("{method: topk, keep_rate: 0.5, align: 0}", r"methods\[0\].align"),
         (
-            "{method: topk, keep_rate: 0.5, layers: [99]}",
+            "{method: topk, keep_rate: 0.5, layers: {list: [99]}}",
             "cannot run on any model of this sweep: layers name block 99, but test_vit has",
         ),
-        ("{method: topk, keep_rate: 0.5, layers: [-1]}", "counted from 0"),
+        ("{method: topk, keep_rate: 0.5, layers: {list: [-1]}}", "counted from 0"),
     ],
 )
 def test_usage_errors(arm, said):
@@ -59,7 +59,7 @@ def test_usage_errors(arm, said):
     ("arm", "reason", "said"),
     [
         (
-            "{method: topk, layers: [1], budget: {gmacs: 0.000001}}",
+            "{method: topk, layers: {list: [1]}, budget: {gmacs: 0.000001}}",
             "unsupported",
             "topk: a budget of 1e-06 GMACs is out of reach at 64 pixels",
         ),
@@ -95,7 +95,7 @@ def test_what_is_not_a_number_everywhere_fails_every_arm(tmp_path):
 
 def test_a_layer_beyond_one_of_two_models_fails_there_only():
     """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm says why it has no answer."""
-    expansion = expanded("{method: topk, keep_rate: 0.5, layers: [11]}", model="deit_tiny_patch16_224")
+    expansion = expanded("{method: topk, keep_rate: 0.5, layers: {list: [11]}}", model="deit_tiny_patch16_224")
     assert run(expansion.jobs[0], pass_seconds=0.05).failures == ()
     shallow = expansion.jobs[0].model_copy(
         update={"condition": expansion.jobs[0].condition.model_copy(update={"model": "test_vit"})}
@@ -108,9 +108,9 @@ def test_a_layer_beyond_one_of_two_models_fails_there_only():
 def test_what_was_solved_is_recorded():
     """A solved budget, a capped r and aligned tokens stand beside the measurement, which is of what was promised."""
     for arm, recorded in (
-        ("{method: topk, layers: [1], budget: {gmacs_ratio: 0.8}}", {"keep_rate", "gmacs", "gmacs_budget"}),
+        ("{method: topk, layers: {list: [1]}, budget: {gmacs_ratio: 0.8}}", {"keep_rate", "gmacs", "gmacs_budget"}),
         ("{method: tome, r: 1000}", {"r_capped_blocks"}),
-        ("{method: topk, keep_rate: 0.3, layers: [1], align: 8}", {"align_extra_tokens"}),
+        ("{method: topk, keep_rate: 0.3, layers: {list: [1]}, align: 8}", {"align_extra_tokens"}),
     ):
         outcome = run(expanded(arm).jobs[0], pass_seconds=0.05)
         assert not outcome.failures

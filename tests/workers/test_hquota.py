@@ -164,7 +164,7 @@ def test_size_normalisation():
     result, merged, *_ = settled(tau=1.1)
     limit = 1.1 * merged.norm(dim=-1).mean(1, keepdim=True)
     torch.testing.assert_close(result.norm(dim=-1), torch.minimum(merged.norm(dim=-1), limit))
-    result, merged, sizes, *_ = settled(n=0.5)
+    result, merged, sizes, *_ = settled(temperature=0.5)
     torch.testing.assert_close(result, merged * (sizes / sizes.mean(1, keepdim=True)).sqrt())
 
 

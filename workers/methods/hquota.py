@@ -20,8 +20,8 @@ What the summary leaves open, and what was taken:
 - push-lite: a kept token goes toward the mean of its `top_r` most similar removed tokens, wherever these were merged, by
   alpha x their mean cosine, at most by beta x (size / mean size)^delta.
 - size normalisation of the merged patch tokens, in this order: `recentre` takes their mean off, to give them the mean weighted by
-  size instead; `tau` clips lengths at tau x their mean; `n` multiplies by (size / mean size)^n. With `recentre` the last two act on
-  what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token + eta x what it was alone.
+  size instead; `tau` clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With `recentre` the
+  last two act on what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token + eta x what it was alone.
 - push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
 
 At most half of the patch tokens present are removed in a block.
@@ -31,7 +31,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from sweeps import method
 from sweeps.method import BlockTokens, Network
@@ -59,7 +59,7 @@ class Params(method.Params):
     """How many tokens go: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
 
     r: Count | tuple[Count, ...] | None = Field(
-        default=None, description="tokens removed in each of the layers, or a list with a number for each of them"
+        default=None, description="tokens removed in each of the layers, or {per_block: […]} with a number for each of them"
     )
     keep_rate: float | None = Field(
         default=None, gt=0, le=1, description="share of the patch tokens left that each of the layers keeps; or give r or a budget"
@@ -89,7 +89,14 @@ class Params(method.Params):
     tau: float | None = Field(
         default=None, gt=0, description="clips lengths of merged tokens at tau x their mean; not given: no clip"
     )
-    n: float = Field(default=0, ge=-4, le=4, description="temperature: merged tokens times (size / mean size)^n; 0: none")
+    temperature: float = Field(
+        default=0,
+        ge=-4,
+        le=4,
+        validation_alias=AliasChoices("temperature", "n"),
+        serialization_alias="n",  # `n`, which YAML 1.1 takes for false, is its name in identities and stored answers
+        description="merged tokens times (size / mean size)^temperature; 0: none",
+    )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
     budget: BudgetField = None
     align: AlignField = None
@@ -113,6 +120,10 @@ class Params(method.Params):
         if isinstance(self.r, tuple) and self.early_keep is not None:
             raise ValueError("r lists a number for each layer; early_keep would overrule some of them")
         return self
+
+    def schedule_length(self, depth: int) -> int:
+        """One number for each of the `layers`."""
+        return len(self.named(depth))
 
     def named(self, depth: int) -> tuple[int, ...]:
         """The blocks that `layers` names in a model of `depth` blocks."""
@@ -172,7 +183,7 @@ NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
     Params(r=(5, 0, 2), layers=(0, 1, 3), match="xnorm", merge="v", quota=0.5),
-    Params(keep_rate=0.8, early_keep=0.66, last_free=1, alpha=0.15, eta=0.1, tau=1.2, n=0.3, recentre=True),
+    Params(keep_rate=0.8, early_keep=0.66, last_free=1, alpha=0.15, eta=0.1, tau=1.2, temperature=0.3, recentre=True),
     Params(r=100, prop_attn=False, quota=0, tau=1, recentre=True),
     Params(keep_rate=0.66, layers="early", place="around"),
     Params(r=4, place="around", merge="v", match="xnorm", hold=1, alpha=0.1, eta=0.1),
@@ -242,7 +253,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     removed = params.removed(len(model.blocks), patches, prefix)
     settling = Settling()
-    if params.alpha or params.eta or params.tau is not None or params.n or params.recentre:
+    if params.alpha or params.eta or params.tau is not None or params.temperature or params.recentre:
         settling = Settling(**{name: getattr(params, name) for name in Settling._fields})
     reductions: dict[int, Reduction | Around] = {}
     grouping = params.grouping(removed)

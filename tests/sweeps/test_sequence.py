@@ -1,0 +1,144 @@
+"""Lists always expand; a value that is itself a list or a schedule has its own form, and identities stay as they were."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps.catalogue import networks
+from sweeps.expansion import Expansion, load
+from sweeps.reading import SweepError
+from tests.sweeps.conftest import MODEL
+from workers.methods import every
+
+FOLDER = Path(__file__).parents[2] / "sweeps"
+PINNED = json.loads(Path(__file__).with_name("questions.json").read_text())
+"""The questions of the sweeps that shipped, in order, as they were before lists had one meaning."""
+REAL = "schema: 1\nname: trial\ndefaults: {model: deit_tiny_patch16_224, image_size: 224}\n"
+
+Expand = Callable[..., Expansion]
+Fault = Callable[..., SweepError]
+
+
+def params(expansion: Expansion) -> list[dict[str, Any]]:
+    return [arm.stack[0].params for arm in expansion.jobs[0].arms[1:]]
+
+
+def real(methods: str) -> Expansion:
+    """A sweep with the methods that ship."""
+    return load("trial.yaml", text=f"{REAL}{methods}\n", methods=every(), networks=networks(), auto="cpu")
+
+
+@pytest.mark.parametrize("file", PINNED)
+def test_shipped_sweeps_ask_what_they_always_asked(file: str) -> None:
+    """Every question of a shipped sweep has the identity that it had, so that no stored answer is lost."""
+    expansion = load(FOLDER / file, methods=every(), networks=networks(), auto="cpu")
+    questions = [comparison.question_id for comparison in expansion.comparisons]
+    digest = hashlib.sha256("\n".join(questions).encode()).hexdigest()
+    assert {"questions": len(questions), "digest": digest} == PINNED[file]
+
+
+def test_a_list_expands_also_where_a_schedule_may_stand(expand: Expand) -> None:
+    """`r: [8, 13]` is two arms, each with one r in every block."""
+    assert [own["r"] for own in params(expand(MODEL + "methods: [{method: tome, r: [8, 13]}]\n"))] == [8, 13]
+
+
+def test_a_schedule_has_a_form_of_its_own(expand: Expand) -> None:
+    """`per_block` lists every block; with `then: 0` further blocks have none; several stand in a list beside numbers."""
+    full = ", ".join(["3"] * 12)
+    text = f"methods: [{{method: tome, r: [8, {{per_block: [{full}]}}, {{per_block: [4, 4], then: 0}}]}}]\n"
+    assert [own["r"] for own in params(expand(MODEL + text))] == [8, [3] * 12, [4, 4]]
+
+
+def test_a_schedule_counts_the_blocks_of_each_model(fault: Fault, expand: Expand) -> None:
+    """A schedule of another length names the model, its blocks and the length; a rule may take out the model that it is not for."""
+    twelve = "{per_block: [" + ", ".join(["3"] * 12) + "]}"
+    error = fault(MODEL + "methods:\n  - method: tome\n    r: {per_block: [8, 13]}\n")
+    assert (error.line, error.key) == (6, "methods[0].r.per_block")
+    assert "lists 2 numbers, but deit_tiny_patch16_224 has 12 blocks; give 12" in error.problem
+    assert "then: 0" in error.problem
+    both = "defaults: {image_size: 32}\naxes: {model: [deit_tiny_patch16_224, vit_giant_patch16_224]}\n"
+    text = f"{both}methods: [{{method: tome, r: {twelve}}}, {{method: tome, r: 4}}]\n"
+    assert "vit_giant_patch16_224 has 40 blocks; give 40" in fault(text).problem
+    rule = f"exclude: [{{model: vit_giant_patch16_224, r: {twelve}}}]\n"
+    assert [len(job.pairs) for job in expand(text + rule).jobs] == [2, 1]
+
+
+def test_a_schedule_of_hquota_counts_its_layers() -> None:
+    """Where only some blocks reduce, a schedule has a number for each of these."""
+    arms = real("methods: [{method: hquota, r: {per_block: [5, 0, 2]}, layers: {list: [0, 1, 3]}}]").jobs[0].arms
+    assert arms[1].stack[0].params["r"] == [5, 0, 2]
+    with pytest.raises(SweepError, match=r"has 12 blocks, of which 3 count here; give 3"):
+        real("methods: [{method: hquota, r: {per_block: [5, 2]}, layers: early}]")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{list: [3, 6, 9]}", [[3, 6, 9]]),
+        ("[{list: [3, 6, 9]}, {list: [2, 5, 8]}]", [[3, 6, 9], [2, 5, 8]]),
+        ("[[3, 6, 9], [2, 5, 8]]", [[3, 6, 9], [2, 5, 8]]),
+        ("{each: [[3, 6, 9], [2, 5, 8]]}", [[3, 6, 9], [2, 5, 8]]),
+    ],
+)
+def test_a_list_value_has_a_form_of_its_own(expand: Expand, written: str, expected: list[list[int]]) -> None:
+    """`{list: …}` is one list; a list of lists is several, and so is the older `each`."""
+    assert [own["layers"] for own in params(expand(MODEL + f"methods: [{{method: topk, layers: {written}}}]\n"))] == expected
+
+
+def test_words_and_lists_may_be_mixed() -> None:
+    """A parameter that takes words too expands over them."""
+    arms = real("methods: [{method: hquota, r: 3, layers: [all, early, {list: [0, 5]}]}]").jobs[0].arms
+    assert [arm.stack[0].params["layers"] for arm in arms[1:]] == ["all", "early", [0, 5]]
+
+
+@pytest.mark.parametrize(
+    ("written", "key", "problem"),
+    [
+        ("method: topk\n    layers: [3, 6, 9]", "layers", "write {list: [3, 6, 9]}"),
+        ("method: topk\n    layers: {per_block: [3, 6]}", "layers.per_block", "one list is {list: […]}"),
+        ("method: tome\n    r: {list: [3, 6]}", "r.list", "a number for each block is {per_block: […]}"),
+        ("method: tome\n    r: [[4, 4, 4], [9, 9, 9]]", "r[0]", "{per_block: [4, 4, 4]}"),
+        ("method: tome\n    r: {per_block: [4, 4], then: 3}", "r.then", "can only be 0"),
+        ("method: tome\n    r: {per_block: [4, 4], thn: 0}", "r.thn", "did you mean 'then'?"),
+        ("method: tome\n    r: {per_block: []}", "r.per_block", "needs a list"),
+        ("method: tome\n    r_ratio: {per_block: [0.1, 0.2]}", "r_ratio.per_block", "takes single values"),
+        ("method: tome\n    r: {per_blok: [4, 4]}", "r.per_blok", "did you mean 'per_block'?"),
+    ],
+)
+def test_wrong_forms_say_what_to_write(fault: Fault, written: str, key: str, problem: str) -> None:
+    """A list that is not in its form never changes its meaning silently: the message has the right form."""
+    error = fault(f"{MODEL}methods:\n  - {written}\n")
+    assert (error.line, error.key) == (6, f"methods[0].{key}")
+    assert problem in error.problem
+
+
+def test_rules_take_the_same_forms(expand: Expand, fault: Fault) -> None:
+    """A rule names a list value by its form; a list for a parameter without lists is refused, for it would match nothing."""
+    text = MODEL + "methods: [{method: topk, layers: [{list: [3]}, {list: [3, 6]}], keep_rate: [0.5, 0.7]}]\n"
+    assert len(params(expand(text + "exclude: [{layers: {list: [3, 6]}}]\n"))) == 2
+    assert "did you mean {in: […]}?" in fault(text + "exclude: [{keep_rate: [0.5, 0.7]}]\n").problem
+
+
+@pytest.mark.parametrize("name", ["n", "'n'", '"n"'])
+def test_a_parameter_with_an_older_name_is_hinted_at(name: str) -> None:
+    """The `n` of hquota, which YAML 1.1 takes for false, is now `temperature`; the older name says so, quoted or not."""
+    for text in (
+        f"methods: [{{method: hquota, r: 3, {name}: 0.3}}]",
+        f"methods: [{{stack: [{{method: hquota, r: 3, {name}: 0.3}}]}}]",
+    ):
+        with pytest.raises(SweepError, match=r"unknown key 'n'; did you mean 'temperature'\?"):
+            real(text)
+    with pytest.raises(SweepError, match=r"did you mean 'temperature'\?"):
+        real(f"methods: [{{method: hquota, r: [3, 4]}}]\nexclude: [{{{name}: 0.3}}]")
+
+
+def test_a_renamed_parameter_keeps_its_identity() -> None:
+    """Stored answers of hquota have `n`: the parameter is hashed by that name, and rules know it by its present one."""
+    expansion = real("methods: [{method: hquota, r: 3, temperature: [0.3, 0.5]}]\nexclude: [{temperature: 0.5}]")
+    (arm,) = expansion.jobs[0].arms[1:]
+    assert (arm.stack[0].params["n"], "temperature" in arm.stack[0].params) == (0.3, False)
+    assert arm.arm_id == "5ef76a8ab48e3f11"
