@@ -19,9 +19,10 @@ What the summary leaves open, and what was taken:
   alone, at half the price of a block's attention; so groups are held for `hold` blocks that are neighbours and merge as many.
 - push-lite: a kept token goes toward the mean of its `top_r` most similar removed tokens, wherever these were merged, by
   alpha x their mean cosine, at most by beta x (size / mean size)^delta.
-- size normalisation of the merged patch tokens, in this order: `recentre` takes their mean off, to give them the mean weighted by
-  size instead; `tau` clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With `recentre` the
-  last two act on what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token + eta x what it was alone.
+- size normalisation of the merged patch tokens, in this order: `recentre` takes their mean off, to give them the mean weighted
+  by size instead; `tau` clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With
+  `recentre` the last two act on what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token
+  + eta x what it was alone.
 - push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
 
 At most half of the patch tokens present are removed in a block.
