@@ -3,7 +3,6 @@
 import logging
 import os
 import secrets
-import socket
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
@@ -13,21 +12,19 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from orchestrator.folder import Folder
+from orchestrator.joining import MODE, TOKEN, TOKEN_PATH, ClusterError, join
 from orchestrator.worker import Fault, Keeper, Setting, Survey
 from sweeps.job import Device, Job
 from sweeps.outcome import Environment, Outcome
+
+__all__ = ["Cluster", "ClusterError", "Finished", "Node", "Running"]
 
 OBJECT_STORE_BYTES = 100_000_000
 """Jobs and outcomes are a few kilobytes; tensors never travel."""
 PLACEMENT_S = 60.0
 """A keeper that Ray has not placed after this long will not be placed while others hold what it needs."""
-KNOCK_S = 5.0
 NEW_PROCESS_S = 20.0
 OURS = "BREAKEVEN_"
-
-
-class ClusterError(Exception):
-    """The cluster cannot do what is asked of it; one line for people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,10 +256,10 @@ def _init(address: str | None, folder: Folder | None) -> None:
     }
     if not address:
         quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the keeper, not the worker, and print pages
-        if not {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
-            quiet["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
-    elif ":" in address:
-        _knock(address)
+        if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
+            quiet[TOKEN] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
+    else:
+        address, os.environ[MODE] = join(address)
     for key, value in quiet.items():
         os.environ.setdefault(key, value)
     import ray
@@ -275,20 +272,11 @@ def _init(address: str | None, folder: Folder | None) -> None:
     }
     try:
         ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
-    except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
-        problem = f"Ray cannot be reached at {address}" if address else "Ray cannot be started here"
-        raise ClusterError(f"{problem}: {error}") from error
-
-
-def _knock(address: str) -> None:
-    """Raise `ClusterError` unless something listens at `host:port`; Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
-    except ValueError as error:
-        raise ClusterError(f"{address!r} is no address of a Ray cluster; it looks like host:6379, or auto") from error
-    except OSError as error:
-        raise ClusterError(f"Ray cannot be reached at {address}: {error}") from error
+    except Exception as error:  # Ray raises plain `Exception` too
+        problem = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
+        cause = error.__cause__ or error
+        first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
+        raise ClusterError(f"{problem}: {first}") from error
 
 
 def _import_path() -> tuple[str, ...]:

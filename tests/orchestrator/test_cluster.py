@@ -85,16 +85,6 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
     assert Path(cluster._folder.path).exists()
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [("127.0.0.1:1", "Ray cannot be reached at 127.0.0.1:1"), ("ray://there", "'ray://there' is no address of a Ray cluster")],
-)
-def test_address_where_no_ray_answers_is_told(address: str, message: str) -> None:
-    """The message names the address, at once."""
-    with pytest.raises(ClusterError, match=message):
-        Cluster.start(address)
-
-
 @pytest.mark.slow
 def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp_path: Path) -> None:
     """CPU and GPU node both get work at once; when the GPU node dies the CPU jobs are still answered, and what is left is told."""
