@@ -1,7 +1,8 @@
 """Planning: from a sweep file to the jobs that still have to run here, without importing torch, timm or Ray."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansio
 
     def contents(condition: Condition) -> Mapping[str, str]:
         if condition.data not in listings:
-            listings[condition.data] = listing(condition)
+            listings[condition.data] = listing(condition, _hashing(condition.data))
         return {**recipe(condition), **listings[condition.data]}
 
     return load(
@@ -73,6 +74,16 @@ def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansio
         contents=contents,
         corruptions=tuple(CORRUPTIONS),
     )
+
+
+def _hashing(data: str | None) -> Callable[[int, int], None]:
+    """Shows on standard error how far the files of `data` have been read; the first time, all of them are."""
+
+    def show(read: int, total: int) -> None:
+        sys.stderr.write(f"hashing {data}: {read / 1e6:.0f} of {total / 1e6:.0f} MB; unchanged files are not read again\n")
+        sys.stderr.flush()
+
+    return show
 
 
 def plan(expansion: Expansion, engine: Engine | None, environments: Mapping[Device, Collection[Environment]]) -> Plan:

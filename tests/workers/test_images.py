@@ -154,7 +154,7 @@ def test_columns_that_say_nothing(tmp_path: Path) -> None:
 
 
 def test_the_listing_changes_with_the_files(tmp_path: Path) -> None:
-    """The hash for the identity is that of names and sizes: stable, and another one when a file is added or changed."""
+    """The hash for the identity is that of names and contents: stable, and another one when a file is added or changed."""
     condition = Condition(model="test_vit", image_size=64, data=folder(tmp_path, cat=2))
     before = listing(condition)
     assert before == listing(condition)

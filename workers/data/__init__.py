@@ -67,7 +67,7 @@ def images(data: str) -> Images:
 
         return held_out()
     if data.startswith(FOLDER):
-        from workers.data.images import imagefolder
+        from workers.data.imagefolder import imagefolder
 
         return imagefolder(data.removeprefix(FOLDER))
     if data.startswith(HUGGINGFACE):
@@ -77,10 +77,11 @@ def images(data: str) -> Images:
     raise UnusableData(f"{data!r} is no data; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH")
 
 
-def listing(condition: Condition) -> dict[str, str]:
-    """What `condition.data` holds, as a hash for `Job.contents`: names and sizes of all images (none is opened), or the text.
+def listing(condition: Condition, observer: Callable[[int, int], None] | None = None) -> dict[str, str]:
+    """What `condition.data` holds, as a hash for `Job.contents`: of the names and contents of all files, or of the text.
 
-    Raises `UnusableData`, and `OSError` for a path that is not on this machine. Imports no torch.
+    `observer` is called every two seconds while files are read, with the bytes read and the bytes to read (see
+    `workers.data.hashes`). Raises `UnusableData`, and `OSError` for a path that is not on this machine. Imports no torch.
     """
     data = condition.data
     if data is None:
@@ -93,7 +94,7 @@ def listing(condition: Condition) -> dict[str, str]:
         from workers.data.digits import SPLIT
 
         return {"data": digest({"data": DIGITS, "split": SPLIT})}
-    from workers.data.images import files
+    from workers.data.hashes import content_hashes
 
     path = data.removeprefix(FOLDER).removeprefix(HUGGINGFACE)
-    return {"data": digest([[name, size] for name, size in files(path.partition("#")[0])])}
+    return {"data": digest([[name, sha256] for name, sha256 in content_hashes(path.partition("#")[0], observer).items()])}

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from workers.data import Images, UnusableData
-from workers.data.images import class_map, files
+from workers.data.imagefolder import class_map, files
 
 LABELS = ("label", "labels", "fine_label", "coarse_label")
 _SPLIT = re.compile(r"(?:^|/)([^/]+?)-\d+-of-\d+[^/]*$")

@@ -17,7 +17,7 @@ from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack, unpack
 from sweeps.identity import digest
 from sweeps.job import Dtype, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
-from workers.data import Images, UnusableData, images, spread
+from workers.data import Images, UnusableData, images, listing, spread
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.preprocessing import Batch, Preprocessing, batches
 from workers.kinds import Findings
@@ -256,7 +256,10 @@ def _eager(job: Job) -> Job:
 
 
 def _images(job: Job) -> tuple[Images, str | None]:
-    """The job's images, and their corruption as text. Raises `Unsupported`, and `OSError` for a path that is not here."""
+    """The job's images, and their corruption as text.
+
+    Raises `Unsupported`, and `OSError` for a path that is not here or holds other files than when the job was planned.
+    """
     condition = job.condition
     if condition.data is None:
         raise Unsupported("an accuracy job needs data: digits, imagefolder:PATH or huggingface:PATH")
@@ -268,6 +271,10 @@ def _images(job: Job) -> tuple[Images, str | None]:
         found = images(condition.data)
     except UnusableData as error:
         raise Unsupported(str(error)) from error
+    if "data" in job.contents and job.contents["data"] != listing(condition)["data"]:
+        raise OSError(
+            f"{condition.data} holds other files than when the sweep was planned: run the sweep again, or copy the same data here"
+        )
     return found, condition.corruption and f"{condition.corruption}/{condition.severity}"
 
 
