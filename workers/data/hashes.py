@@ -100,8 +100,10 @@ def _read(file: Path) -> dict[str, tuple[Stamp, str]]:
         document = json.loads(file.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
             return {}
-        rows = ((str(name), *map(int, row[:4]), str(row[4])) for name, row in document["files"].items())
-        return {name: ((size, changed, status, inode), sha256) for name, size, changed, status, inode, sha256 in rows}
+        found: dict[str, tuple[Stamp, str]] = {}
+        for name, (size, modified, changed, inode, sha256) in document["files"].items():
+            found[name] = (int(size), int(modified), int(changed), int(inode)), str(sha256)
+        return found
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return {}
 
