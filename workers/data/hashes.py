@@ -96,16 +96,15 @@ def _cache_file(root: Path) -> Path:
 
 def _read(file: Path) -> dict[str, tuple[Stamp, str]]:
     """The kept hashes; none where the file is missing, damaged or of another format."""
+    found: dict[str, tuple[Stamp, str]] = {}
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        if document["format"] != FORMAT:
-            return {}
-        found: dict[str, tuple[Stamp, str]] = {}
-        for name, (size, modified, changed, inode, sha256) in document["files"].items():
-            found[name] = (int(size), int(modified), int(changed), int(inode)), str(sha256)
-        return found
-    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+        if document["format"] == FORMAT:
+            for name, (size, modified, changed, inode, sha256) in document["files"].items():
+                found[name] = (int(size), int(modified), int(changed), int(inode)), str(sha256)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+    return found
 
 
 def _write(file: Path, rows: Mapping[str, tuple[Stamp, str]]) -> None:
