@@ -206,8 +206,10 @@ def _quality_cells(row: Any) -> tuple[str, ...]:
 
 def _cautions(told: pd.DataFrame, arms: pd.DataFrame) -> Iterator[str]:
     for row in rows(told):
-        sizes = arms.loc[arms["model"] == row.model, "parameters"]
-        yield from cautions(row.model, row.weights, sizes.max() if len(sizes) else None)
+        own = arms[arms["model"] == row.model]
+        dense = own[own["method"] == "dense"]  # other arms untie the head, or add adapters
+        sizes = (dense if len(dense) else own)["parameters"]
+        yield from cautions(row.model, row.weights, sizes.min() if len(sizes) else None)
 
 
 def _place(points: pd.DataFrame, arms: pd.DataFrame) -> str:

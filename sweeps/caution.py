@@ -7,8 +7,8 @@ SMALL = 1e9
 
 
 def cautions(model: str, weights: str, parameters: float | None) -> Iterator[str]:
-    """Sentences for one model, the same in the report and in the app; `parameters` of its largest arm, `None` if not known."""
-    small = f" of {parameters / 1e6:.0f} M parameters" if parameters is not None and parameters < SMALL else ""
+    """Sentences for one model, the same in the report and in the app; `parameters` of the unmodified model, `None` if not known."""
+    small = f" of {parameters / 1e6:.3g} M parameters" if parameters is not None and parameters < SMALL else ""
     if weights == "random":
         yield f"{model} has random weights: its times are real, its quality says nothing of a trained model."
     if small or weights == "trained":

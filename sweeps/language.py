@@ -26,6 +26,10 @@ class LanguageNetwork(Noun):
     vocabulary: int = Field(gt=0)
     positions: int = Field(gt=0)
     """The longest context that the model was made for."""
+    window: int | None = Field(default=None, gt=0)
+    """Tokens, itself included, that a token attends to in layers with a sliding window; `None` where there are none."""
+    windowed: int = Field(default=0, ge=0)
+    """How many layers have it."""
     tied: bool = False
     """Whether the head shares the weights of the embedding."""
 
@@ -48,15 +52,20 @@ class LanguageNetwork(Noun):
     def macs(self, prompt: int, decoded: int) -> int:
         """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.
 
-        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted.
+        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted, those in the window at most.
         """
         tokens = prompt + decoded
-        attended = tokens * (tokens + 1) // 2
-        return self.layers * (tokens * self.layer_macs + 2 * attended * self.heads * self.head_dim) + (1 + decoded) * self.head_macs
+        near = min(tokens, self.window or tokens)
+        attended = (self.layers - self.windowed) * (tokens * (tokens + 1) // 2)
+        attended += self.windowed * (near * (near + 1) // 2 + (tokens - near) * near)
+        matrices = self.layers * tokens * self.layer_macs + (1 + decoded) * self.head_macs
+        return matrices + 2 * attended * self.heads * self.head_dim
 
     def kv_bytes(self, tokens: int, bytes_per_value: int) -> int:
-        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * tokens * bytes_per_value
+        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
+        near = min(tokens, (self.window or tokens + 1) - 1)
+        kept = (self.layers - self.windowed) * tokens + self.windowed * near
+        return 2 * kept * self.kv_heads * self.head_dim * bytes_per_value
 
 
 def _llama(  # noqa: PLR0917 - the order of every model card
@@ -77,6 +86,8 @@ def _gpt2(width: int, layers: int, heads: int, vocabulary: int) -> dict[str, Any
     return {"model_type": "gpt2", "tie_word_embeddings": True, **sizes}
 
 
+_MISTRAL_WINDOW = 4096
+"""What transformers takes where a Mistral's config.json does not say."""
 _TINY = _llama(256, 4, 4, 4, 704, 2048, tie_word_embeddings=True, max_position_embeddings=1024)
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -123,6 +134,7 @@ def from_config(name: str, config: Mapping[str, Any]) -> LanguageNetwork:
                 tied=config.get("tie_word_embeddings", True),
             )
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        window, windowed = _window(config)
         return LanguageNetwork(
             name=name,
             architecture=architecture,
@@ -134,10 +146,25 @@ def from_config(name: str, config: Mapping[str, Any]) -> LanguageNetwork:
             mlp_width=config["intermediate_size"],
             vocabulary=config["vocab_size"],
             positions=config["max_position_embeddings"],
+            window=window,
+            windowed=windowed,
             tied=config.get("tie_word_embeddings", False),
         )
     except KeyError as missing:
         raise ValueError(f"{name}: its config.json lacks {missing}, which a {architecture} model has") from None
+
+
+def _window(config: Mapping[str, Any]) -> tuple[int | None, int]:
+    """The sliding window and the number of layers that have it, as transformers reads them from the configuration."""
+    architecture, layers = config["model_type"], int(config["num_hidden_layers"])
+    window = config.get("sliding_window", _MISTRAL_WINDOW if architecture == "mistral" else None)
+    if (types := config.get("layer_types")) is not None:
+        windowed = list(types).count("sliding_attention")
+    elif architecture == "qwen2":
+        windowed = max(layers - int(config.get("max_window_layers", 28)), 0) if config.get("use_sliding_window") else 0
+    else:
+        windowed = layers if architecture == "mistral" else 0
+    return (window, windowed) if window and windowed else (None, 0)
 
 
 @cache

@@ -49,8 +49,11 @@ def qualities(sweep: str, url: str | None = None) -> pd.DataFrame:
 
 
 def parameters(url: str | None = None) -> dict[str, float]:
-    """Parameters of every language model that was timed, of its largest arm."""
-    found = _table(url, "SELECT model, max(parameters) AS parameters FROM language GROUP BY model")
+    """Parameters of every language model that was timed, without a method."""
+    # Other arms untie the head, or add adapters.
+    sql = """SELECT model, coalesce(min(CASE WHEN method = 'dense' THEN parameters END), min(parameters)) AS parameters
+    FROM language GROUP BY model"""
+    found = _table(url, sql)
     return {str(model): float(number) for model, number in zip(found["model"], found["parameters"], strict=True)}
 
 

@@ -10,8 +10,8 @@ from sweeps.caution import cautions
     [
         (
             "trained",
-            5e6,
-            ["m of 5 M parameters ranks methods; it does not predict speed-ups or losses of models of 7B parameters."],
+            3_737_088,
+            ["m of 3.74 M parameters ranks methods; it does not predict speed-ups or losses of models of 7B parameters."],
         ),
         ("trained", None, ["m ranks methods; it does not predict speed-ups or losses of models of 7B parameters."]),
         ("random", 7e9, ["m has random weights: its times are real, its quality says nothing of a trained model."]),

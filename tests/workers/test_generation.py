@@ -12,6 +12,7 @@ from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, St
 from sweeps.outcome import ArmOutcome, Outcome
 from tests.workers.saved import saved, written
 from tests.workers.spoken import spoken
+from workers import methods
 from workers.decoding import Workload
 from workers.kinds.speakers import PROMPT_TOKENS
 from workers.models.language import load
@@ -122,6 +123,66 @@ def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
     assert metrics(counting)["kernel_calls"] == 6
     assert dense.gmacs - counting.gmacs == pytest.approx(3000 * 5 / 1e9)
     assert counting.gmacs_method == pytest.approx(1000 * (24 + 5) / 1e9)
+
+
+SPARSE = ("larosa", "teal", "topk_activation")
+
+
+def sparse(method: str, **more: Any) -> Arm:
+    """Half of the layers' inputs left out, after a short calibration where there is one."""
+    calibrated = {} if method == "topk_activation" else {"calibration_tokens": 64}
+    module = methods.language_methods()[method]
+    params = module.Params(sparsity=0.5, **calibrated, **more)
+    return Arm(stack=(Step(method=method, params=params.model_dump(mode="json"), version=module.VERSION),))
+
+
+def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]):
+    """Two sequences at once fall back to dense products: no kernel call, no MACs left out, every weight read."""
+    outcome = answered(job(place, [DENSE, *map(sparse, SPARSE)], batch_size=2))
+    assert not outcome.failures
+    dense, network = outcome.arms[0], load(Condition(**place)).network
+    weights = 4 * (network.layers * network.layer_macs + network.head_macs)
+    for arm in outcome.arms[1:]:
+        found = metrics(arm)
+        assert (found["kernel_calls"], found["achieved_sparsity"]) == (0, 0)
+        assert arm.gmacs == dense.gmacs
+        assert found["gmacs_tpot"] == metrics(dense)["gmacs_tpot"]
+        adapters = 4 * 1e9 * found["gmacs_method_tpot"]
+        assert found["effective_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(weights + adapters)
+
+
+@pytest.mark.parametrize("method", SPARSE)
+def test_macs_left_out_are_counted(place: dict[str, str], method: str):
+    """One sequence: MACs and bandwidth follow from the sparsity that the kernels reached; TEAL's is not the one asked for."""
+    outcome = answered(job(place, [DENSE, sparse(method)]))
+    assert not outcome.failures
+    dense, arm = outcome.arms
+    found, network = metrics(arm), load(Condition(**place)).network
+    assert found["kernel_calls"] > 0
+    layers = network.layers * network.layer_macs
+    left_out = found["achieved_sparsity"] * layers
+    assert 1e9 * (dense.gmacs - arm.gmacs) == pytest.approx(5 * left_out)
+    assert 1e9 * (metrics(dense)["gmacs_tpot"] - found["gmacs_tpot"]) == pytest.approx(left_out)
+    read = 4 * (layers + network.head_macs - left_out + 1e9 * found["gmacs_method_tpot"])
+    assert found["effective_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(read)
+    module = methods.language_methods()[method]
+    promised = module.skipped(module.Params(**sparse(method).stack[0].params), network, 1)
+    assert (left_out == pytest.approx(promised)) == (method != "teal")
+
+
+def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_path: Path):
+    """The same in a quality job, where masked tokens stand for decoded ones; LaRoSA's online form leaves none out."""
+    arms = [DENSE, sparse("teal"), sparse("larosa", form="online")]
+    place = {**place, "model": str(saved(tmp_path / "model", max_position_embeddings=1024))}
+    asked = job(place, arms, QUICK.model_copy(update={"characters": 3000})).model_copy(update={"kind": "quality"})
+    outcome = run(asked)
+    assert not outcome.failures
+    dense, teal, online = outcome.arms
+    network = load(Condition(**place)).network
+    left_out = metrics(teal)["achieved_sparsity"] * network.layers * network.layer_macs
+    decoded = teal.tokens_final - teal.tokens
+    assert 1e9 * (dense.gmacs - teal.gmacs) == pytest.approx(decoded * left_out, rel=0.02)
+    assert online.gmacs == dense.gmacs
 
 
 def test_a_failing_baseline_fails_its_arms(place: dict[str, str], spoken: Any):

@@ -21,7 +21,7 @@ from workers.data.windows import Window, windows
 from workers.kinds import Findings
 from workers.kinds.faults import Faults
 from workers.kinds.likelihood import Said, read
-from workers.kinds.speakers import held_out, outcome, proofs
+from workers.kinds.speakers import held_out, outcome, proofs, skipped
 from workers.kinds.zeroshot import UNAVAILABLE, Answers, answers, drops, questions
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
@@ -167,13 +167,15 @@ class Pass:
         if first is not None and (positions := sum(first.positions)):
             rows["agreement"] = (100 * sum(first.agree) / positions, "%")
             rows["kl"] = (float(np.average(first.kl, weights=first.positions)), "nat")
+        decoded = round(float(np.mean(reader.tokens)))
         known = outcome(
             reader.index,
             reader.arm,
             base=base.network,
             speaker=reader.speaker,
             prompt=round(float(np.mean(reader.context))),
-            decoded=round(float(np.mean(reader.tokens))),
+            decoded=decoded,
+            skipped=skipped(reader.arm, reader.speaker, base.network, decoded, len(text)),
         )
         metrics = [Metric(name=name, value=value, unit=unit, n=len(text)) for name, (value, unit) in rows.items()]
         return known.model_copy(update={"metrics": (*metrics, *proofs(reader.speaker))})

@@ -40,6 +40,8 @@ class Voice:
     first: Run
     """Warm if it is compiled or captured: that was done in a run before."""
     first_call_s: float
+    skipped: float = 0.0
+    """MACs of one sequence that the methods left out while it was decoded."""
     runs: list[Run] = field(default_factory=list)
 
     def step(self) -> None:
@@ -51,11 +53,16 @@ class Voice:
         return len(self.workload.passages)
 
     @property
+    def decoded(self) -> int:
+        """Tokens of one sequence that were decoded one by one, on average."""
+        return round(self.first.decoded / self.sequences) - 1
+
+    @property
     def weight_bytes(self) -> float:
-        """Bytes of weights that one decoded token reads: each matrix once, less the share that the methods leave out."""
+        """Bytes of weights that one decoded token reads: each matrix once, less the share that the methods left out."""
         network = self.base.network
         dense = network.layers * network.layer_macs + network.head_macs
-        read = dense + self._added(1, 1) - self._added(1, 0) - methods.skipped_macs(self.arm, network, 1)
+        read = dense + self._added(1, 1) - self._added(1, 0) - self.skipped / max(self.decoded, 1)
         return read * DTYPES[self.condition.dtype].itemsize
 
     def _added(self, prompt: int, decoded: int) -> int:
@@ -63,9 +70,9 @@ class Voice:
 
     def _work(self, prompt: int, decoded: int) -> list[Metric]:
         """GMACs of one sequence until its first token, and of each further one on average: the network's and the methods' own."""
-        network, skipped = self.base.network, methods.skipped_macs(self.arm, self.base.network, decoded)
+        network = self.base.network
         first = (network.macs(prompt, 0), self._added(prompt, 0))
-        whole = (network.macs(prompt, decoded) - skipped, self._added(prompt, decoded))
+        whole = (network.macs(prompt, decoded) - self.skipped, self._added(prompt, decoded))
         further = [(after - before) / max(decoded, 1) for after, before in zip(whole, first, strict=True)]
         parts = {"gmacs_ttft": first[0], "gmacs_method_ttft": first[1], "gmacs_tpot": further[0], "gmacs_method_tpot": further[1]}
         return [Metric(name=name, value=macs / 1e9, unit="GMAC") for name, macs in parts.items()]
@@ -78,8 +85,16 @@ class Voice:
             flags.append("text_differs")
         if any(len(said) < len(passage.continuation) for said, passage in zip(run.texts, asked, strict=True)):
             flags.append("text_too_short")
-        prompt, decoded = round(run.prompt_tokens / self.sequences), round(run.decoded / self.sequences) - 1
-        known = outcome(self.index, self.arm, base=self.base.network, speaker=self.speaker, prompt=prompt, decoded=decoded)
+        prompt, decoded = round(run.prompt_tokens / self.sequences), self.decoded
+        known = outcome(
+            self.index,
+            self.arm,
+            base=self.base.network,
+            speaker=self.speaker,
+            prompt=prompt,
+            decoded=decoded,
+            skipped=self.skipped,
+        )
         counts = [("characters", run.characters), ("tokens_decoded", run.decoded)]
         return known.model_copy(
             update={
@@ -113,15 +128,24 @@ class Voice:
         ]
 
 
-def outcome(index: int, arm: Arm, *, base: LanguageNetwork, speaker: Speaker, prompt: int, decoded: int) -> ArmOutcome:
+def skipped(arm: Arm, speaker: Speaker, network: LanguageNetwork, decoded: int, sequences: int) -> float:
+    """MACs of one of the sequences that were run since `prepare`: as counted, or as promised by methods that do not count."""
+    if speaker.skipped is None:
+        return methods.skipped_macs(arm, network, decoded)
+    return speaker.skipped() / sequences
+
+
+def outcome(
+    index: int, arm: Arm, *, base: LanguageNetwork, speaker: Speaker, prompt: int, decoded: int, skipped: float
+) -> ArmOutcome:
     """What is known of an arm that reads `prompt` tokens of its own at once and `decoded` more one by one.
 
-    MACs are those of one sequence: `gmacs` of the unmodified network `base` on these tokens, less what the methods leave out of it.
+    MACs are those of one sequence: `gmacs` of the unmodified network `base` on these tokens, less what the methods left out of it.
     """
     parameters = sum(parameter.numel() for parameter in speaker.model.parameters())
     return ArmOutcome(
         arm=index,
-        gmacs=(base.macs(prompt, decoded) - methods.skipped_macs(arm, base, decoded)) / 1e9,
+        gmacs=(base.macs(prompt, decoded) - skipped) / 1e9,
         gmacs_method=methods.spoken_macs(arm, base, prompt, decoded) / 1e9,
         parameters=parameters,
         trainable_parameters=parameters,
@@ -152,7 +176,9 @@ def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> Voice:
     first_call_s = first.seconds
     if own.runtime != "eager":
         first = work.run(speaker, look=finite)
-    return Voice(index, arm, own, loaded(own, job.contents), speaker, work, first, first_call_s)
+    ready = Voice(index, arm, own, loaded(own, job.contents), speaker, work, first, first_call_s)
+    ready.skipped = skipped(arm, speaker, ready.base.network, ready.decoded, ready.sequences)
+    return ready
 
 
 def workload(condition: Condition, texts: tuple[Passage, ...]) -> Workload:

@@ -26,7 +26,7 @@ PAPER = (
     "Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA: Enhancing LLM Efficiency via Layerwise Rotated Sparse Activation, "
     "ICML 2025, arXiv 2507.01299"
 )
-VERSION = 1
+VERSION = 2
 EAGER_ONLY = skipping.EAGER_ONLY
 
 

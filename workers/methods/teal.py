@@ -21,7 +21,7 @@ PAPER = (
     "Liu, Ponnusamy, Cai, Guo, Kim, Athiwaratkun, Training-Free Activation Sparsity in Large Language Models, "
     "ICLR 2025, arXiv 2408.14690"
 )
-VERSION = 1
+VERSION = 2
 EAGER_ONLY = skipping.EAGER_ONLY
 
 

@@ -17,7 +17,7 @@ WORLD = "language"
 PAPER = (
     "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA, ICML 2025, arXiv 2507.01299"
 )
-VERSION = 1
+VERSION = 2
 EAGER_ONLY = skipping.EAGER_ONLY
 
 

@@ -56,6 +56,8 @@ class Speaker:
     """Hash of what the weights and the tokenizer come from: the key under which artifacts made for them are cached."""
     proofs: tuple[Callable[[], Mapping[str, float]], ...] = field(default=())
     """Each gives what a method counted while the model ran (kernel calls, achieved sparsity): proof that its path was taken."""
+    skipped: Callable[[], float] | None = None
+    """MACs that the methods left out since `prepare` was called, counted; `None` where nothing counts and their promise stands."""
     prepare: tuple[Callable[[], None], ...] = field(default=())
     """Each is called before every run of the workload, such as to reset what is counted."""
     opening: tuple[int, ...] = field(default=())

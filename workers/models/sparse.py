@@ -71,8 +71,10 @@ class Above(NamedTuple):
 class Ledger:
     """What the modules of one arm share: which phase of the workload it is in, and counts of what they did."""
 
-    def __init__(self, prefill: float, holds: object = None) -> None:
+    def __init__(self, prefill: float, holds: object = None, *, skips: bool = True) -> None:
         self.prefill = prefill
+        self.skips = skips
+        """Whether what is masked stands for rows that a kernel would skip; else every product is dense, also of decoded tokens."""
         self.holds = holds
         """A model whose weights this arm shares with others that find it as long as somebody holds it."""
         self.phase: Phase = "decode"
@@ -106,6 +108,10 @@ class Ledger:
         self.calls[route] += 1
         self.macs += inputs * outputs
         self.read = self.read + read * outputs
+
+    def skipped(self) -> float:
+        """MACs that were left out except in prompts, since the last reset."""
+        return float(self.macs - self.read) if self.skips else 0.0
 
     def proof(self) -> dict[str, float]:
         """Calls of kernels, by route too, dense ones in their place, and the share of MACs left out except in prompts."""
@@ -223,7 +229,7 @@ def skip(
     `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for products that are dense all the same: the form
     that only simulates; there each layer's rotation, where given, is applied to h1 and h3 and undone again. Raises `Unsupported`.
     """
-    parts, ledger = ANATOMIES[speaker.network.architecture], Ledger(prefill, holds=model)
+    parts, ledger = ANATOMIES[speaker.network.architecture], Ledger(prefill, holds=model, skips=kernel is not None)
     made = twin(model)
     for index, (layer, four) in enumerate(zip(anatomy.layers(made, parts), rules, strict=True)):
         choices: dict[Any, Choice] = {}
@@ -239,7 +245,7 @@ def skip(
             _put_adapter(layer)
     made.register_forward_pre_hook(ledger.enter, with_kwargs=True)
     proofs, prepare = (*speaker.proofs, ledger.proof), (*speaker.prepare, ledger.reset)
-    return dataclasses.replace(speaker, model=made, origin=origin, proofs=proofs, prepare=prepare)
+    return dataclasses.replace(speaker, model=made, origin=origin, proofs=proofs, prepare=prepare, skipped=ledger.skipped)
 
 
 def _put(layer: nn.Module, name: str, choice: Choice, ledger: Ledger, kernel: Kernel | None) -> None:

@@ -1,0 +1,54 @@
+"""MACs of language models against torch's own count of a run token by token."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from sweeps.language import Architecture
+from tests.workers.tongues import POSITIONS, prompt, tongue
+from workers.caches import cache_memory, make_cache
+from workers.models.language import Speaker
+from workers.models.sharing import twin
+from workers.models.stepping import last_logits
+
+
+def one_by_one(speaker: Speaker, tokens: int) -> int:
+    """MACs of reading so many tokens one after the other, by torch's counter, with eager attention."""
+    model: Any = twin(speaker.model)
+    model.set_attn_implementation("eager")
+    cache = make_cache("dynamic", speaker, 1, POSITIONS)
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        for token_B1 in prompt(1, tokens).split(1, dim=1):
+            last_logits(model, {"input_ids": token_B1}, cache)
+    return int(counter.get_total_flops()) // 2
+
+
+@pytest.mark.parametrize(
+    ("architecture", "more"),
+    [
+        *(pytest.param(name, {}, id=name) for name in ("llama", "qwen2", "mistral", "phi", "gpt2")),
+        pytest.param("mistral", {"sliding_window": 10}, id="mistral, windows of 10"),
+        pytest.param(
+            "qwen2",
+            {"use_sliding_window": True, "sliding_window": 10, "max_window_layers": 1},
+            id="qwen2, a window in one of two layers",
+        ),
+    ],
+)
+def test_macs_by_geometry(architecture: Architecture, more: dict[str, Any]) -> None:
+    """The closed form is what is multiplied: attention over the tokens before and including each, or over a window of them."""
+    speaker = tongue(architecture, **more)
+    network = speaker.network
+    assert network.macs(20, 9) == one_by_one(speaker, 29) - 19 * network.head_macs
+    assert network.window == more.get("sliding_window")
+
+
+def test_bytes_of_a_window() -> None:
+    """Keys and values that a next token needs are those of the window less that token."""
+    speaker = tongue("mistral", sliding_window=10)
+    cache = make_cache("dynamic", speaker, 1, POSITIONS)
+    with torch.inference_mode():
+        last_logits(speaker.model, {"input_ids": prompt(1, 29)}, cache)
+    assert cache_memory(cache).needed == speaker.network.kv_bytes(29, 4)
