@@ -93,7 +93,7 @@ def _accuracy(job: Job) -> float:
 
 def _generation(job: Job) -> float:
     """The budget or the fewest pairs, whichever takes longer, each arm like the unmodified model."""
-    condition, network = job.condition, _language(job.condition.model)
+    condition, network = job.condition, language(job.condition.model)
     if network is None:
         return math.inf
     prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
@@ -107,7 +107,7 @@ def _generation(job: Job) -> float:
 
 def _quality(job: Job) -> float:
     """Each arm like the unmodified model on all characters; how long tasks are is not known here."""
-    condition, network = job.condition, _language(job.condition.model)
+    condition, network = job.condition, language(job.condition.model)
     if network is None or job.protocol.characters is None or job.protocol.tasks:
         return math.inf
     tokens = job.protocol.characters / CHARACTERS_PER_TOKEN * (SCORED + CONTEXT) / SCORED
@@ -117,7 +117,7 @@ def _quality(job: Job) -> float:
 
 def _making(step: Step, job: Job) -> float:
     """What a method makes before an arm can run with it: what the model reads for it, and eigenvectors as wide as the model."""
-    params, network = step.params, _language(job.condition.model)
+    params, network = step.params, language(job.condition.model)
     calibrated, tuned = params.get("calibration_tokens") or 0, (params.get("finetune_steps") or 0) * TUNING_TOKENS
     if network is None or not (calibrated or tuned or params.get("ngrams")):
         return 0.0
@@ -127,7 +127,7 @@ def _making(step: Step, job: Job) -> float:
     return MAKING_SECONDS + (macs + turning) / 1e9 / GMACS_PER_SECOND[job.condition.device]
 
 
-def _language(model: str) -> LanguageNetwork | None:
+def language(model: str) -> LanguageNetwork | None:
     """The geometry of a model, where it is known without a network."""
     if not is_folder(model):
         return languages().get(model)

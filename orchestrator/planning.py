@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.estimate import at_most
+from orchestrator.preview import Preview, as_list, table
 from store.connection import Engine
 from store.reading import answered
 from sweeps.catalogue import networks
@@ -135,8 +136,8 @@ def answers(plan: Plan) -> str:
     return f"{plan.answered} of {plan.asked} comparisons are answered"
 
 
-def describe(plan: Plan) -> str:
-    """The plan in a few lines for people."""
+def describe(plan: Plan, shown: Preview | None = None) -> str:
+    """The plan in a few lines for people, and with a preview its arms."""
     expansion = plan.expansion
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
     lines = [
@@ -147,10 +148,10 @@ def describe(plan: Plan) -> str:
         f"{answers(plan)} in this environment; {len(plan.jobs)} jobs left"
         + (f", at most {duration(plan.at_most_s)}" if plan.jobs else ""),
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(table(shown) if shown else ())])
 
 
-def as_dict(plan: Plan) -> dict[str, Any]:
+def as_dict(plan: Plan, shown: Preview) -> dict[str, Any]:
     """The plan as plain data, for `breakeven plan --format json`."""
     return {
         "name": plan.expansion.sweep.name,
@@ -163,6 +164,8 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "answered": plan.answered,
         "jobs_left": [job.job_id for job in plan.jobs],
         "at_most_s": round(plan.at_most_s, 1),
+        "warnings": list(shown.warnings),
+        "arms": as_list(shown),
     }
 
 

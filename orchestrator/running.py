@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from orchestrator import planning
+from orchestrator.preview import preview
 from orchestrator.report import output, read, render
 from store import queue
 from store.connection import Engine, StoreError, connect, connect_readonly, location, sqlite_path
@@ -36,6 +37,7 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
         cluster = stack.enter_context(_cluster(console, ray_address)) if ray_address else None
         environments = _offered(cluster.nodes()) if cluster else here()
         expansion = planning.read(file, auto=device or planning.preferred(environments))
+        warn(preview(expansion).warnings)
         planning.require({job.condition.device for job in expansion.jobs}, environments)
         engine = connect(db)
         plan = planning.plan(expansion, engine, environments)
@@ -88,15 +90,22 @@ def show_plan(file: Path, *, db: str | None, jobs: Path | None, form: Literal["t
     expansion = planning.read(file, auto=device or planning.preferred(devices()))
     path = sqlite_path(location(db))
     engine = connect_readonly(db) if path is None or path.exists() else None
-    plan = planning.plan(expansion, engine, here())
+    plan, shown = planning.plan(expansion, engine, here()), preview(expansion)
     if form == "json":
-        typer.echo(json.dumps(planning.as_dict(plan), indent=1))
+        typer.echo(json.dumps(planning.as_dict(plan, shown), indent=1))
     else:
-        output().print(planning.describe(plan))
+        typer.echo(planning.describe(plan, shown))
+    warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(plan.jobs, jobs)
         how = f"python -m workers.run {jobs} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """What a sweep file asks for in vain, a line each on stderr."""
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
 
 
 def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, device: Device | None) -> int:

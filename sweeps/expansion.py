@@ -9,7 +9,7 @@ from sweeps.arms import OVERRIDES, Candidate, Entry, condition_keys, entry
 from sweeps.block import Block, overrides_of_kind
 from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
 from sweeps.contents import Contents, Hasher, sha256
-from sweeps.grid import Point, check_jobs, check_schedules, check_size, defaults, point, points, required, world_of
+from sweeps.grid import Point, check_jobs, check_schedules, check_size, defaults, idle_groups, point, points, required, world_of
 from sweeps.job import WORLD_KINDS, Arm, Comparison, Condition, Device, Job, Kind, Pair
 from sweeps.language import LanguageNetwork
 from sweeps.language import languages as known
@@ -39,6 +39,18 @@ class Expansion:
     """Arms, counted at each point, that a rule took out."""
     duplicates: int
     """Comparisons asked for more than once."""
+    document: Document
+    written: Mapping[str, KeyPath]
+    """Where each arm (by identity) is written."""
+    warnings: tuple[str, ...] = ()
+    """What stands in the file without effect, each with file, line and key."""
+
+    def problem(self, arm: Arm, problem: str, *, step: int = 0, key: str = "") -> SweepError:
+        """The error to raise for an arm, or to show as a warning; `key` is a parameter of one of its steps."""
+        path = self.written[arm.arm_id]
+        inner = ("stack", step) if (*path, "stack") in self.document.lines else ()
+        here = (*path, *inner, key)
+        return self.document.error(here if here in self.document.lines else path, problem)
 
 
 def load(
@@ -87,6 +99,10 @@ class _Expander:
     excluded: int = 0
     duplicates: int = 0
     looks: int = 0
+    written: dict[str, KeyPath] = field(default_factory=dict)
+    warnings: list[SweepError] = field(default_factory=list)
+    idle: set[int] = field(default_factory=set)
+    """Rules that have matched nothing yet."""
 
     def __post_init__(self) -> None:
         self.world = self.vocabulary.world
@@ -131,7 +147,9 @@ class _Expander:
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
         filters = rules(self.document, self.sweep.exclude, self.vocabulary, {name for item in entries for name in item.names})
+        self.idle = set(range(len(filters)))
         spots = points(self.document, self.sweep, self.vocabulary, entries, self.required)
+        self.warnings += idle_groups(self.document, self.sweep, entries)
         bindings = [sorted(item.groups()) for item in entries]
         cache: dict[tuple[Any, ...], list[Candidate]] = {}
         for spot in spots:
@@ -142,6 +160,9 @@ class _Expander:
                     cache[key] = self._arms(item, {group: spot.bound[group] for group in groups if group in spot.bound})
                 arms += cache[key]
             self._add(spot, arms, baselines, filters)
+        for index in sorted(self.idle):
+            problem = "takes out nothing: no arm at any point matches this rule"
+            self.warnings.append(self.document.error(("exclude", index), problem))
 
     # ---- extra points ----
 
@@ -195,10 +216,12 @@ class _Expander:
         before = block.parts(self.sweep.limits.arms_per_job)
         references = [self._settle(item, block.condition, block.kind) for item in baselines]
         for reference in references:
+            self.written.setdefault(reference.key, reference.path)
             block.baselines.setdefault(reference.key, reference.arm)
             block.contents.update(self.hasher.named(reference.arm, reference.path))
         for source in arms:
             arm = self._settle(source, block.condition, block.kind)
+            self.written.setdefault(arm.key, source.path)
             block.contents.update(self.hasher.named(arm.arm, source.path))
             for reference in references:
                 if arm.key != reference.key:
@@ -226,7 +249,12 @@ class _Expander:
         values["tokens"] = self.vocabulary.tokens(values)
         if values["tokens"] is None:
             del values["tokens"]
-        return any(rule.matches(values, arm) for rule in filters)
+        excluded = False
+        for index, rule in enumerate(filters):
+            if (index in self.idle or not excluded) and rule.matches(values, arm):
+                self.idle.discard(index)
+                excluded = True
+        return excluded
 
     def _note_refusal(self, asked: Candidate, model: str) -> None:
         if not asked.params or (asked.key, model) in self.refusals:
@@ -294,6 +322,9 @@ class _Expander:
             points=sum(map(bool, self.asked.values())),
             excluded=self.excluded,
             duplicates=self.duplicates,
+            document=self.document,
+            written=self.written,
+            warnings=tuple(map(str, self.warnings)),
         )
 
 

@@ -8,7 +8,7 @@ from sweeps.arms import Candidate, Entry
 from sweeps.axis import Choice, spread
 from sweeps.conditions import SHORTHANDS, Vocabulary
 from sweeps.job import WORLD_KINDS, Condition, Kind, World
-from sweeps.reading import Document, KeyPath, did_you_mean
+from sweeps.reading import Document, KeyPath, SweepError, did_you_mean
 from sweeps.spec import Sweep
 
 
@@ -118,6 +118,18 @@ def points(
         if dimension not in dimensions:
             dimensions.append(dimension)
     return _walk(axes, fixed, dimensions)
+
+
+def idle_groups(document: Document, sweep: Sweep, entries: Sequence[Entry]) -> Iterator[SweepError]:
+    """What to warn of: groups of `zip` that change nothing, once `points` has tied their keys."""
+    for index, names in enumerate(sweep.zip):
+        axes = [sweep.axes[name] for name in names if name in sweep.axes]
+        tied = max((sum(lever.group == index for lever in item.levers) for item in entries), default=0)
+        if axes and not tied and all(isinstance(values, list) and len(values) == 1 for values in axes):
+            yield document.error(("zip", index), "moves nothing: each of its keys has one value; give them more, or leave it out")
+        elif not axes and tied < 2:
+            problem = "ties nothing: its keys stand in entries that expand each by itself; tie keys of one entry, or an axis"
+            yield document.error(("zip", index), problem)
 
 
 def _walk(

@@ -11,6 +11,8 @@ from sweeps.method import BlockTokens, Network, Params
 
 ROUNDING = 9
 """Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating point, 56."""
+AMOUNTS = ("r", "r_ratio", "keep_rate", "budget")
+"""Parameters that only say how much is reduced: arms that differ in these alone and leave the same tokens are one arm."""
 Count = Annotated[int, Field(ge=0)]
 UNSOLVED = "a budget is given, from which the parameter is solved first; see workers.solving"
 

@@ -101,6 +101,13 @@ def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
     return sum(method.skipped(params, network, tokens) for method, params in map(spoken, arm.stack))
 
 
+def retokenizes(step: Step) -> bool:
+    """Whether an arm with this step reads other tokens than the unmodified model: its method's `retokenizes`, where it has one."""
+    method, params = spoken(step)
+    asked = getattr(method, "retokenizes", None)
+    return bool(asked is not None and asked(params))
+
+
 def eager_only(method: AnyMethod, params: Params) -> str | None:
     """Why the method can be neither compiled nor captured: its EAGER_ONLY, a sentence or a function of them; or `None`."""
     reason = getattr(method, "EAGER_ONLY", None)

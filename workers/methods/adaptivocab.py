@@ -69,6 +69,10 @@ EXAMPLES = (
 )
 
 
+def retokenizes(params: Params) -> bool:
+    return params.ngrams > 0
+
+
 def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - of a prompt one token
     """The head's rows for n-tokens that were added: for the last token of the prompt and each one after it."""
     return 0 if params.mode == "replace" else (1 + decoded) * params.ngrams * network.width

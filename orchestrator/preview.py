@@ -1,0 +1,263 @@
+"""Preview: what each arm of a sweep does to tokens and MACs, and which arms cannot do what is asked; without torch."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from orchestrator.estimate import language
+from orchestrator.phrases import arm_label
+from orchestrator.text_table import lines
+from sweeps.catalogue import networks
+from sweeps.expansion import Expansion
+from sweeps.identity import canonical
+from sweeps.job import Arm, Condition
+from sweeps.language import LanguageNetwork
+from sweeps.method import Network
+from sweeps.reading import SweepError
+from workers import methods
+from workers.models import Unsupported
+from workers.schedules import AMOUNTS
+from workers.solving import solve
+
+COUNTED = "counted when run"
+"""For an arm whose tokens or MACs depend on what only the worker reads."""
+MOST_ARMS = 1000
+"""Arms of one model and size that are counted, so that a plan of a hundred thousand comparisons stays a matter of seconds."""
+MOST_ROWS = 24
+"""Rows that are printed for one model and size."""
+
+
+class Place(NamedTuple):
+    """A model and the size of its input: pixels, or tokens of the prompt and new ones."""
+
+    model: str
+    size: int
+    new_tokens: int | None = None
+
+    def __str__(self) -> str:
+        size = f"{self.size} pixels" if self.new_tokens is None else f"{self.size} + {self.new_tokens} tokens"
+        return f"{self.model}, {size}"
+
+
+class Counted(NamedTuple):
+    """What an arm does at a place. MACs are 1e9 of one image or sequence; `None` where only the worker can count."""
+
+    arm: Arm
+    place: Place
+    tokens: tuple[int, ...] | None
+    """The fewest tokens in each block, prefix tokens included."""
+    gmacs: float | None
+    gmacs_method: float | None
+    reduces: bool = False
+    refused: str | None = None
+    """Why the arm cannot run here."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The arms at the smallest and the largest size of each model, and what is wrong with them."""
+
+    counted: tuple[Counted, ...]
+    left_out: int
+    """Arms that were not counted because there are so many."""
+    warnings: tuple[str, ...]
+    """Each with file, line and key; those of the expansion go first."""
+
+
+@dataclass
+class _Asked:
+    """The arms asked for at one place, each once."""
+
+    arms: dict[int, Arm] = field(default_factory=dict)
+    """By the object's id: arms of a sweep are shared between its jobs."""
+
+    def distinct(self) -> list[Arm]:
+        return list({arm.arm_id: arm for arm in self.arms.values()}.values())
+
+
+def preview(expansion: Expansion) -> Preview:
+    """Count every arm at the smallest and the largest size asked of each model. Raises `SweepError` for a budget never in reach."""
+    places = _asked(expansion)
+    counted: list[Counted] = []
+    left_out = 0
+    for _, group in groupby(sorted(places), key=lambda place: place.model):
+        sizes = list(group)
+        for place in dict.fromkeys((sizes[0], sizes[-1])):
+            arms = places[place].distinct()
+            left_out += max(0, len(arms) - MOST_ARMS)
+            counted += [_counted(arm, place) for arm in arms[:MOST_ARMS]]
+    by_arm: dict[str, list[Counted]] = {}
+    for one in counted:
+        by_arm.setdefault(one.arm.arm_id, []).append(one)
+    findings = [*_refused(expansion, by_arm, places), *_without_effect(expansion, by_arm), *_equal(expansion, by_arm)]
+    return Preview(tuple(counted), left_out, (*expansion.warnings, *dict.fromkeys(map(str, findings))))
+
+
+def table(shown: Preview) -> Iterator[str]:
+    """The preview as lines: for each model and size the arms, those with equal tokens and MACs together."""
+    for place, group in groupby(shown.counted, key=lambda one: one.place):
+        rows: dict[tuple[Any, ...], list[str]] = {}
+        for one in group:
+            rows.setdefault(_figures(one), []).append(arm_label(one.arm))
+        yield f"{place}:"
+        listed = [(_joined(names), *figures) for figures, names in rows.items()]
+        columns = ("arm", "tokens per block" if place.new_tokens is None else "tokens", "GMACs", "of the method")
+        yield from (f"  {line}" for line in lines(columns, listed[:MOST_ROWS]))
+        if len(listed) > MOST_ROWS:
+            yield f"  … and {len(listed) - MOST_ROWS} more rows; --format json has all"
+    if shown.left_out:
+        yield f"… and {shown.left_out} more arms, which are {COUNTED}"
+
+
+def as_list(shown: Preview) -> list[dict[str, Any]]:
+    """The preview as plain data, for `breakeven plan --format json`."""
+    return [
+        {
+            "model": one.place.model,
+            **({"image_size": one.place.size} if one.place.new_tokens is None else _workload(one.place)),
+            "arm": arm_label(one.arm),
+            "tokens": one.tokens,
+            "gmacs": one.gmacs,
+            "gmacs_method": one.gmacs_method,
+            "cannot_run": one.refused,
+        }
+        for one in shown.counted
+    ]
+
+
+def _workload(place: Place) -> dict[str, Any]:
+    return {"prompt_tokens": place.size, "new_tokens": place.new_tokens}
+
+
+def _asked(expansion: Expansion) -> Mapping[Place, _Asked]:
+    """The arms of the jobs that are timed, or that evaluate images, at each model and size."""
+    places: dict[Place, _Asked] = {}
+    for job in expansion.jobs:
+        if job.round == 0 and (place := _place(job.condition)) is not None:
+            asked = places.setdefault(place, _Asked())
+            asked.arms.update((id(arm), arm) for arm in job.arms)
+    return places
+
+
+def _place(condition: Condition) -> Place | None:
+    if condition.image_size is not None:
+        return Place(condition.model, condition.image_size)
+    if condition.prompt_tokens is None:
+        return None
+    return Place(condition.model, condition.prompt_tokens, condition.new_tokens or 0)
+
+
+def _counted(arm: Arm, place: Place) -> Counted:
+    unknown = Counted(arm, place, None, None, None)
+    if place.new_tokens is not None:
+        network = language(place.model)
+        return unknown if network is None else _spoken(unknown, network, place.new_tokens)
+    vision = networks().get(place.model)
+    return unknown if vision is None else _seen(unknown, vision)
+
+
+def _seen(unknown: Counted, network: Network) -> Counted:
+    """An arm of a vision model, its budget solved."""
+    arm, size = unknown.arm, unknown.arm.overrides.image_size or unknown.place.size
+    try:
+        solved = solve(arm, network, size).arm
+    except Unsupported as reason:
+        return unknown._replace(refused=str(reason))
+    trace = methods.tokens(solved, network, size)
+    added = methods.macs(solved, network, size) / 1e9
+    fewest = tuple(min(block) for block in trace)
+    reduces = trace != network.dense_tokens(size)
+    return unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_method=added, reduces=reduces)
+
+
+def _spoken(unknown: Counted, network: LanguageNetwork, new_tokens: int) -> Counted:
+    """An arm of a language model; one token of those generated is the prompt's own answer."""
+    arm, prompt, decoded = unknown.arm, unknown.place.size, max(0, new_tokens - 1)
+    if (reason := methods.refuses(arm, network)) is not None:
+        return unknown._replace(refused=reason)
+    if any(methods.retokenizes(step) for step in arm.stack):
+        return unknown
+    own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded)) / 1e9
+    return unknown._replace(gmacs=own, gmacs_method=methods.spoken_macs(arm, network, prompt, decoded) / 1e9)
+
+
+def _refused(expansion: Expansion, by_arm: Mapping[str, list[Counted]], places: Mapping[Place, _Asked]) -> Iterator[SweepError]:
+    """Arms that cannot run at some place. Raises `SweepError` for one that can run nowhere."""
+    for arm_id, found in by_arm.items():
+        reasons = [one.refused for one in found if one.refused is not None]
+        if not reasons:
+            continue
+        arm = found[0].arm
+        step = next((index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None), 0)
+        problem = expansion.problem(arm, reasons[0], step=step, key="budget")
+        asked = [place for place, own in places.items() if any(one.arm_id == arm_id for one in own.arms.values())]
+        if len(reasons) == len(found) and all(_counted(arm, place).refused for place in asked):
+            raise problem
+        yield expansion.problem(arm, f"{reasons[0]}; there it will be `unsupported`", step=step, key="budget")
+
+
+def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[Counted]]) -> Iterator[SweepError]:
+    """Amounts that are more than nothing and still leave all tokens everywhere."""
+    for found in by_arm.values():
+        arm = found[0].arm
+        for index, step in enumerate(arm.stack):
+            amounts = _amounts(step.params)
+            if (
+                amounts
+                and not any(one.reduces or one.tokens is None for one in found)
+                and not any(map(_is_nothing, amounts.items()))
+            ):
+                name, value = next(iter(amounts.items()))
+                where = " and at ".join(str(one.place) for one in found)
+                yield expansion.problem(arm, f"{name}={canonical(value)} removes no token at {where}", step=index, key=name)
+
+
+def _equal(expansion: Expansion, by_arm: Mapping[str, list[Counted]]) -> Iterator[SweepError]:
+    """Arms that differ in how much they ask for, and leave the same tokens everywhere."""
+    alike: dict[tuple[Any, ...], list[Counted]] = {}
+    for found in by_arm.values():
+        arm = found[0].arm
+        if all(one.tokens is not None for one in found) and any(one.reduces for one in found):
+            rest = [(step.method, {k: v for k, v in step.params.items() if k not in AMOUNTS}) for step in arm.stack]
+            same = canonical([rest, arm.overrides, arm.replicate])
+            alike.setdefault((same, *((one.place, one.tokens) for one in found)), []).append(found[-1])
+    for group in alike.values():
+        if len(group) > 1:
+            arm, place = group[-1].arm, group[-1].place
+            index = next(index for index, step in enumerate(arm.stack) if _amounts(step.params))
+            values = [f"{k}={canonical(v)}" for one in group for k, v in _amounts(one.arm.stack[index].params).items()]
+            told = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {place}"
+            key = next(iter(_amounts(arm.stack[index].params)))
+            yield expansion.problem(arm, f"{told}: they are one arm measured {len(group)} times", step=index, key=key)
+
+
+def _amounts(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that only say how much is reduced."""
+    return {name: params[name] for name in AMOUNTS if params.get(name) is not None}
+
+
+def _is_nothing(amount: tuple[str, Any]) -> bool:
+    """Whether nothing is to be removed on purpose (as a control of what the method itself costs), or a budget says how much."""
+    name, value = amount
+    return name == "budget" or value == (1 if name == "keep_rate" else 0) or (isinstance(value, list) and not any(value))
+
+
+def _figures(one: Counted) -> tuple[str, str, str]:
+    """Tokens, GMACs and those of the method, in words."""
+    if one.refused is not None:
+        return f"cannot run: {one.refused}", "", ""
+    if one.gmacs is None:
+        return COUNTED, COUNTED, ""
+    tokens = f"{one.place.size}" if one.tokens is None else _runs(one.tokens)
+    return tokens, f"{one.gmacs:.4g}", f"{one.gmacs_method:.3g}" if one.gmacs_method else ""
+
+
+def _runs(tokens: Iterable[int]) -> str:
+    """`197 x3, 99 x9`: numbers of tokens and in how many blocks one after the other."""
+    runs = [(count, len(list(same))) for count, same in groupby(tokens)]
+    return ", ".join(f"{count} x{blocks}" if blocks > 1 else str(count) for count, blocks in runs)
+
+
+def _joined(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,119 @@
+"""What `plan` shows of arms before anything runs: tokens, MACs, and what a sweep asks for in vain."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.planning import read
+from orchestrator.preview import MOST_ROWS, preview, table
+from sweeps.reading import SweepError
+from tests.orchestrator.test_cli import breakeven
+
+HEAD = "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: cpu, model: deit_tiny_patch16_224}\n"
+GRID = HEAD + "axes: {image_size: [64, 224]}\n"
+AT_224 = HEAD + "axes: {image_size: [224]}\n"
+MODEL = "deit_tiny_patch16_224"
+ALIKE = "methods: [{method: topk, keep_rate: 0.5}, {method: random, keep_rate: 0.5}, {method: tome, r: 1}]\n"
+MILD = "methods: [{method: topk, keep_rate: [0.5, 0.999]}, {method: tome, r_ratio: 0.001}]\n"
+LANGUAGE = "methods: [{method: topk_activation, sparsity: 0.5}, {method: adaptivocab, ngrams: 5}]\n"
+
+
+def shown(text: str):
+    return preview(read("trial.yaml", auto="cpu", text=text))
+
+
+def warned(text: str) -> list[str]:
+    return list(shown(text).warnings)
+
+
+def test_plan_prints_tokens_and_macs_of_each_arm(tmp_path: Path) -> None:
+    """At the smallest and the largest size every arm stands with its tokens per block and GMACs, equal ones in one row."""
+    (tmp_path / "sweep.yaml").write_text(GRID + ALIKE)
+    lines = breakeven("plan", "sweep.yaml", folder=tmp_path).stdout.splitlines()
+    assert [line for line in lines if line.startswith("deit")] == [f"{MODEL}, 64 pixels:", f"{MODEL}, 224 pixels:"]
+    (topk,) = (line for line in lines if line.strip().startswith("topk keep_rate=0.5") and "197" in line)
+    assert "197 x3, 99 x3, 50 x3, 26 x3" in topk
+    assert "0.622" in topk
+    assert any(line.split()[:1] == ["dense"] and line.split()[1:] == ["197", "x12", "1.254"] for line in lines)
+
+
+def test_plan_as_json_has_every_arm(tmp_path: Path) -> None:
+    """The same as data: tokens of each block, GMACs of the network and of the method, and the warnings."""
+    (tmp_path / "sweep.yaml").write_text(AT_224 + "methods: [{method: tome, r: [8, 13]}]\nexclude: [{r: 9}]\n")
+    done = breakeven("plan", "sweep.yaml", "--format", "json", folder=tmp_path)
+    plan = json.loads(done.stdout)
+    assert [(arm["arm"], arm["image_size"], arm["tokens"][:2]) for arm in plan["arms"]] == [
+        ("dense", 224, [197, 197]),
+        ("tome r=8", 224, [189, 181]),
+        ("tome r=13", 224, [184, 171]),
+    ]
+    assert plan["arms"][0]["gmacs"] > plan["arms"][1]["gmacs"] > plan["arms"][2]["gmacs"] > 0.7
+    assert [warning.split(": ")[:2] for warning in plan["warnings"]] == [["sweep.yaml:7", "exclude[0]"]]
+    assert done.stderr.splitlines() == [f"warning: {warning}" for warning in plan["warnings"]]
+
+
+def test_run_warns_before_anything_starts(tmp_path: Path) -> None:
+    """`run` shows the same warnings, even where it then refuses the sweep."""
+    (tmp_path / "sweep.yaml").write_text(AT_224.replace("cpu", "cuda") + "methods: [{method: tome, r: [99, 150]}]\n")
+    done = breakeven("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
+    assert done.stderr.startswith("warning: sweep.yaml:6: methods[0].r: r=99 and r=150 leave the same tokens")
+
+
+def test_values_that_merge_into_one() -> None:
+    """More than half of the tokens cannot go, so r of 99, 150 and 500 are one arm; values that differ somewhere are not named."""
+    (warning,) = warned(AT_224 + "methods:\n  - method: tome\n    r: [50, 99, 150, 500]\n")
+    assert warning.startswith("trial.yaml:8: methods[0].r: r=99, r=150 and r=500 leave the same tokens in every block at ")
+    assert warning.endswith("they are one arm measured 3 times")
+    assert warned(GRID + "methods: [{method: tome, r: [33, 40]}]\n") == []
+    assert warned(AT_224 + "methods: [{method: random, keep_rate: 0.5, seed: [0, 1]}]\n") == []
+
+
+def test_amounts_that_remove_nothing() -> None:
+    """A keep rate or share too mild to remove a token at any size is named; a control with nothing to remove on purpose is not."""
+    (topk, tome) = warned(GRID + MILD)
+    assert topk.startswith(f"trial.yaml:6: methods[0].keep_rate: keep_rate=0.999 removes no token at {MODEL}, 64 pixels")
+    assert "methods[1].r_ratio: r_ratio=0.001 removes no token" in tome
+    assert warned(GRID + "methods: [{method: topk, keep_rate: 1}, {method: tome, r: 0}, {method: pitome, r_ratio: 0.0}]\n") == []
+
+
+def test_budgets_out_of_reach() -> None:
+    """A budget that no size can keep to is an error with the range; one that only some sizes can is a warning."""
+    with pytest.raises(SweepError, match=r"trial.yaml:8: methods\[1\].budget: tome: a budget of 50 GMACs is out of reach at 64"):
+        shown(GRID + "methods:\n  - {method: tome, r: 1}\n  - {method: tome, budget: {gmacs: 50}}\n")
+    (warning,) = warned(GRID + "methods:\n  - {method: tome, budget: {gmacs: 0.7}}\n")
+    assert warning.startswith("trial.yaml:7: methods[0].budget: tome: a budget of 0.7 GMACs is out of reach at 64 pixels")
+    assert "any r gives between" in warning
+
+
+def test_rules_and_groups_without_effect() -> None:
+    """A rule that matches no arm, and a group under `zip` that ties or moves nothing."""
+    arms = "methods: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r: [1, 2]}]\n"
+    (rule,) = warned(GRID + arms + "exclude:\n  - {keep_rate: 0.5, image_size: 64}\n  - {keep_rate: 0.6}\n")
+    assert rule == "trial.yaml:9: exclude[1]: takes out nothing: no arm at any point matches this rule"
+    (tie,) = warned(GRID + arms + "zip:\n  - [topk.keep_rate, tome.r]\n")
+    assert tie.startswith("trial.yaml:8: zip[0]: ties nothing")
+    (idle,) = warned(GRID.replace("224]", "224], batch_size: [1], threads: [1]") + arms + "zip:\n  - [batch_size, threads]\n")
+    assert idle.startswith("trial.yaml:8: zip[0]: moves nothing")
+    assert warned(GRID + arms + "zip: [[image_size, tome.r]]\n") == []
+    overlapping = "exclude: [{image_size: 64}, {image_size: {le: 64}}]\n"
+    assert warned(GRID + arms + overlapping) == []
+
+
+def test_what_only_the_worker_can_count() -> None:
+    """Models of the hub, and arms with another tokenizer, are counted when they run; language arms show MACs of one sequence."""
+    head = "schema: 1\nname: trial\nquestion: Why?\ndefaults: {device: cpu, prompt_tokens: 64, new_tokens: 8}\n"
+    local = shown(head + "axes: {model: [llama-15m]}\n" + LANGUAGE)
+    assert [one.gmacs is None for one in local.counted] == [False, False, True]
+    assert local.counted[0].gmacs > local.counted[1].gmacs > 0
+    assert any("counted when run" in line for line in table(local))
+    hub = shown(head + "axes: {model: [someone/something]}\nmethods: [{method: dense, kv_cache: static}]\n")
+    assert {one.gmacs for one in hub.counted} == {None}
+
+
+def test_many_arms_stay_a_page() -> None:
+    """Of a hundred arms so many rows are printed, and how many are not."""
+    text = AT_224 + "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 0.9, num: 100}}}]\n"
+    lines = list(table(shown(text)))
+    assert len(lines) == MOST_ROWS + 3
+    assert "more rows; --format json has all" in lines[-1]
