@@ -73,6 +73,8 @@ class Display:
             text.append(f", about {left:.0f} s left", style="dim")
         if outcome.flags:
             text.append(f"  flagged: {', '.join(outcome.flags)}", style="yellow")
+        for note in outcome.notes:
+            text.append(f"\n  {note}", style="yellow")
         return text
 
     def _say(self, text: Text) -> None:

@@ -5,7 +5,6 @@ Neither knows Ray: `orchestrator.cluster` places keepers on the nodes.
 """
 
 import contextlib
-import ctypes
 import faulthandler
 import fcntl
 import importlib
@@ -26,13 +25,15 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
 
+from orchestrator.reaper import fork_worker
 from sweeps.job import KINDS, Device, Job
-from sweeps.outcome import Environment
+from sweeps.outcome import WORKER_UNFIT, Environment
 
 START_UP_S = 300.0
 """Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
 LOG_TAIL_BYTES = 8000
-PR_SET_PDEATHSIG = 1
+STOP_S = 10.0
+"""A reaper that has not ended everything after this long is killed."""
 LOCK = Path("/tmp/breakeven.lock")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here
 
 FaultKind = Literal["crash", "timeout", "out_of_memory", "node_died", "error"]
@@ -133,6 +134,8 @@ class Keeper:
     def __init__(self, device: Device, setting: Setting) -> None:
         self._device, self._setting = device, setting
         self._worker: subprocess.Popen[bytes] | None = None
+        self._unfit = False
+        """Whether the worker must not get another job."""
 
     def survey(self) -> Survey:
         for place in reversed(self._setting.path):
@@ -152,6 +155,8 @@ class Keeper:
             self._log.truncate()  # the worker shares this file and its position, so the log is that of one job
             result = self._converse(job, timeout_s)
             if isinstance(result, str):
+                if self._unfit:
+                    self.stop()
                 return result
             result = result._replace(started_at=started_at, ended_at=time.time(), detail=self._tail() or result.detail)
             self.stop()
@@ -168,7 +173,8 @@ class Keeper:
                 match message[:1]:
                     case b"R":
                         limit_s, doing = timeout_s, "running"
-                    case b"O":
+                    case b"O" | b"L":
+                        self._unfit = message[:1] == b"L"
                         return message[1:].decode()
                     case b"E":
                         text = message[1:].decode()
@@ -181,9 +187,13 @@ class Keeper:
     def stop(self) -> None:
         """Kill the worker and whatever it started; the next job gets a new one."""
         if self._worker is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._worker.pid, signal.SIGKILL)
-            self._worker.wait()
+            os.close(self._lifeline)  # the reaper now ends the worker and all its descendants, and then itself
+            try:
+                self._worker.wait(STOP_S if sys.platform == "linux" else 0)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._worker.pid, signal.SIGKILL)
+                self._worker.wait()
             self._pipe.close()
             if isinstance(self._ended, int):
                 os.close(self._ended)
@@ -193,22 +203,28 @@ class Keeper:
     def _start(self) -> None:
         self.stop()
         self._pipe, theirs = Pipe()
+        held, self._lifeline = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut while the worker writes
+        self._unfit = False
         self._killed_before = _oom_kills()
         limit = self._setting.memory_bytes if self._device == "cpu" else None
-        arguments = (theirs.fileno(), os.getpid(), self._setting.entry, self._device, limit or 0)
+        arguments = (theirs.fileno(), held, self._setting.entry, self._device, limit or 0)
         command = [sys.executable, "-m", "orchestrator.worker", *map(str, arguments)]
-        with theirs:
-            self._worker = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                pass_fds=(theirs.fileno(),),
-                env=variables(self._device, self._setting, os.environ),
-                cwd=self._setting.folder if Path(self._setting.folder).is_dir() else None,
-                start_new_session=True,
-            )
+        try:
+            with theirs:
+                self._worker = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    pass_fds=(theirs.fileno(), held),
+                    env=variables(self._device, self._setting, os.environ),
+                    cwd=self._setting.folder if Path(self._setting.folder).is_dir() else None,
+                    start_new_session=True,
+                )
+        finally:
+            os.close(held)
         # The pipe alone would not tell of a death while something that the worker forked holds its other end.
         self._ended: int | Connection = os.pidfd_open(self._worker.pid) if hasattr(os, "pidfd_open") else self._pipe
 
@@ -245,9 +261,9 @@ def variables(device: Device, setting: Setting, inherited: Mapping[str, str]) ->
     return kept
 
 
-def main(handle: str, keeper: str, entry: str, device: str, limit: str) -> None:
+def main(handle: str, lifeline: str, entry: str, device: str, limit: str) -> None:
     """The worker's own loop: jobs come in as JSON, outcomes go out as JSON, until the keeper closes the pipe."""
-    _die_with(int(keeper))
+    fork_worker(int(lifeline))
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     if device == "cpu":
@@ -259,18 +275,12 @@ def main(handle: str, keeper: str, entry: str, device: str, limit: str) -> None:
             try:
                 run = run or prepare(entry)
                 pipe.send_bytes(b"R")
-                reply = b"O" + to_json(run(Job.model_validate_json(job)), inf_nan_mode="constants")
+                outcome = run(Job.model_validate_json(job))
+                reply = b"L" if outcome.readings.get(WORKER_UNFIT) else b"O"
+                reply += to_json(outcome, inf_nan_mode="constants")
             except BaseException:  # even SystemExit of a method must reach the keeper
                 reply = b"E" + traceback.format_exc().encode()
             pipe.send_bytes(reply)
-
-
-def _die_with(keeper: int) -> None:
-    """However the keeper ends, `kill -9` included, nothing of ours goes on running on the host."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != keeper:
-            sys.exit("the keeper ended before its worker began")
 
 
 def _limit_memory(limit: int) -> None:

@@ -220,7 +220,8 @@ def _elsewhere(outcome: Outcome) -> Any:
         for place, arm in enumerate(outcome.job.arms)
     }
     plain = {place: {"route"} for place, arm in enumerate(outcome.arms) if arm.route is None}
-    return {"samples": True, "evaluation": True, "scores": True, "job": younger, "arms": plain}
+    empty = {} if outcome.notes else {"notes": True}
+    return {"samples": True, "evaluation": True, "scores": True, "job": younger, "arms": plain, **empty}
 
 
 def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:

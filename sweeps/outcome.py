@@ -14,6 +14,9 @@ FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number
 ANSWERS: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
 """Failures that answer the question (exit code 0). `error`, an exception nobody foresaw, does not: it is tried again."""
 
+WORKER_UNFIT = "worker_unfit"
+"""Reading by which an outcome asks that its process run no other job."""
+
 
 class Environment(Noun):
     """Fingerprint of what can change a time; ratios are never formed across two environments."""
@@ -124,5 +127,7 @@ class Outcome(Noun):
     """What the monitors saw: load average, steal, involuntary context switches, clocks, temperature …"""
     flags: tuple[str, ...] = ()
     """Reasons to distrust the whole job: contended, throttled, identity_violated …"""
+    notes: tuple[str, ...] = ()
+    """What flags of the job or of its arms are about, where their name does not say it all; a line each."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""

@@ -28,11 +28,16 @@ def run(job: Job, **options: Any) -> Outcome:
     environment = fingerprint(job.condition.device)
     started = time.time()
     found: dict[str, Any]
+    leftovers = None
     try:
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
+        leftovers = importlib.import_module("workers.measure.leftovers").Leftovers(job)
         found = kind.answer(job, **options)._asdict()
     except (Exception, TimedOut) as fault:
         found = {"failures": (_whole(fault),)}
+    if leftovers is not None:
+        parameters = max((arm.parameters for arm in found.get("arms", ())), default=0)
+        found = leftovers.clear(parameters).added_to(found)
     return Outcome(
         job=job,
         environment=environment,
@@ -63,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for (path, job), place in zip(jobs, places, strict=True):
                 with alarm(job.protocol.timeout_s):
                     outcome = run(job)
+                for note in outcome.notes:
+                    sys.stderr.write(f"{path}: {note}\n")
                 for failure in outcome.failures:
                     sys.stderr.write(f"{path}: {failure.reason}: {failure.message}\n")
                     answered &= failure.reason in ANSWERS

@@ -1,13 +1,18 @@
 """Functions that a worker calls in place of `workers.run:run`, and a survey of a node that claims a GPU, cheap or faulty."""
 
 import ctypes
+import itertools
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import NoReturn
 
 from sweeps.job import Job
-from sweeps.outcome import ArmOutcome, Environment, Outcome, Samples
+from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Outcome, Samples
+from tests.faults.untidy import DAEMON
 from workers.measure.environment import fingerprint
 
 SURVEY = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
@@ -93,6 +98,41 @@ def hog(job: Job) -> Outcome:
     held = []
     while True:
         held.append(bytearray(50_000_000))
+
+
+def unfit(job: Job) -> Outcome:
+    """An outcome that asks for another process for the next job."""
+    outcome = noop(job)
+    return outcome.model_copy(update={"readings": {**outcome.readings, WORKER_UNFIT: 1.0}})
+
+
+def leave_daemon(job: Job) -> NoReturn:
+    """Start a process that leaves its parent, group and session, and be killed."""
+    daemon(job)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+def daemon(job: Job) -> Outcome:
+    """Start a process that leaves its parent, group and session, and hang; `BREAKEVEN_TEST` names the file with its number."""
+    file = Path(os.environ["BREAKEVEN_TEST"])
+    subprocess.run([sys.executable, "-c", DAEMON, str(file)], check=True)
+    while not file.exists() or not file.read_text().endswith("\n"):
+        time.sleep(0.01)
+    return noop(job)
+
+
+def daemon_and_hang(job: Job) -> NoReturn:
+    """The same, and hang."""
+    daemon(job)
+    hang(job)
+
+
+def chatter(job: Job) -> NoReturn:
+    """Print without end."""
+    for line in itertools.count():
+        print(line, "x" * 5000, flush=True)
+    raise AssertionError("numbers do not end")
 
 
 BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "fresh": False}, "quality": {}}

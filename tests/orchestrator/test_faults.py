@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from orchestrator.cluster import Cluster
@@ -45,6 +48,22 @@ def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(store: Sto
         '{"keep_rate":0.5,"layers":[3,6,9]}': "measured",
     }
     assert len(store.table("SELECT id FROM attempt")) == 1
+
+
+def test_daemon_of_a_method_is_gone_before_the_next_job(store: Store, cluster: Cluster, tmp_path: Path) -> None:
+    """Its job is answered and flagged, in the store too; the process is dead when the next job begins, in the same worker."""
+    file = tmp_path / "pid"
+    step = Step(method="untidy", params={"what": "daemon", "file": str(file)})
+    summary, events = store.dispatch(store.submit([tiny(step), tiny(TOPK)]), cluster)
+    assert summary == (2, 0, 0, False)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text()), 0)
+    first, second = [event.outcome for event in events if event.outcome]
+    assert first.readings["pid"] == second.readings["pid"]
+    assert "state_changed" in first.flags
+    assert "state_changed" not in second.flags
+    assert any("child processes were left running" in note for note in first.notes)
+    assert store.table("SELECT flags FROM attempt ORDER BY id")["flags"].str.contains("state_changed").tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

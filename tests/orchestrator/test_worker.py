@@ -1,3 +1,4 @@
+import contextlib
 import itertools
 import os
 import subprocess
@@ -107,6 +108,74 @@ def test_worker_dies_with_its_keeper() -> None:
             time.sleep(0.01)
         with pytest.raises(ProcessLookupError):
             os.kill(worker, 0)
+
+
+def test_worker_that_is_unfit_is_replaced_before_the_next_job(keeper: MakeKeeper) -> None:
+    """The outcome counts, and the process that gave it gets no other job."""
+    one = keeper("unfit")
+    assert len({outcome(one.run(JOB, 10.0)).readings["pid"] for _ in range(2)}) == 2
+
+
+def gone(file: Path) -> bool:
+    """Whether the process whose number is in the file ends within 5 s."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            os.kill(int(file.read_text()), 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_process_that_left_its_group_dies_with_a_killed_worker(keeper: MakeKeeper, tmp_path: Path) -> None:
+    """After `setsid` and a double fork, and a SIGKILL of the worker, nothing is left when the fault comes back."""
+    fault = keeper("leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)).run(JOB, 10.0)
+    assert isinstance(fault, Fault)
+    assert fault.message == "the worker died of SIGKILL while running"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(keeper: MakeKeeper, tmp_path: Path) -> None:
+    """The same when a worker is replaced."""
+    one = keeper("daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),))
+    outcome(one.run(JOB, 10.0))
+    one.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_process_that_left_its_group_dies_with_the_keeper(tmp_path: Path) -> None:
+    """The same after a SIGKILL of the keeper."""
+    code = (
+        "import sys\nfrom tests.orchestrator.test_worker import *\n"
+        "variables = (('BREAKEVEN_TEST', sys.argv[1]),)\n"
+        "Keeper('cpu', Setting('tests.orchestrator.entries:daemon_and_hang', path=(ROOT,), variables=variables)).run(JOB, 100.0)"
+    )
+    file = tmp_path / "pid"
+    with subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=ROOT) as process:
+        while not file.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.1)
+        process.kill()
+    assert gone(file)
+
+
+def test_log_of_endless_output_stays_short_and_keeps_its_end(keeper: MakeKeeper) -> None:
+    """A worker that prints gigabytes fills no disk; the end is there for people to read."""
+    one, sizes, faults = keeper("chatter"), list[int](), list[str | Fault]()
+    thread = threading.Thread(target=lambda: faults.append(one.run(JOB, 3.0)))
+    thread.start()
+    while thread.is_alive():
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            sizes.append(os.fstat(one._log.fileno()).st_size)
+        time.sleep(0.01)
+    assert isinstance(faults[0], Fault)
+    assert "x" * 1000 in faults[0].detail
+    assert max(sizes) < 1e9
+    assert sorted(sizes)[len(sizes) * 3 // 4] < 50e6
 
 
 def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeKeeper) -> None:

@@ -17,3 +17,4 @@ class Findings(NamedTuple):
     scores: Scores | None = None
     readings: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
     flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -54,10 +54,10 @@ def answer(job: Job) -> Findings:
         inputs: dict[tuple[int, Dtype], Tensor] = {}
         ready: list[Ready] = []
         for index, arm in enumerate(job.arms):
-            with faults.of(index, f"preparing {arm}"):
+            with faults.of(index, f"preparing {arm}"), faults.changes.watched(index, f"preparing {arm}"):
                 ready.append(make_ready(job, index, model, inputs))
         if not ready:
-            return Findings(failures=tuple(faults.rows))
+            return faults.findings()
         seen = Pass(job, ready, faults, torch.as_tensor(outputs, device=job.condition.device))
         size = _batch_size(job, ready)
         places = spread(len(found), job.protocol.images)
@@ -66,7 +66,7 @@ def answer(job: Job) -> Findings:
             for batch in batches(found, places, prepare, size, threads=max(1, int(cores()))):
                 seen.look(batch, torch.as_tensor(found.labels[list(batch.places)], device=job.condition.device))
                 if not seen.standing:
-                    return Findings(failures=tuple(faults.rows))
+                    return faults.findings()
         except TimedOut as fault:
             done = f"{len(seen.read)} of {len(places)} images had been evaluated"
             raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer images") from fault
@@ -74,9 +74,8 @@ def answer(job: Job) -> Findings:
         raise Unsupported(f"none of the {len(places)} images can be read, the first being {seen.unreadable[0]}")
     evaluation = seen.evaluation(found, outputs, corrupted)
     outcomes = {arm.index: arm.outcome().model_copy(update={"batch": min(size, len(seen.read))}) for arm in ready}
-    return Findings(
-        arms=tuple(seen.with_metrics(outcomes[index], outcomes, evaluation) for index in seen.standing),
-        failures=tuple(faults.rows),
+    return faults.findings(
+        (seen.with_metrics(outcomes[index], outcomes, evaluation) for index in seen.standing),
         evaluation=evaluation,
         flags=("unreadable_images",) if seen.unreadable else (),
     )
@@ -140,10 +139,12 @@ class Pass:
         inputs: dict[tuple[int, Dtype], Tensor] = {}
         said: dict[int, Said] = {}
         for index in self.standing:
+            doing = f"evaluating {self.arms[index].arm}"
             try:  # not `faults.of`: whose turn it is when the time is up is chance
-                said[index] = self._said(self.arms[index], batch, inputs)
+                with self.faults.changes.watched(index, doing):
+                    said[index] = self._said(self.arms[index], batch, inputs)
             except Exception as fault:
-                self.faults.add(index, fault, f"evaluating {self.arms[index].arm}")
+                self.faults.add(index, fault, doing)
         for index, each in said.items():
             self.answers[index].add(each, labels_B, self.outputs_K)
         for pair in self.pairs:

@@ -5,11 +5,14 @@ import gc
 import re
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 
-from sweeps.outcome import Failure, FailureReason
+from sweeps.outcome import ArmOutcome, Failure, FailureReason
+from workers.kinds import Findings
+from workers.measure.process_state import Changes
 from workers.measure.timeout import CompilationTimedOut, TimedOut
 from workers.models import Unsupported
 
@@ -28,6 +31,8 @@ class Faults:
         self.rows: list[Failure] = []
         self.last_timeout: float | None = None
         """Reading of `time.monotonic()` when the alarm last rang: it leaves the other arms as long again."""
+        self.changes = Changes()
+        """What the arms changed in the process."""
 
     @contextlib.contextmanager
     def of(self, arm: int | None, doing: str) -> Iterator[None]:
@@ -52,6 +57,21 @@ class Faults:
         cause = next(row for row in self.rows if row.arm == baseline)
         message = f"not measured: its baseline {name} failed {cause.message}"
         self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
+
+    def findings(self, arms: Iterable[ArmOutcome] = (), *, flags: Iterable[str] = (), **fields: Any) -> Findings:
+        """What a kind found, with the failures so far and what the arms changed in the process."""
+        marked = []
+        for arm in arms:
+            new = tuple(dict.fromkeys((*arm.flags, *self.changes.flags(arm.arm))))
+            threads = self.changes.threads.get(arm.arm, arm.threads)
+            marked.append(arm.model_copy(update={"flags": new, "threads": threads}))
+        return Findings(
+            arms=tuple(marked),
+            failures=tuple(self.rows),
+            flags=tuple(sorted({*flags, *self.changes.flags(None)})),
+            notes=self.changes.notes,
+            **fields,
+        )
 
     @property
     def arms(self) -> frozenset[int | None]:

@@ -22,9 +22,8 @@ from workers.decoding import Run
 from workers.kinds import Findings
 from workers.kinds.faults import Faults
 from workers.kinds.speakers import Voice, proofs, texts, voice
-from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared
+from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
 from workers.measure.bandwidth import bandwidth
-from workers.measure.clock import stopwatch
 from workers.measure.energy import energy
 from workers.measure.environment import PROJECT
 from workers.measure.memory import peak_memory
@@ -67,33 +66,33 @@ def _timed(job: Job, voices: Sequence[Voice], faults: Faults, deadline: Deadline
 
     def take(arms: Sequence[Voice], pairs: Sequence[Pair]) -> Timed:
         steps = [each.step for each in arms]
-        clock = stopwatch(job.condition.device)
         once_s = sum(each.first.seconds for each in arms)
         brief = once_s < LONG_S * len(arms)
-        warmup = warm_up(
-            steps,
-            1,
-            seed=job.job_id,
-            stopwatch=clock,
-            deadline=deadline.at,
-            samples=BLOCK_SAMPLES if brief else 1,
-            limit_s=max(WARMUP_S, WARMUP_RUNS * once_s),
-        )
-        for each in arms:
-            each.runs.clear()
-        budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
-        with watch(job.condition.device, torch.get_num_threads()) as seen:
-            samples = measure(
+        with stopwatch_for(job, arms, steps, faults) as clock:
+            warmup = warm_up(
                 steps,
                 1,
-                arms=[each.index for each in arms],
-                pairs=pairs,
-                protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
                 seed=job.job_id,
                 stopwatch=clock,
                 deadline=deadline.at,
-                parts=lambda: _series(arms).values(),
+                samples=BLOCK_SAMPLES if brief else 1,
+                limit_s=max(WARMUP_S, WARMUP_RUNS * once_s),
             )
+            for each in arms:
+                each.runs.clear()
+            budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
+            with watch(job.condition.device, torch.get_num_threads()) as seen:
+                samples = measure(
+                    steps,
+                    1,
+                    arms=[each.index for each in arms],
+                    pairs=pairs,
+                    protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
+                    seed=job.job_id,
+                    stopwatch=clock,
+                    deadline=deadline.at,
+                    parts=lambda: _series(arms).values(),
+                )
         return Timed(samples.model_copy(update={"series": _series(arms)}), warmup, seen)
 
     return interleaved(job, voices, faults, take)

@@ -14,8 +14,8 @@ from sweeps.statistics import median, outliers
 from workers.kinds import Findings
 from workers.kinds.arms import Ready, loaded, make_ready
 from workers.kinds.faults import Faults
-from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared, row
-from workers.measure.clock import stopwatch, synchronise
+from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared, row, stopwatch_for
+from workers.measure.clock import synchronise
 from workers.measure.energy import energy
 from workers.measure.macs import Forwards, count_forwards
 from workers.measure.memory import peak_memory
@@ -56,22 +56,22 @@ def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline,
 
     def take(arms: Sequence[Ready], pairs: Sequence[Pair]) -> Counted:
         steps = [arm.step for arm in arms]
-        clock = stopwatch(job.condition.device)
-        inner = calibrate(steps, clock)
-        warmup = warm_up(steps, inner, seed=job.job_id, stopwatch=clock, deadline=deadline.at)
-        budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
-        with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as counters:
-            forwards = tuple(counters.enter_context(count_forwards(arm.model)) for arm in arms)
-            samples = measure(
-                steps,
-                inner,
-                arms=[arm.index for arm in arms],
-                pairs=pairs,
-                protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
-                seed=job.job_id,
-                stopwatch=clock,
-                deadline=deadline.at,
-            )
+        with stopwatch_for(job, arms, steps, faults) as clock:
+            inner = calibrate(steps, clock)
+            warmup = warm_up(steps, inner, seed=job.job_id, stopwatch=clock, deadline=deadline.at)
+            budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
+            with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as counters:
+                forwards = tuple(counters.enter_context(count_forwards(arm.model)) for arm in arms)
+                samples = measure(
+                    steps,
+                    inner,
+                    arms=[arm.index for arm in arms],
+                    pairs=pairs,
+                    protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
+                    seed=job.job_id,
+                    stopwatch=clock,
+                    deadline=deadline.at,
+                )
         return Counted(samples, warmup, seen, forwards)
 
     return interleaved(job, ready, faults, take)

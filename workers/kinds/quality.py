@@ -45,7 +45,7 @@ def answer(job: Job) -> Findings:
         base = loaded(job.condition, job.contents)
         readers: list[Reader] = []
         for index, arm in enumerate(job.arms):
-            with faults.of(index, f"preparing {arm}"):
+            with faults.of(index, f"preparing {arm}"), faults.changes.watched(index, f"preparing {arm}"):
                 speaker = build(job.condition, arm, job.contents)
                 for prepare in speaker.prepare:
                     prepare()
@@ -58,15 +58,14 @@ def answer(job: Job) -> Findings:
                 done = f"{seen.count} of {len(text)} windows had been read"
                 raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer characters") from fault
             if not seen.standing:
-                return Findings(failures=tuple(faults.rows))
+                return faults.findings()
         arms = [seen.outcome(reader, base, text) for reader in seen.standing]
         if job.protocol.tasks:  # after the proofs were read, for what the methods count goes on
             arms = zero_shot(job.protocol, seen, arms)
             if not arms:
-                return Findings(failures=tuple(faults.rows))
-    return Findings(
-        arms=tuple(arms),
-        failures=tuple(faults.rows),
+                return faults.findings()
+    return faults.findings(
+        arms,
         scores=seen.scores(text, complete=len(text) == len(windows(held_out(job.condition)))),
     )
 
@@ -113,10 +112,12 @@ class Pass:
         """Let every arm that stands read a window."""
         said: dict[int, Said] = {}
         for reader in self.standing:
+            doing = f"reading with {reader.arm}"
             try:  # not `faults.of`: whose turn it is when the time is up is chance
-                said[reader.index] = read(reader.speaker, window)
+                with self.faults.changes.watched(reader.index, doing):
+                    said[reader.index] = read(reader.speaker, window)
             except Exception as fault:
-                self.faults.add(reader.index, fault, f"reading with {reader.arm}")
+                self.faults.add(reader.index, fault, doing)
                 continue
             found = said[reader.index]
             reader.nll.append(-found.log_p)
@@ -190,7 +191,8 @@ def zero_shot(protocol: Protocol, seen: Pass, arms: Sequence[ArmOutcome]) -> lis
     said: dict[int, Answers] = {}
     for reader in seen.standing:
         try:
-            said[reader.index] = answers(asked, reader.speaker)
+            with seen.faults.changes.watched(reader.index, f"answering zero-shot tasks with {reader.arm}"):
+                said[reader.index] = answers(asked, reader.speaker)
         except TimedOut as fault:
             done = f"{len(said)} of {len(arms)} arms had answered the zero-shot tasks"
             raise TimedOut(f"{fault}, when {done}; allow a longer timeout or ask for fewer tasks or documents") from fault

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -12,6 +13,7 @@ from sweeps.outcome import ArmOutcome, Metric, Samples
 from sweeps.statistics import Estimate
 from workers.kinds import Findings
 from workers.kinds.faults import Faults
+from workers.measure.clock import Step, Stopwatch, stopwatch
 from workers.measure.monitors import Watch
 from workers.measure.rounds import ArmError, Warmup
 
@@ -80,7 +82,11 @@ def prepared(job: Job, faults: Faults, deadline: Deadline, make: Callable[[int],
     """The arms that `make` builds and runs once, by their places in the job; compiling has a limit of its own."""
     ready = []
     for index, arm in enumerate(job.arms):
-        with faults.of(index, f"preparing {arm}"), deadline.stopped() if index in job.compiled else contextlib.nullcontext():
+        with (
+            faults.of(index, f"preparing {arm}"),
+            faults.changes.watched(index, f"preparing {arm}"),
+            deadline.stopped() if index in job.compiled else contextlib.nullcontext(),
+        ):
             ready.append(make(index))
     return ready
 
@@ -124,18 +130,21 @@ def concluded(
         outcome = each.outcome()
         if timed and each.index in timed.samples.arms:
             outcome = with_times(outcome, each, timed)
-            with faults.of(each.index, f"measuring {each.arm} alone, after it was timed"):
+            doing = f"measuring {each.arm} alone, after it was timed"
+            with faults.of(each.index, doing), faults.changes.watched(each.index, doing):
                 for alone in passes:
                     outcome = alone(outcome, each)
         arms.append(outcome)
         flags.update({"identity_violated"} & set(outcome.flags))
-    return Findings(
-        arms=tuple(arms),
-        failures=tuple(faults.rows),
-        samples=timed.samples if timed else None,
-        readings=timed.watch.readings if timed else {},
-        flags=tuple(sorted(flags)),
+    return faults.findings(
+        arms, flags=flags, samples=timed.samples if timed else None, readings=timed.watch.readings if timed else {}
     )
+
+
+def stopwatch_for(job: Job, arms: Sequence[Timeable], steps: Sequence[Step], faults: Faults) -> AbstractContextManager[Stopwatch]:
+    """The stopwatch for the job's device; what a step changes in the process is put back after its sample."""
+    named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
+    return faults.changes.timed(stopwatch(job.condition.device), named)
 
 
 def added(outcome: ArmOutcome, metrics: Iterable[Metric] = (), flags: Iterable[str] = (), **fields: Any) -> ArmOutcome:

@@ -1,0 +1,159 @@
+"""What a method leaves behind in its process: found, put back, and said."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.outcome import WORKER_UNFIT, Outcome
+from workers.measure.process_state import FLAG, Changes, State
+from workers.run import run
+
+FAULTS = Path(__file__).parents[1] / "faults"
+TIDY = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})
+
+
+@pytest.fixture(autouse=True)
+def _methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(FAULTS))
+
+
+def untidy(what: str, **params: str) -> Step:
+    return Step(method="untidy", params={"what": what, **params})
+
+
+def job(*steps: Step, **condition: object) -> Job:
+    """Dense against arms of one step each, as short as the protocol allows."""
+    arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
+    return Job(
+        condition=Condition(**{"model": "deit_tiny_patch16_224", "image_size": 32, "threads": 1, **condition}),
+        arms=arms,
+        pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
+        protocol=Protocol(pairs_min=6, pairs_max=6, half_width=0.5, budget_s=0.1, timeout_s=60.0),
+    )
+
+
+def measured(asked: Job) -> Outcome:
+    outcome = run(asked, pass_seconds=0.05)
+    assert not outcome.failures, outcome.failures
+    return outcome
+
+
+def flagged(outcome: Outcome) -> list[int]:
+    return [arm.arm for arm in outcome.arms if FLAG in arm.flags]
+
+
+def test_threads_set_while_building_reach_no_arm() -> None:
+    """`set_num_threads(7)` under `threads: 1`: every arm is timed with 1, and the arm that did it is named."""
+    outcome = measured(job(untidy("threads"), TIDY))
+    assert [arm.threads for arm in outcome.arms] == [1, 1, 1]
+    assert flagged(outcome) == [1]
+    assert FLAG not in outcome.flags
+    assert outcome.notes == ('while preparing untidy(what="threads"): CPU threads of torch changed from 1 to 7',)
+    assert torch.get_num_threads() == 1
+
+
+def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
+    """The arm's own samples ran with 7 threads, which its row says; those of the others ran with 1."""
+    outcome = measured(job(untidy("threads", when="forward"), TIDY))
+    assert [arm.threads for arm in outcome.arms] == [1, 7, 1]
+    assert flagged(outcome) == [1]
+    assert 'while timing untidy(what="threads", when="forward"): CPU threads of torch changed from 1 to 7' in outcome.notes
+
+
+@pytest.mark.parametrize(
+    ("what", "when", "named"),
+    [
+        ("dtype", "building", ["default dtype changed from torch.float32 to torch.float64"]),
+        ("gradients", "forward", ["gradients changed from False to True"]),
+        (
+            "settings",
+            "building",
+            ["deterministic algorithms", "float32 matmul precision", "cudnn.benchmark", "backend flash", "autocast on cpu"],
+        ),
+        ("process", "building", ["current folder", "UNTIDY", "umask", "SIGALRM", "ITIMER_PROF", "garbage collector"]),
+    ],
+)
+def test_changed_settings_are_put_back_and_named(what: str, when: str, named: list[str]) -> None:
+    """The arm is flagged, the next arm and the next job find the process as it was."""
+    before = State()
+    outcome = measured(job(untidy(what, when=when), TIDY))
+    assert before.restore() == []
+    assert flagged(outcome) == [1]
+    said = "\n".join(outcome.notes)
+    assert all(name in said for name in named), said
+    assert WORKER_UNFIT not in outcome.readings
+    clean = measured(job(TIDY))
+    assert (flagged(clean), clean.flags.count(FLAG), clean.notes) == ([], 0, ())
+
+
+def test_settings_changed_in_an_accuracy_job_are_put_back() -> None:
+    """Not only where times are taken: the arms after the one at fault answer in a clean process."""
+    asked = job(untidy("dtype", when="forward"), model="digits_vit_64", data="digits")
+    outcome = run(asked.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)}))
+    assert (outcome.failures, flagged(outcome)) == ((), [1])
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_children_left_by_a_job_are_killed_and_said() -> None:
+    """Arm and job are flagged: the process ran beside the samples of every arm."""
+    outcome = measured(job(untidy("child"), TIDY))
+    assert flagged(outcome) == [1]
+    assert FLAG in outcome.flags
+    pid = int(next(note for note in outcome.notes if "child processes" in note).rpartition("(")[2].rstrip(")"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_process_that_grew_or_kept_a_thread_asks_to_be_replaced() -> None:
+    """In a process of its own, because the thread stays: 190 MB a job and a thread cannot be put back."""
+    code = """
+        import sys, os
+        from tests.workers.test_process_state import FLAG, TIDY, flagged, job, measured, untidy
+        from sweeps.outcome import WORKER_UNFIT
+        first = measured(job(TIDY))
+        print(first.readings.get(WORKER_UNFIT), measured(job(TIDY)).readings.get(WORKER_UNFIT))
+        leaking = measured(job(untidy("memory")))
+        print(leaking.readings[WORKER_UNFIT], round(leaking.readings["memory_growth_mib"], -1), leaking.flags.count(FLAG))
+        threaded = measured(job(untidy("thread")))
+        print(threaded.readings[WORKER_UNFIT], flagged(threaded), threaded.notes[0])
+        sys.stdout.flush()
+        os._exit(0)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "BREAKEVEN_METHODS": str(FAULTS)},
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "None None"
+    assert lines[1] == "1.0 180.0 0"
+    assert lines[2] == '1.0 [1] while preparing untidy(what="thread"): threads were left running: untidy'
+
+
+def test_look_between_samples_takes_microseconds() -> None:
+    """What is looked at after each sample costs less than a hundredth of the shortest sample, 1 ms."""
+    import time
+
+    from workers.measure.clock import Timing
+
+    def nothing() -> None:
+        return None
+
+    def clock(step: object, inner: int) -> Timing:
+        return Timing(0.0, None)
+
+    with Changes().timed(clock, {id(nothing): (0, "nothing")}) as timing:
+        timing(nothing, 1)
+        before = time.process_time()
+        for _ in range(10_000):
+            timing(nothing, 1)
+        assert time.process_time() - before < 10_000 * 1e-5
