@@ -1,42 +1,31 @@
 """Cluster: the nodes that Ray gives us, each with one warm worker per device class; the only Ray calls of the project."""
 
-import logging
 import os
-import secrets
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from orchestrator.folder import Folder
-from orchestrator.joining import MODE, TOKEN, TOKEN_PATH, ClusterError, join
-from orchestrator.worker import Fault, Keeper, Setting, Survey
+from orchestrator.joining import ClusterError, start_ray
+from orchestrator.nodes import Node, judged, left_out, name
+from orchestrator.worker import Fault, Keeper, Setting
 from sweeps.job import Device, Job
-from sweeps.outcome import Environment, Outcome
+from sweeps.outcome import Outcome
 
 __all__ = ["Cluster", "ClusterError", "Finished", "Node", "Running"]
 
-OBJECT_STORE_BYTES = 100_000_000
-"""Jobs and outcomes are a few kilobytes; tensors never travel."""
 PLACEMENT_S = 60.0
 """A keeper that Ray has not placed after this long will not be placed while others hold what it needs."""
 NEW_PROCESS_S = 20.0
+DISCOVERY_S = 5.0
+"""How often the cluster is asked for nodes that joined or left."""
 OURS = "BREAKEVEN_"
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """One machine of the cluster."""
-
-    node_id: str
-    host: str
-    devices: tuple[Device, ...]
-    environments: Mapping[Device, Environment]
-    cpus: int
-    gpus: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +51,17 @@ class Cluster:
     Ray neither retries nor restarts anything: what happens after a fault is for the dispatcher to decide.
     """
 
-    def __init__(self, setting: Setting, folder: Folder | None) -> None:
-        self._setting, self._folder = setting, folder
+    def __init__(self, setting: Setting, folder: Folder | None, notify: Callable[[str], None]) -> None:
+        self._setting, self._folder, self._notify = setting, folder, notify
         self._keepers: dict[tuple[str, Device], Any] = {}
         self._running: dict[Any, Running] = {}
         self._nodes: list[Node] = []
+        self._known: set[str] = set()
+        """Nodes that were surveyed, or are being surveyed; one that died and returned has a new id."""
+        self._surveys: dict[Any, dict[str, Any]] = {}
+        self._asking: ThreadPoolExecutor | None = None
+        self._listed: Future[list[dict[str, Any]]] | None = None
+        self._listed_at = time.monotonic()
 
     @classmethod
     def start(
@@ -76,32 +71,50 @@ class Cluster:
         entry: str = Setting().entry,
         survey: str = Setting().survey,
         memory_bytes: int | None = None,
+        notify: Callable[[str], None] = lambda _: None,
     ) -> Self:
         """Start Ray here, or connect to the cluster at `address`, and ask every node what it offers.
 
         `entry` and `survey` name the functions that the workers call (`module:function`); `memory_bytes` limits what a CPU
-        worker may allocate. Raises `ClusterError` when Ray cannot be started or reached, or no node answers.
+        worker may allocate; `notify` gets a line for each node that is left out, joins or leaves. Raises `ClusterError` when Ray
+        cannot be started or reached, or no node can be used.
         """
         ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS)))
         setting = Setting(entry, survey, str(Path.cwd()), _import_path(), ours, memory_bytes)
         folder = None if address else Folder()
         try:
-            _init(address, folder)
+            start_ray(address, folder)
         except BaseException:
             if folder:
                 folder.remove()
             raise
-        cluster = cls(setting, folder)
+        cluster = cls(setting, folder, notify)
         try:
-            cluster._nodes = cluster._survey()
+            cluster._survey_all()
         except BaseException:
             cluster.close()
             raise
         return cluster
 
     def nodes(self) -> list[Node]:
-        """The nodes that were there at the start and are still alive."""
+        """The nodes that can be used; those that joined meanwhile are among them once `refresh` has found them."""
         return list(self._nodes)
+
+    def refresh(self) -> bool:
+        """Take in nodes that joined and let go of idle ones that left, without waiting for any; whether there are new ones."""
+        if self._folder:
+            return False  # our own Ray has one node
+        if self._listed is not None and self._listed.done():
+            listed, self._listed = self._listed, None
+            if listed.exception() is None:
+                self._take_in(listed.result())
+        elif self._listed is None and time.monotonic() - self._listed_at > DISCOVERY_S:
+            self._asking = self._asking or ThreadPoolExecutor(1, "nodes")
+            self._listed, self._listed_at = self._asking.submit(_alive), time.monotonic()
+        joined = self._collect(0.0)
+        for node in joined:
+            self._notify(f"node {node.host} joined: {', '.join(node.devices)}")
+        return bool(joined)
 
     def require(self, devices: Iterable[Device]) -> None:
         """Raise `ClusterError` naming what is there unless some node offers each of `devices`."""
@@ -149,6 +162,8 @@ class Cluster:
         self._keepers.clear()
         if self._folder:
             self._folder.remove()
+        if self._asking:
+            self._asking.shutdown(wait=False)
 
     def __enter__(self) -> Self:
         return self
@@ -156,30 +171,56 @@ class Cluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _survey(self) -> list[Node]:
+    def _survey_all(self) -> None:
+        """Survey the nodes that are there. Raises `ClusterError` unless one can be used."""
+        told: list[str] = []
+        notify, self._notify = self._notify, told.append
+        self._take_in(_alive())
+        until = time.monotonic() + PLACEMENT_S
+        while self._surveys and time.monotonic() < until:
+            self._collect(until - time.monotonic())
+        self._notify = notify
+        late = [
+            f"node {name(facts)} has not answered for {PLACEMENT_S:g} s; it is used once it does"
+            for facts in self._surveys.values()
+        ]
+        for line in [*told, *late]:
+            notify(line)
+        if not self._nodes:
+            raise ClusterError("; ".join([*told, *late]) or "the Ray cluster has no living node; start one with: ray start")
+
+    def _take_in(self, alive: list[dict[str, Any]]) -> None:
+        """Begin to survey the nodes that are new, and let go of those that left while they were idle."""
+        present = {facts["NodeID"] for facts in alive}
+        busy = {running.node.node_id for running in self._running.values()}
+        for node in [node for node in self._nodes if node.node_id not in present | busy]:
+            self._nodes.remove(node)
+            self._notify(f"node {node.host} left the cluster")
+        for facts in alive:
+            if facts["NodeID"] not in self._known:
+                self._known.add(facts["NodeID"])
+                self._surveys[self._place(facts["NodeID"], "cpu").survey.remote()] = facts
+
+    def _collect(self, timeout_s: float) -> list[Node]:
+        """Judge the surveys that have come in; the nodes that can be used since."""
         import ray
 
-        facts = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
-        asked = {node_id: self._place(node_id, "cpu").survey.remote() for node_id in facts}
-        nodes = []
-        for node_id, reference in asked.items():
-            address = facts[node_id]["NodeManagerAddress"]
+        ready, _ = ray.wait(list(self._surveys), num_returns=1, timeout=timeout_s) if self._surveys else ([], [])
+        before = len(self._nodes)
+        for reference in ready:
+            facts = self._surveys.pop(reference)
             try:
-                survey: Survey = ray.get(reference, timeout=PLACEMENT_S)
-            except ray.exceptions.GetTimeoutError as error:
-                raise ClusterError(f"node {address} has not answered for {PLACEMENT_S:g} s; is it overloaded?") from error
+                found = judged(facts, ray.get(reference))
             except ray.exceptions.RayError as error:
                 last = str(error).strip().splitlines()[-1]
-                raise ClusterError(
-                    f"node {address} cannot run our worker ({last}); install this version of breakeven there"
-                ) from error
-            counted = facts[node_id]["Resources"]
-            cpus, gpus = int(counted.get("CPU", 0)), int(counted.get("GPU", 0))
-            environments = {device: found for device, found in survey.environments.items() if device == "cpu" or gpus}
-            nodes.append(Node(node_id, survey.host, tuple(environments), environments, cpus, gpus))
-        if not nodes:
-            raise ClusterError("the Ray cluster has no living node; start one with: ray start")
-        return nodes
+                found = left_out(facts, f"it cannot run our worker ({last}); install this version of breakeven there")
+            if found.node is None:
+                ray.kill(self._keepers.pop((facts["NodeID"], "cpu")))
+            else:
+                self._nodes.append(found.node)
+            for line in found.lines:
+                self._notify(line)
+        return self._nodes[before:]
 
     def _place(self, node_id: str, device: Device) -> Any:
         import ray
@@ -236,6 +277,7 @@ class Cluster:
         except ray.exceptions.RayError:
             self._discard(node, "cpu")
             self._nodes.remove(node)
+            self._known.discard(node.node_id)  # if it lives after all it is surveyed again
             return Fault("node_died", f"node {node.host} left the cluster", str(error))
         return Fault("node_died", f"Ray lost our process on {node.host}", str(error))
 
@@ -247,36 +289,11 @@ class Cluster:
             ray.kill(keeper)
 
 
-def _init(address: str | None, folder: Folder | None) -> None:
-    """Start or join a Ray cluster, quietly. Raises `ClusterError`."""
-    quiet = {
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run` Ray would build a second environment for its workers
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the next default, without the warning; we hide GPUs from CPU jobs ourselves
-    }
-    if not address:
-        quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the keeper, not the worker, and print pages
-        if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
-            quiet[TOKEN] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
-    else:
-        address, os.environ[MODE] = join(address)
-    for key, value in quiet.items():
-        os.environ.setdefault(key, value)
+def _alive() -> list[dict[str, Any]]:
+    """The rows of `ray.nodes()` of the nodes that live."""
     import ray
 
-    local = {
-        "address": "local",
-        "object_store_memory": OBJECT_STORE_BYTES,
-        "include_dashboard": False,
-        "_temp_dir": folder and folder.path,
-    }
-    try:
-        ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:  # Ray raises plain `Exception` too
-        problem = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
-        cause = error.__cause__ or error
-        first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
-        raise ClusterError(f"{problem}: {first}") from error
+    return [facts for facts in ray.nodes() if facts["Alive"]]  # type: ignore[no-untyped-call]
 
 
 def _import_path() -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class Dispatcher:
                 finished = self._cluster.wait(LOOK_S)
                 for one in finished:
                     self._handle(one)
-                if finished and not stopped():
+                if (self._cluster.refresh() or finished) and not stopped():
                     self._fill()
                 if time.monotonic() - renewed > RENEW_S:
                     queue.renew(self._engine, self._owner)

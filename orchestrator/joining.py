@@ -1,4 +1,4 @@
-"""Joining: whether a Ray cluster answers at an address, whether it wants a token, and whether its versions are ours.
+"""Joining: starts Ray here, or joins a cluster once it answers, its token is found and its versions are ours.
 
 `ray.init` retries for half a minute and fills the terminal when any of this is wrong, and with an explicit address it never
 looks for a token (Ray 2.60). So a process of its own asks first; run as `python -m orchestrator.joining ADDRESS`.
@@ -7,15 +7,21 @@ looks for a token (Ray 2.60). So a process of its own asks first; run as `python
 import importlib
 import importlib.metadata
 import json
+import logging
 import os
 import platform
 import re
+import secrets
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from orchestrator.folder import Folder
+
+OBJECT_STORE_BYTES = 100_000_000
+"""Jobs and outcomes are a few kilobytes; tensors never travel."""
 CONNECT_S = 5.0
 PROBE_S = 12.0
 """Ray gives up on a port that is not its own after 5 s; importing Ray takes the rest on a busy machine."""
@@ -34,6 +40,38 @@ class Found(NamedTuple):
     address: str
     """`host:port`, also where `auto` was asked for."""
     detail: str = ""
+
+
+def start_ray(address: str | None, folder: Folder | None) -> None:
+    """Start or join a Ray cluster, quietly. Raises `ClusterError`."""
+    quiet = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run` Ray would build a second environment for its workers
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the next default, without the warning; we hide GPUs from CPU jobs ourselves
+    }
+    if not address:
+        quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the keeper, not the worker, and print pages
+        if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
+            quiet[TOKEN] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
+    else:
+        address, os.environ[MODE] = join(address)
+    for key, value in quiet.items():
+        os.environ.setdefault(key, value)
+    import ray
+
+    local = {
+        "address": "local",
+        "object_store_memory": OBJECT_STORE_BYTES,
+        "include_dashboard": False,
+        "_temp_dir": folder and folder.path,
+    }
+    try:
+        ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # Ray raises plain `Exception` too
+        problem = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
+        cause = error.__cause__ or error
+        first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
+        raise ClusterError(f"{problem}: {first}") from error
 
 
 def join(address: str) -> tuple[str, str]:

@@ -63,7 +63,7 @@ def _cluster(console: Console, address: str | None) -> "Cluster":
     from orchestrator.cluster import Cluster  # Ray takes a second to import
 
     console.print(f"connecting to Ray at {address} …" if address else "starting Ray …", style="dim")
-    return Cluster.start(address)
+    return Cluster.start(address, notify=lambda line: console.print(line, style="yellow", markup=False, soft_wrap=True))
 
 
 def _measure(console: Console, engine: Engine, sweep: int, plan: planning.Plan, cluster: "Cluster") -> "Summary":

@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
 
+from orchestrator import package
 from orchestrator.reaper import fork_worker
 from sweeps.job import KINDS, Device, Job
 from sweeps.outcome import WORKER_UNFIT, Environment
@@ -72,6 +73,8 @@ class Survey(NamedTuple):
 
     host: str
     environments: dict[Device, Environment]
+    packages: tuple[str, ...] = ()
+    """Versions of our code there: of the process that starts workers, and of the workers themselves."""
 
 
 def survey() -> dict[Device, Environment]:
@@ -141,7 +144,9 @@ class Keeper:
         for place in reversed(self._setting.path):
             if place not in sys.path:
                 sys.path.append(place)
-        return Survey(socket.gethostname(), load(self._setting.survey)())
+        folder = self._setting.folder if Path(self._setting.folder).is_dir() else None
+        of_workers = package.version_of_workers(variables("cpu", self._setting, os.environ), folder)
+        return Survey(socket.gethostname(), load(self._setting.survey)(), (package.version(), of_workers))
 
     def run(self, job: str, timeout_s: float, *, fresh: bool = False) -> str | Fault:
         """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up."""

@@ -47,6 +47,7 @@ def started(*options: str, home: Path, **variables: str) -> Iterator["subprocess
     process = subprocess.Popen(
         [RAY, "start", "--block", *QUIET, *options],
         env={**environment, "HOME": str(home), "TMPDIR": "/tmp", **variables},
+        cwd=home,
         stdout=log,
         stderr=log,
         start_new_session=True,
