@@ -89,7 +89,7 @@ def status(
     """Show the sweeps in the store: jobs waiting, running, done, failed."""
     from orchestrator.listing import show_status
 
-    show_status(db, name, _console())
+    show_status(db, name)
 
 
 @app.command()
@@ -119,7 +119,7 @@ def query(
     """Ask the database in SQL, read-only: views speedup, accuracy, quality, language, break_even, failures, metric …"""
     from orchestrator.listing import show_query
 
-    show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), _console(), seconds=seconds, rows=rows)
+    show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), seconds=seconds, rows=rows)
 
 
 @app.command("import")
@@ -161,7 +161,7 @@ def schema() -> None:
 
 
 def _console() -> Any:
-    from orchestrator.report import output
+    from orchestrator.terminal import output
 
     return output()
 

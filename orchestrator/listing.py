@@ -3,24 +3,29 @@
 import csv
 import io
 import json
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from orchestrator import text_table
 from store.connection import StoreError, connect_readonly
 from store.querying import query
-from store.queue import progress
 from store.reading import sweep as find
 from store.reading import sweeps
 from sweeps.method import world
 from workers.methods import every
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
-def show_status(db: str | None, name: str | None, console: Console) -> None:
+
+def show_status(db: str | None, name: str | None) -> None:
     """One line for each sweep (newest revision): jobs by state, comparisons measured and failed."""
+    from store.queue import progress
+
     engine = connect_readonly(db)
     asked = None if name is None else find(engine, name)["id"]
     rows = []
@@ -32,10 +37,11 @@ def show_status(db: str | None, name: str | None, console: Console) -> None:
             rows.append((sweep["name"], sweep["submitted_at"], counts, measured, str(state.failed), sweep["question"]))
     if not rows:
         raise StoreError("the store holds no sweep; run one: breakeven run sweeps/quickstart.yaml")
-    console.print(_table(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows))
+    for line in text_table.lines(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows):
+        typer.echo(line)
 
 
-def show_methods(form: Literal["table", "json"], console: Console) -> None:
+def show_methods(form: Literal["table", "json"], console: "Console") -> None:
     """All methods with purpose, version, paper and parameters, as the code says them."""
     listed = [_method(name, method) for name, method in sorted(every().items())]
     if form == "json":
@@ -82,30 +88,29 @@ def _type(field: dict[str, Any]) -> str:
     return " ".join([str(field.get("type", "any")), " and ".join(limits)]).strip()
 
 
-def show_query(
-    db: str | None, sql: str, form: Literal["table", "csv", "json", "markdown"], console: Console, *, seconds: float, rows: int
-) -> None:
+def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "markdown"], *, seconds: float, rows: int) -> None:
     """Run one read-only statement and print what it gives."""
     result = query(db, sql, seconds=seconds, rows=rows)
     if form == "json":
         records = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        console.file.write(json.dumps(records, indent=1, default=str) + "\n")
+        typer.echo(json.dumps(records, indent=1, default=str))
     elif form == "csv":
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([result.columns, *result.rows])
-        console.file.write(buffer.getvalue())
+        typer.echo(buffer.getvalue(), nl=False)
     elif form == "markdown":
         for cells in (result.columns, ["---"] * len(result.columns), *result.rows):
-            console.file.write("| " + " | ".join(text_table.cell(cell).replace("|", "\\|") for cell in cells) + " |\n")
+            sys.stdout.write("| " + " | ".join(text_table.cell(cell).replace("|", "\\|") for cell in cells) + " |\n")
     else:
-        for line in text_table.lines(result.columns, result.rows):
-            console.file.write(f"{line}\n")
+        sys.stdout.writelines(f"{line}\n" for line in text_table.lines(result.columns, result.rows))
     if result.truncated:
-        Console(stderr=True).print(f"only the first {len(result.rows)} rows; --rows takes more", style="yellow")
+        typer.secho(f"only the first {len(result.rows)} rows; --rows takes more", fg="yellow", err=True)
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")

@@ -1,15 +1,17 @@
 """Phrases: how a report and a progress line name arms, ratios, places on an axis and verdicts."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from sweeps.identity import canonical
 from sweeps.job import Arm
 from sweeps.method import Params
 from workers import methods
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STYLES = {
     "faster": "green",
@@ -25,22 +27,27 @@ STYLES = {
 """How each verdict looks on a terminal."""
 
 
-def rows(frame: pd.DataFrame) -> Iterator[Any]:
+def absent(value: Any) -> bool:
+    """Whether a cell holds nothing: `None`, or what a frame has in a column of numbers for it."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def rows(frame: "pd.DataFrame") -> Iterator[Any]:
     """The rows of a frame as named tuples, whose fields have no types."""
     yield from frame.itertuples()
 
 
 def ratio(value: float | None, low: float | None, high: float | None) -> str:
     """`1.23x [1.20, 1.26]`, or without the interval where there is none."""
-    if value is None or pd.isna(value):
+    if value is None or absent(value):
         return "-"
-    interval = "" if low is None or high is None or pd.isna(low) or pd.isna(high) else f" [{low:.3f}, {high:.3f}]"
+    interval = "" if absent(low) or absent(high) else f" [{low:.3f}, {high:.3f}]"
     return f"{value:.3f}x{interval}"
 
 
 def amount(value: float | None, axis: str) -> str:
     """A position on an axis: whole tokens, GMACs with three significant digits, or a share saved in per cent."""
-    if value is None or pd.isna(value):
+    if value is None or absent(value):
         return "?"
     if axis == "gmacs_saved":
         return f"{100 * value:.3g} %"
@@ -116,7 +123,7 @@ AXES = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "GMACs saved"}
 
 def named(row: Any) -> str:
     """The arm of a break-even; along GMACs saved the parameter that moves is named without a value."""
-    if pd.isna(row.varies):
+    if absent(row.varies):
         return label(row)
     return f"{label(row, row.varies)}, {row.varies} moving"
 
@@ -136,9 +143,9 @@ def sentence(row: Any) -> str:
 
 def bounded(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
     """`1.10 [0.31, 1.92]` in the given format, or without the interval where there is none."""
-    if value is None or pd.isna(value):
+    if value is None or absent(value):
         return "-"
-    interval = "" if low is None or high is None or pd.isna(low) or pd.isna(high) else f" [{low:{form}}, {high:{form}}]"
+    interval = "" if absent(low) or absent(high) else f" [{low:{form}}, {high:{form}}]"
     return f"{value:{form}}{interval}"
 
 

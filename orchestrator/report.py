@@ -70,12 +70,6 @@ def _curves(break_evens: pd.DataFrame) -> pd.DataFrame:
     return break_evens[saved | (break_evens["points"] > 1)] if saved.any() else break_evens
 
 
-def output() -> Console:
-    """The console for people; tables in files and pipes are not folded to 80 columns."""
-    console = Console()
-    return console if console.is_terminal else Console(width=240)
-
-
 def read(db: str | None, name: str) -> Report:
     """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an unknown name."""
     engine = connect_readonly(db)

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 
 from orchestrator import planning
 from orchestrator.preview import preview
-from orchestrator.report import output, read, render
 from store import queue
 from store.connection import Engine, StoreError, connect, connect_readonly, location, sqlite_path
-from store.recording import record
 from sweeps.job import Device, Pair
 from sweeps.outcome import Environment, Outcome
 from workers.measure.environment import devices, fingerprint
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from orchestrator.cluster import Cluster, Node
     from orchestrator.dispatching import Summary
 
@@ -31,6 +30,9 @@ ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 
 def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None) -> int:
     """Measure what is left of the sweep and print its report. Returns the exit code."""
+    from orchestrator.report import read, render
+    from orchestrator.terminal import output
+
     console = output()
     planning.read(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
     with ExitStack() as stack:
@@ -59,14 +61,14 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
     return ANSWERED
 
 
-def _cluster(console: Console, address: str | None) -> "Cluster":
+def _cluster(console: "Console", address: str | None) -> "Cluster":
     from orchestrator.cluster import Cluster  # Ray takes a second to import
 
     console.print(f"connecting to Ray at {address} …" if address else "starting Ray …", style="dim")
     return Cluster.start(address, notify=lambda line: console.print(line, style="yellow", markup=False, soft_wrap=True))
 
 
-def _measure(console: Console, engine: Engine, sweep: int, plan: planning.Plan, cluster: "Cluster") -> "Summary":
+def _measure(console: "Console", engine: Engine, sweep: int, plan: planning.Plan, cluster: "Cluster") -> "Summary":
     from orchestrator.dispatching import dispatch
     from orchestrator.progress import Display
     from orchestrator.worker import host_taken
@@ -110,6 +112,8 @@ def warn(warnings: Iterable[str]) -> None:
 
 def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, device: Device | None) -> int:
     """Store outcomes of `python -m workers.run`, and link them to a sweep if one is given. Returns the exit code."""
+    from store.recording import record
+
     outcomes = [outcome for path in paths for outcome in _outcomes(path)]
     expansion = planning.read(sweep, auto=device or planning.preferred(devices())) if sweep else None
     engine = connect(db)

@@ -5,18 +5,21 @@ import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy import text as sql
 
-from store import analysis, tables, views
+from store import views
 from store.connection import StoreError, writing
 from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job
-from store.recording import Incoming, end_lease
+from store.states import STATES
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Device, Job, Protocol
 from sweeps.outcome import Outcome
+
+if TYPE_CHECKING:
+    from store.recording import Incoming  # imports NumPy and the table models, which most calls do not need
 
 LEASE_S = 60.0
 """A running job whose owner on another host has not renewed its lease for so long is taken back."""
@@ -116,7 +119,7 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
         if fresh:
             connection.execute(INSERT_COMPARISON, [rows[comparison_id] for comparison_id in fresh])
             connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": comparison_id} for comparison_id in fresh])
-            analysis.derive_sweep(connection, sweep)
+            _derive(connection, sweep)
         wanted = {_queued(connection, job) for job in jobs}
         _drop_stale_plan(connection, name, wanted)
         if wanted:
@@ -150,7 +153,7 @@ def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None
 
     Raises `StoreError` if `owner` does not hold the lease.
     """
-    attempt = None if outcome is None else Incoming(outcome)
+    attempt = _incoming(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "waiting", attempt)
 
@@ -161,7 +164,7 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
     An `outcome` is kept as an attempt of the whole that answers nothing. Raises `StoreError` if `owner` does not hold the
     lease, or if the parts do not ask exactly what the whole asks.
     """
-    attempt = None if outcome is None else Incoming(outcome)
+    attempt = _incoming(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "split", attempt)
         whole = Job.model_validate_json(connection.execute(DOCUMENT, {"job": row}).scalar_one())
@@ -192,16 +195,30 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
         name = connection.execute(SWEEP_NAME, {"sweep": sweep_id}).scalar_one_or_none()
         if name is None:
             raise StoreError(f"there is no sweep {sweep_id} in the store")
-        counts = dict.fromkeys(tables.STATES, 0) | {row.state: row.jobs for row in connection.execute(COUNTS, {"sweep": sweep_id})}
+        counts = dict.fromkeys(STATES, 0) | {row.state: row.jobs for row in connection.execute(COUNTS, {"sweep": sweep_id})}
         answers = connection.execute(ANSWERS, {"sweep": sweep_id}).one()
     return Progress(name, counts, answers.comparisons, answers.measured, answers.failed)
 
 
-def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: Incoming | None) -> None:
+def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: "Incoming | None") -> None:
     """End the lease without an answer; an attempt is kept all the same."""
+    from store.recording import end_lease
+
     n = end_lease(connection, row, owner, state, attempt)
     if attempt is not None:
         attempt.insert(connection, row, n, "measured")
+
+
+def _incoming(outcome: Outcome | None) -> "Incoming | None":
+    from store.recording import Incoming
+
+    return None if outcome is None else Incoming(outcome)
+
+
+def _derive(connection: Connection, sweep: int) -> None:
+    from store.analysis import derive_sweep
+
+    derive_sweep(connection, sweep)
 
 
 def _comparison_row(asked: Asked) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from sqlalchemy import Engine, bindparam, text
 
 from store.connection import StoreError, explained, shown
@@ -13,6 +12,9 @@ from store.describing import timestamp
 from store.views import ANSWERS as ANSWER_ROWS
 from sweeps.job import Protocol
 from sweeps.outcome import ANSWERS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FIGURES = text(
     """SELECT comparison_id, environment, pairs, speedup, speedup_low, speedup_high FROM speedup_row
@@ -49,8 +51,10 @@ ENVIRONMENTS = text(
 )
 
 
-def table(engine: Engine, sql: str, **params: Any) -> pd.DataFrame:
+def table(engine: Engine, sql: str, **params: Any) -> "pd.DataFrame":
     """The rows of a query as a data frame; `:name` in `sql` stands for the keyword argument of that name."""
+    import pandas as pd
+
     with explained(shown(engine.url)), engine.connect() as connection:
         found = connection.execute(text(sql), params)
         rows = [tuple(row) for row in found]

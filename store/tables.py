@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Index, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
-"""States of a job. `failed`: it ended without an answer; `split`: its children carry its questions on."""
+from store.states import STATES
+
 SOURCES = ("measured", "imported", "published")
 
 METADATA: MetaData = SQLModel.metadata

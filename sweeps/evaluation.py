@@ -1,21 +1,25 @@
 """Evaluation: what each arm said of each image, packed small enough to be kept, so that any two arms can be compared later."""
 
 import base64
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing import TYPE_CHECKING, Any
 
 from sweeps.identity import Noun
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-def pack(values: ArrayLike, dtype: DTypeLike) -> str:
+
+def pack(values: "ArrayLike", dtype: "DTypeLike") -> str:
     """An array as base64 text of its little-endian bytes."""
+    import numpy as np
+
     return base64.b64encode(np.asarray(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()).decode("ascii")
 
 
-def unpack(text: str, dtype: DTypeLike) -> NDArray[Any]:
+def unpack(text: str, dtype: "DTypeLike") -> "NDArray[Any]":
     """What `pack` packed."""
+    import numpy as np
+
     return np.frombuffer(base64.b64decode(text), dtype=np.dtype(dtype).newbyteorder("<"))
 
 

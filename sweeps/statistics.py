@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom, t
 
 ANALYSIS_VERSION = 2
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
@@ -76,6 +75,8 @@ def pooled_speedup(rounds: Sequence[tuple[ArrayLike, ArrayLike]]) -> Estimate:
     medians = np.array([np.median(ratios) for ratios in logs])
     together = np.concatenate(logs)
     centre = float(np.mean(medians))
+    from scipy.stats import t  # half a second of import, which commands without statistics are spared
+
     reach = float(t.ppf((1 + CONFIDENCE) / 2, medians.size - 1) * np.std(medians, ddof=1) / np.sqrt(medians.size))
     pooled_low, pooled_high = _median_interval(together)
     low, high = min(centre - reach, pooled_low), max(centre + reach, pooled_high)
@@ -160,6 +161,8 @@ def _log_ratios(baseline_s: ArrayLike, arm_s: ArrayLike) -> NDArray[np.float64]:
 @lru_cache(maxsize=4096)
 def _rank(n: int) -> int:
     """The largest k for which the k-th smallest and k-th largest of n values enclose the median at `CONFIDENCE`; 0 if none."""
+    from scipy.stats import binom
+
     rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
     return rank if binom.cdf(rank - 1, n, 0.5) <= (1 - CONFIDENCE) / 2 else rank - 1
 

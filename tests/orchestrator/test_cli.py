@@ -65,16 +65,27 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
     assert "Exit codes: 0 answered" in shown
 
 
-def test_planning_imports_neither_torch_nor_ray(tmp_path: Path) -> None:
-    """A sweep is validated, expanded and estimated without torch, timm, Ray or Streamlit."""
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", str(ROOT / "sweeps/quickstart.yaml")), "8 points x 4 arms, 32 comparisons in 8 jobs"),
+        (("status",), "quickstart"),
+        (("query", "SELECT count(*) AS n FROM speedup"), "n"),
+    ],
+    ids=["plan", "status", "query"],
+)
+def test_quick_commands_import_nothing_slow(stored: Path, arguments: tuple[str, ...], said: str) -> None:
+    """A plan, a state and a query are shown without models, Ray, statistics, data frames, table models or migrations."""
     program = (
-        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven', 'plan', 'sweeps/quickstart.yaml']\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        "print(sorted({'torch', 'timm', 'ray', 'streamlit'} & set(sys.modules)))"
+        f"import sys; from orchestrator.cli import main; sys.argv = ['breakeven', *{arguments!r}]\n"
+        "try: main()\nexcept SystemExit as end: code = end.code\n"
+        "slow = {'torch', 'timm', 'ray', 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit', 'altair'}\n"
+        "print(code, sorted((slow | {'sqlmodel', 'sqlalchemy.orm', 'alembic', 'rich.console', 'rich.table'}) & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("[]\n")
-    assert "8 points x 4 arms, 32 comparisons in 8 jobs" in done.stdout
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}
+    done = subprocess.run([sys.executable, "-c", program], cwd=stored, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("0 []\n")
+    assert said in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJo
 def test_comparisons_may_come_without_contents(engine: Engine, make_job: MakeJob) -> None:
     """A comparison alone is one whose contents are empty; a sweep may be stored before it is planned."""
     sweep = queue.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
-    assert queue.progress(engine, sweep) == queue.Progress("sweep", dict.fromkeys(queue.tables.STATES, 0), 1, 0, 0)
+    assert queue.progress(engine, sweep) == queue.Progress("sweep", dict.fromkeys(queue.STATES, 0), 1, 0, 0)
 
 
 def test_release(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
