@@ -147,7 +147,12 @@ def _quotas() -> list[float]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in LIBRARIES}
+    """Those that are installed: a machine for vision alone may have no transformers."""
+    found = {}
+    for name in LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 @functools.cache

@@ -1,0 +1,66 @@
+"""`breakeven run` whose workers answer in a fraction of a second with made-up times: for campaigns of kills, not for measuring.
+
+`python -m tests.faults.toy run FILE --db STORE` is the real command with the real Ray, supervisors, workers and store.
+"""
+
+import functools
+import platform
+import random
+import sys
+import time
+from pathlib import Path
+
+from orchestrator.cluster import Cluster
+from sweeps.job import Job
+from sweeps.outcome import ArmOutcome, Outcome, Samples
+from workers.measure.environment import fingerprint
+
+LONGEST_S = 0.4
+
+
+def run(job: Job) -> Outcome:
+    """Made-up times of 40 pairs, after a tenth of a second to `LONGEST_S`."""
+    started_at = time.time()
+    drawn = random.Random(job.job_id)
+    time.sleep(drawn.uniform(0.1, LONGEST_S))
+    columns = tuple(range(len(job.arms)))
+    rounds = max(40, job.protocol.pairs_min)
+    seconds = tuple(tuple(drawn.uniform(0.0010, 0.0011) for _ in columns) for _ in range(rounds))
+    return Outcome(
+        job=job,
+        environment=fingerprint(job.condition.device),
+        host=platform.node(),
+        started_at=started_at,
+        ended_at=time.time(),
+        arms=tuple(
+            ArmOutcome(
+                arm=column,
+                gmacs=1.0,
+                gmacs_method=0.0,
+                parameters=1,
+                trainable_parameters=1,
+                batch=1,
+                tokens=4,
+                tokens_final=5,
+                trace=(),
+                threads=1,
+            )
+            for column in columns
+        ),
+        samples=Samples(arms=columns, seconds=seconds, order=(columns,) * rounds, inner=(1,) * len(columns), stopped="half_width"),
+    )
+
+
+def main() -> None:
+    """The command line of Breakeven, with `run` above as what workers call."""
+    from orchestrator.__main__ import main as command
+
+    root = str(Path(__file__).parents[2])
+    if root not in sys.path:
+        sys.path.append(root)
+    Cluster.start = functools.partial(Cluster.start, entry="tests.faults.toy:run")  # type: ignore[method-assign]
+    command()
+
+
+if __name__ == "__main__":
+    main()

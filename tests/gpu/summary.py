@@ -1,0 +1,102 @@
+"""What an acceptance run found: as JSON, and as a page of Markdown for people."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sweeps.outcome import Outcome
+from sweeps.statistics import speedup
+
+SOUND = frozenset({"unsupported", "out_of_memory"})
+"""Failures that speak of the machine's limits, not of a fault."""
+
+
+def tests_of(report: Path) -> dict[str, Any]:
+    """Counts and failed tests of pytest's JUnit report."""
+    counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
+    failed = []
+    for case in ET.parse(report).getroot().iter("testcase"):
+        state = next((child.tag for child in case if child.tag in {"failure", "error", "skipped"}), "passed")
+        state = "failed" if state in {"failure", "error"} else state
+        counts[state] += 1
+        if state == "failed":
+            failed.append(f"{case.get('classname')}::{case.get('name')}")
+    return {**counts, "failed_tests": failed}
+
+
+def points_of(outcome: Outcome) -> list[dict[str, Any]]:
+    """One entry for each comparison of a job: the arm, its speed-up or its numbers, or why there are none."""
+    failures = {failure.arm: failure for failure in outcome.failures}
+    arms = {arm.arm: arm for arm in outcome.arms}
+    points = []
+    for pair in outcome.job.pairs:
+        baseline, arm = pair
+        point: dict[str, Any] = {"arm": str(outcome.job.arms[arm]), "baseline": str(outcome.job.arms[baseline])}
+        failure = failures.get(None) or failures.get(arm) or failures.get(baseline)
+        if failure is not None:
+            point |= {"failure": failure.reason, "message": failure.message}
+        elif outcome.samples is not None and {baseline, arm} <= set(outcome.samples.arms):
+            columns = {place: at for at, place in enumerate(outcome.samples.arms)}
+            times = [[row[columns[place]] for row in outcome.samples.seconds] for place in (baseline, arm)]
+            ratio = speedup(*times)
+            point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.n}
+        if arm in arms:
+            wanted = ("latency", "ttft", "tpot", "top1", "bits_per_byte", "peak_rss", "cuda_peak_allocated", "energy_per_image")
+            point["metrics"] = {metric.name: metric.value for metric in arms[arm].metrics if metric.name in wanted}
+            point["flags"] = list(arms[arm].flags)
+        points.append(point)
+    return points
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The summary as Markdown."""
+    environment, tests = found["environment"], found["tests"]
+    lines = [
+        f"# Acceptance on {environment['device_name']}: {'passed' if found['passed'] else 'not passed'}",
+        "",
+        f"{found['seconds']:.0f} s of {60 * found['minutes']:.0f} s on {environment['device']}, commit {found['commit']}",
+        "",
+        *(f"- {name}: {value}" for name, value in sorted(environment["facts"].items())),
+        "",
+        "## Tests",
+        "",
+        tests["note"] or f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped",
+        *(f"- failed: {name}" for name in tests["failed_tests"]),
+        "",
+        "## Sweeps",
+        "",
+        "| sweep | job | arm | speed-up [95 %] | pairs | flags | failure |",
+        "|---|---|---|---|---|---|---|",
+        *(_row(job, point) for job in found["jobs"] for point in job["points"] or [{"arm": "", "failure": job["problem"]}]),
+    ]
+    if found["problems"]:
+        lines += ["", "## What did not pass", "", *(f"- {problem}" for problem in found["problems"])]
+    return "\n".join(lines) + "\n"
+
+
+def _row(job: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+    ratio = f"{point['speedup']:.3f} [{point['low']:.3f}, {point['high']:.3f}]" if "speedup" in point else _metrics(point)
+    flags = ", ".join(sorted({*job["flags"], *point.get("flags", ())}))
+    failure = f"{point['failure']}: {point.get('message', '')}" if "failure" in point else ""
+    cells = (job["sweep"], job["name"], point["arm"], ratio, point.get("pairs", ""), flags, failure)
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _metrics(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in point.get("metrics", {}).items())
+
+
+def problems_of(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What of the jobs is not as it should be, a line each."""
+    found = []
+    for job in jobs:
+        place = f"{job['sweep']}, {job['name']}"
+        if job["problem"]:
+            found.append(f"{place}: {job['problem']}")
+        found += [
+            f"{place}: {point['arm']}: {point['failure']}: {point['message']}"
+            for point in job["points"]
+            if point.get("failure", "unsupported") not in SOUND
+        ]
+    return found
