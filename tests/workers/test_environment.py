@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
+from workers.measure import environment
 from workers.measure.environment import (
     ALLOCATOR,
     LIBRARIES,
