@@ -97,10 +97,10 @@ def test_the_allocator_of_cuda_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_every_device_here_has_an_environment_of_its_own() -> None:
     """A GPU's name, driver and CUDA version distinguish its environment from the CPU's."""
     found = {device: fingerprint(device) for device in devices()}
-    assert len({environment.environment_id for environment in found.values()}) == len(found)
-    for device, environment in found.items():
-        facts = environment.facts
-        assert environment.device == device
+    assert len({each.environment_id for each in found.values()}) == len(found)
+    for device, each in found.items():
+        facts = each.facts
+        assert each.device == device
         assert ({"gpu", "driver", "cuda"} <= set(facts)) == (device == "cuda")
         assert facts.get("allocator", "") == (allocator() if device == "cuda" else "")
         assert all(facts.values())
