@@ -6,9 +6,11 @@ from typing import Any
 
 import pandas as pd
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.conclusions import drop
 from orchestrator.phrases import STYLES, bounded, label, markdown_row, rows
 
 CONDITION = (
@@ -31,8 +33,8 @@ def render(accuracies: pd.DataFrame, speedups: pd.DataFrame) -> list[RenderableT
         for heading in HEADINGS:
             table.add_column(heading, justify="left" if heading in LEFT else "right", no_wrap=heading != "flags")
         for cells in _cells(points, speedups):
-            table.add_row(*cells, style=STYLES[cells[5]])
-        parts += [Text(_headline(condition)), table]
+            table.add_row(*map(escape, cells), style=STYLES[cells[5]])
+        parts += [Text(_headline(condition)), table, Text(_outputs(points), style="dim")]
     return parts
 
 
@@ -41,7 +43,7 @@ def markdown(accuracies: pd.DataFrame, speedups: pd.DataFrame) -> list[str]:
     lines: list[str] = []
     for condition, points in _blocks(accuracies):
         lines += [f"## Accuracy: {_headline(condition)}", "", markdown_row(HEADINGS), markdown_row(["---"] * len(HEADINGS))]
-        lines += [*(markdown_row(cells) for cells in _cells(points, speedups)), ""]
+        lines += [*(markdown_row(cells) for cells in _cells(points, speedups)), "", _outputs(points), ""]
     return lines
 
 
@@ -60,15 +62,25 @@ def _headline(condition: dict[str, Any]) -> str:
     )
 
 
+def _outputs(points: pd.DataFrame) -> str:
+    """Which outputs of the model top-1, KL and margin are about."""
+    number = points["classes"].iloc[0]
+    return (
+        f"Top-1, KL and margin are over the {number:.0f} outputs that stand for the classes of the data "
+        "(those that class_map.txt names, where there is one); KL is that of the softmax over these outputs alone."
+    )
+
+
 def _cells(points: pd.DataFrame, speedups: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     for row in rows(points):
+        found = drop(row)
         yield (
             label(row),
             f"{row.tokens_final:.0f}",
             f"{row.gmacs_baseline:.3g} > {row.gmacs + row.gmacs_method:.3g}",
             f"{row.top1_baseline:.2f} > {row.top1:.2f}",
-            bounded(row.top1_drop, row.top1_drop_low, row.top1_drop_high),
-            row.verdict,
+            found.numbers,
+            found.word,
             f"{row.top5_baseline:.2f} > {row.top5:.2f}",
             bounded(row.kl, row.kl_low, row.kl_high, ".4f"),
             bounded(row.margin_change, row.margin_change_low, row.margin_change_high, "+.3f"),

@@ -19,12 +19,16 @@ STYLES = {
     "better": "green",
     "worse": "red",
     "same": "",
+    "within floor": "",
     "unclear": "dim",
+    **{f"probably {side}": "dim" for side in ("faster", "slower", "better", "worse")},
+    "too few pairs": "dim",
+    "no interval": "dim",
     "crossing": "bold",
     "always": "green",
     "never": "red",
 }
-"""How each verdict looks on a terminal."""
+"""How each word of a verdict (`sweeps.conclusion`) or of a break-even looks on a terminal."""
 
 
 def absent(value: Any) -> bool:
@@ -35,14 +39,6 @@ def absent(value: Any) -> bool:
 def rows(frame: "pd.DataFrame") -> Iterator[Any]:
     """The rows of a frame as named tuples, whose fields have no types."""
     yield from frame.itertuples()
-
-
-def ratio(value: float | None, low: float | None, high: float | None) -> str:
-    """`1.23x [1.20, 1.26]`, or without the interval where there is none."""
-    if value is None or absent(value):
-        return "-"
-    interval = "" if absent(low) or absent(high) else f" [{low:.3f}, {high:.3f}]"
-    return f"{value:.3f}x{interval}"
 
 
 def amount(value: float | None, axis: str) -> str:
@@ -56,10 +52,15 @@ def amount(value: float | None, axis: str) -> str:
 
 def label(row: Any, without: str | None = None) -> str:
     """Method with the parameters that are not its defaults: `topk keep_rate=0.5`; `without` leaves one of them out."""
-    params = json.loads(row.params) if row.params else {}
+    return named_label(row.method, row.params, without)
+
+
+def named_label(method: str, text: str | None, without: str | None = None) -> str:
+    """As `label`, for a method and its parameters as canonical JSON."""
+    params = json.loads(text) if text else {}
     if isinstance(params, list):
         return stack_label(params)
-    return " ".join([row.method, *_said(row.method, params, (without or "").partition(".")[0])])
+    return " ".join([method, *_said(method, params, (without or "").partition(".")[0])])
 
 
 def stack_label(steps: list[dict[str, Any]]) -> str:
@@ -135,10 +136,16 @@ def sentence(row: Any) -> str:
         what = "pays from" if row.direction == "gains" else "stops paying at"
         limited = ", neighbours on the grid" if row.grid_limited else ""
         between = f"between {amount(row.x_low, row.axis)} and {amount(row.x_high, row.axis)}{limited}"
-        return f"{what} {amount(row.x, row.axis)} {unit} on ({between})"
+        on = " on" if row.direction == "gains" else ""
+        return f"{what} {amount(row.x, row.axis)} {unit}{on} ({between}){_flagged(row.why)}"
     return {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict] + (
         f": {row.why}" if row.why else ""
     )
+
+
+def _flagged(why: str) -> str:
+    """The sentence of `why` on flagged points, which the others carry in full."""
+    return "".join(f". {part.rstrip('.')}" for part in why.split(". ") if "flagged" in part.lower())
 
 
 def bounded(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:

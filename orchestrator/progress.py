@@ -11,9 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from orchestrator.dispatching import Event
-from orchestrator.phrases import STYLES, arm_label, bounded, ratio
+from orchestrator.phrases import STYLES, arm_label
 from sweeps import fidelity
 from sweeps.agreement import compare
+from sweeps.conclusion import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.job import Job, Pair
 from sweeps.outcome import Outcome
 from sweeps.statistics import Estimate, speedup, verdict
@@ -101,7 +102,7 @@ def lines(outcome: Outcome) -> Iterator[Text]:
 def _speedups(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     """Speed-up and verdict of each pair that was timed."""
     estimates = {} if outcome.samples is None else _estimates(outcome, outcome.samples.seconds)
-    return {pair: (ratio(found.value, found.low, found.high), verdict(found)) for pair, found in estimates.items()}
+    return {pair: (found.numbers, found.word) for pair, found in ((pair, _speed(one)) for pair, one in estimates.items())}
 
 
 def _generations(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
@@ -110,8 +111,13 @@ def _generations(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     for metric, seconds in (outcome.samples.series if outcome.samples else {}).items():
         for pair, estimate in _estimates(outcome, seconds).items():
             before = f"{found[pair][0]}, " if pair in found else ""
-            found[pair] = f"{before}{metric} {ratio(estimate.value, estimate.low, estimate.high)}", verdict(estimate)
+            ratio = _speed(estimate)
+            found[pair] = f"{before}{metric} {ratio.numbers}", ratio.word
     return found
+
+
+def _speed(estimate: Estimate) -> Conclusion:
+    return conclude(SPEEDUP, estimate.value, estimate.low or None, estimate.high, verdict=verdict(estimate))
 
 
 def _estimates(outcome: Outcome, rounds: Sequence[Sequence[float]]) -> dict[Pair, Estimate]:
@@ -128,9 +134,9 @@ def _qualities(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     for pair in outcome.job.pairs:
         if outcome.scores is not None and all(fidelity.scored(outcome.scores, arm) for arm in pair):
             told = fidelity.compare(outcome.scores, pair.baseline, pair.arm)
-            change = bounded(told.change.value, told.change.low, told.change.high, "+.4f")
+            change = conclude(BITS, *told.change[:3], verdict=told.verdict())
             levels = f"{told.bits_per_byte_baseline:.4f} > {told.bits_per_byte:.4f} bits per byte"
-            found[pair] = f"{levels}, change {change}", told.verdict()
+            found[pair] = f"{levels}, change {change.numbers}", change.word
     return found
 
 
@@ -142,9 +148,9 @@ def _accuracies(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     for pair in outcome.job.pairs:
         if evaluation is not None and {pair.baseline, pair.arm} <= seen:
             agreement = compare(evaluation, pair.baseline, pair.arm)
-            dropped = bounded(agreement.drop.value, agreement.drop.low, agreement.drop.high)
+            dropped = conclude(TOP1, *agreement.drop[:3], verdict=agreement.verdict())
             top1 = f"top-1 {agreement.top1_baseline.value:.2f} > {agreement.top1.value:.2f} %"
-            found[pair] = f"{top1}, drop {dropped} points", agreement.verdict()
+            found[pair] = f"{top1}, drop {dropped.numbers} points", dropped.word
     return found
 
 

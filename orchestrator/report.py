@@ -1,7 +1,7 @@
 """Report: a sweep's answers from the public views, as text for people and as data for programs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,10 +10,14 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import accuracy, shots, spoken
-from orchestrator.phrases import AXES, STYLES, label, markdown_row, named, ratio, rows, sentence
+from orchestrator import accuracy, next_steps, shots, spoken
+from orchestrator.conclusions import speed
+from orchestrator.phrases import AXES, STYLES, label, markdown_row, named, rows, sentence
+from store.asked import states
 from store.connection import connect_readonly
+from store.costs import beside_controls
 from store.reading import sweep, table
+from workers.methods import control
 
 Format = Literal["table", "markdown", "json", "csv"]
 
@@ -30,9 +34,19 @@ ARMS = """SELECT * FROM language WHERE attempt IN (
   ORDER BY prompt_tokens, method, params"""
 
 
+ACCURACIES = """SELECT a.*, (
+    SELECT max(e.classes) FROM pairing AS p JOIN evaluation AS e ON e.attempt = p.attempt WHERE p.comparison_id = a.comparison_id
+  ) AS classes
+  FROM accuracy AS a WHERE a.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :name)
+  ORDER BY a.method, a.params, a.image_size"""
+
+
 @dataclass(frozen=True)
 class Report:
-    """The rows of one sweep, newest answers only; frames have the columns of the views of the same name."""
+    """The rows of one sweep, newest answers only; frames have the columns of the views of the same name.
+
+    `accuracies` have one column more: `classes`, the outputs that accuracy and KL are about.
+    """
 
     name: str
     question: str
@@ -45,13 +59,17 @@ class Report:
     """The arms of generation jobs with their metrics."""
     shots: pd.DataFrame
     """Zero-shot tasks, see `orchestrator.shots`."""
+    asked: pd.DataFrame
+    """Comparisons of quality, see `store.asked`."""
+    controls: pd.DataFrame
+    """Tuned arms against their controls, see `store.costs.beside_controls`."""
 
     @property
     def spoken(self) -> spoken.Spoken:
         """What is known of language models."""
         generated = self.speedups["kind"] == "generation"
         curves = self.break_evens[self.break_evens["kind"] == "generation"]
-        return spoken.Spoken(self.speedups[generated], self.language, self.qualities, curves, self.shots)
+        return spoken.Spoken(self.speedups[generated], self.language, self.qualities, curves, self.shots, self.asked, self.controls)
 
     def blocks(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
         """Condition, points and break-evens of each block of vision models, in order of appearance."""
@@ -81,10 +99,12 @@ def read(db: str | None, name: str) -> Report:
         table(engine, f"SELECT * FROM speedup WHERE {linked} ORDER BY method, params, tokens", name=name),  # noqa: S608 - a constant
         table(engine, BREAK_EVENS, name=name),
         table(engine, f"SELECT * FROM failures WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
-        table(engine, f"SELECT * FROM accuracy WHERE {linked} ORDER BY method, params, image_size", name=name),  # noqa: S608 - a constant
+        table(engine, ACCURACIES, name=name),
         table(engine, f"SELECT * FROM quality WHERE {linked} ORDER BY method, params", name=name),  # noqa: S608 - a constant
         table(engine, ARMS, name=name),
         table(engine, shots.ROWS, name=name),
+        states(engine, name, "quality"),
+        beside_controls(engine, name, control),
     )
 
 
@@ -93,8 +113,8 @@ def theory(points: pd.DataFrame) -> pd.Series:
     return points["gmacs_baseline"] / (points["gmacs"] + points["gmacs_method"].fillna(0))
 
 
-def render(report: Report) -> RenderableType:
-    """The report for a terminal."""
+def render(report: Report, todo: Iterable[str] | None = None) -> RenderableType:
+    """The report for a terminal, with what is to be done at its end (default: `next_steps.steps`)."""
     parts: list[RenderableType] = [Text(report.name, style="bold"), Text(report.question, style="italic")]
     for condition, points, break_evens in report.blocks():
         parts += [Text(), Text(_headline(condition)), _points_table(points)]
@@ -107,6 +127,8 @@ def render(report: Report) -> RenderableType:
         parts += [Text(), _failures_table(report.failures)]
     if not any(map(len, (report.speedups, report.failures, report.accuracies, report.qualities))):
         parts.append(Text("nothing measured yet", style="dim"))
+    if lines := list(next_steps.steps(report) if todo is None else todo):
+        parts += [Text(), Text(next_steps.TITLE, style="bold"), *(Text(f"  {line}", style="yellow") for line in lines)]
     return Group(*parts)
 
 
@@ -121,6 +143,7 @@ def _headline(condition: dict[str, Any]) -> str:
 
 def _cells(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     for row, promised in zip(rows(points), theory(points).tolist(), strict=True):
+        found = speed(row)
         yield (
             label(row),
             f"{row.tokens:.0f}",
@@ -128,9 +151,9 @@ def _cells(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
             f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}",
             f"{promised:.2f}x",
             f"{row.baseline_ms:.3g} > {row.method_ms:.3g}",
-            ratio(row.speedup, row.speedup_low, row.speedup_high),
+            found.numbers,
             f"{row.pairs:.0f}",
-            row.verdict,
+            found.word,
             row.flags or "",
         )
 
@@ -183,6 +206,8 @@ def markdown(report: Report) -> str:
             f"- {label(row)}, {row.kind}, {row.model}, {_size(row)}: {row.reason}: {row.message}" for row in rows(report.failures)
         ]
         lines += ["## No measurement", "", *why, ""]
+    if todo := [f"- {line}" for line in next_steps.steps(report)]:
+        lines += [f"## {next_steps.TITLE}", "", *todo, ""]
     return "\n".join(lines)
 
 

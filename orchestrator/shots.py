@@ -5,7 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.phrases import bounded, label, rows
+from orchestrator.phrases import label, rows
+from sweeps.agreement import interval_verdict
+from sweeps.conclusion import TASK, conclude
 
 ROWS = """
 SELECT q.environment, q.device_name, q.model, q.weights, q.baseline, q.method, q.params, m.metric, m.value, m.n,
@@ -43,10 +45,10 @@ def told(found: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 
 
 def _said(row: Any) -> str:
-    """`piqa_acc 0.612 > 0.598, loses 0.014 [-0.002, 0.030] on 1838 documents: cannot tell`."""
+    """`piqa_acc 0.612 > 0.598, drop +0.014 [-0.002, +0.030] on 1838 documents: unclear`."""
     name = row.metric.removeprefix("zeroshot_")
     values = f"{name} {row.value_baseline:.3f} > {row.value:.3f}"
     if pd.isna(row.lost):
         return f"{values} on {row.n:.0f} documents"
-    verdict = "worse" if row.lost_low > 0 else "better" if row.lost_high < 0 else "cannot tell"
-    return f"{values}, loses {bounded(row.lost, row.lost_low, row.lost_high, '.3f')} on {row.n:.0f} documents: {verdict}"
+    found = conclude(TASK, row.lost, row.lost_low, row.lost_high, verdict=interval_verdict(row.lost_low, row.lost_high, TASK.floor))
+    return f"{values}, drop {found.numbers} on {row.n:.0f} documents: {found.word}"

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator import shots
-from orchestrator.duels import METRICS, Duel, change, quality_of, stacks
+from orchestrator.conclusions import bits
+from orchestrator.duels import METRICS, Duel, control_clause, quality_of, quality_state, stacks
 from orchestrator.phrases import AXES, STYLES, bounded, label, markdown_row, named, rows, sentence
 from sweeps.caution import cautions
 
@@ -39,7 +40,8 @@ class Part(NamedTuple):
 class Spoken(NamedTuple):
     """What a sweep knows of language models.
 
-    Rows of the views `speedup` (generation), `language`, `quality` and `break_even`, and of `orchestrator.shots`.
+    Rows of the views `speedup` (generation), `language`, `quality` and `break_even`, of `orchestrator.shots`, of
+    `store.asked.states` (quality) and of `store.costs.beside_controls`.
     """
 
     speedups: pd.DataFrame
@@ -47,6 +49,8 @@ class Spoken(NamedTuple):
     qualities: pd.DataFrame
     break_evens: pd.DataFrame
     shots: pd.DataFrame
+    asked: pd.DataFrame
+    controls: pd.DataFrame
 
 
 def render(spoken: Spoken) -> list[RenderableType]:
@@ -80,7 +84,7 @@ def parts(spoken: Spoken) -> Iterator[Part]:
     """Everything that is told, in order: each condition with its arms, break-even, quality that stands alone, and a caution."""
     for (environment, condition), points in _groups(spoken.speedups, ("environment", "condition_id")):
         own = spoken.arms[(spoken.arms["condition_id"] == condition) & (spoken.arms["environment"] == environment)]
-        yield from _condition(points, own, spoken.qualities)
+        yield from _condition(points, own, spoken)
     yield from _break_evens(spoken.break_evens, _labels(spoken.arms))
     yield from _quality(spoken.qualities)
     yield from (Part(headline, lines=lines) for headline, lines in shots.told(spoken.shots))
@@ -92,7 +96,7 @@ def parts(spoken: Spoken) -> Iterator[Part]:
 # ---- speed ----
 
 
-def _condition(points: pd.DataFrame, arms: pd.DataFrame, qualities: pd.DataFrame) -> Iterator[Part]:
+def _condition(points: pd.DataFrame, arms: pd.DataFrame, spoken: Spoken) -> Iterator[Part]:
     where = _place(points, arms)
     pitted: dict[str, list[Duel]] = {}
     labels = _labels(arms)
@@ -100,9 +104,17 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, qualities: pd.DataFrame
     names = [(labels.get(key, text), key) for key, text in shortest.items()]
     for baseline, key in sorted(names, key=lambda found: (not found[0].startswith("dense"), found)):
         against = points[points["baseline_id"] == key]
-        duels = [Duel(found, quality_of(found, qualities)) for _, found in _groups(against, ("arm_id",))]
+        duels = [
+            Duel(
+                found,
+                quality_of(found, spoken.qualities),
+                quality_state(found, spoken.asked),
+                control_clause(found, spoken.controls),
+            )
+            for _, found in _groups(against, ("arm_id",))
+        ]
         pitted[baseline] = duels
-        styles = [STYLES[duel.verdict("time_per_char")] for duel in duels]
+        styles = [STYLES.get(duel.speed("time_per_char").word, "dim") for duel in duels]
         yield Part(f"{where}, against {baseline}", SPEEDS, [duel.cells() for duel in duels], styles)
     if len(arms):
         yield Part(f"{where}, each arm", ARMS, [_arm_cells(row) for row in rows(arms.sort_values(["method", "params"]))])
@@ -115,7 +127,7 @@ def _words(pitted: dict[str, list[Duel]]) -> Iterator[str]:
     for baseline, duels in pitted.items():
         for duel in duels:
             whole = duel.name not in told
-            told.setdefault(duel.name, []).append(f"{duel.sentence() if whole else duel.last()} against {baseline}")
+            told.setdefault(duel.name, []).append(f"{duel.sentence(baseline) if whole else f'{duel.last()} against {baseline}'}")
     for name, sentences in told.items():
         yield f"{name}: {'; '.join(sentences)}"
     for baseline, duels in pitted.items():
@@ -183,7 +195,7 @@ def _quality(qualities: pd.DataFrame) -> Iterator[Part]:
             f"in {about['windows']:.0f} windows, on {about['device_name']}, against {about['baseline']}",
             QUALITY,
             [_quality_cells(row) for row in rows(ordered)],
-            [STYLES[verdict] for verdict in ordered["verdict"]],
+            [STYLES[bits(row).word] for row in rows(ordered)],
         )
 
 
@@ -192,8 +204,8 @@ def _quality_cells(row: Any) -> tuple[str, ...]:
         label(row),
         f"{row.tokens_baseline:.0f} > {row.tokens:.0f}",
         f"{row.bits_per_byte_baseline:.4f} > {row.bits_per_byte:.4f}",
-        change(row),
-        row.verdict,
+        bits(row).numbers,
+        bits(row).word,
         f"{_number(row.perplexity_baseline, '.4g')} > {_number(row.perplexity, '.4g')}",
         bounded(row.top1_agreement, row.top1_agreement_low, row.top1_agreement_high, ".1f"),
         bounded(row.kl, row.kl_low, row.kl_high, ".4f"),

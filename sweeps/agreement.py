@@ -55,7 +55,10 @@ class Agreement(NamedTuple):
     top5: float
     drop: Drop
     kl: Interval | None
-    """Mean KL(baseline || arm); `None` where the evaluation does not hold it for these two, or nothing finite."""
+    """Mean KL(baseline || arm) of the softmax over the outputs that stand for the classes of the data.
+
+    `None` where the evaluation does not hold it for these two, or nothing finite.
+    """
     margin_change: Interval | None
     """Mean margin of the arm less that of the baseline; `None` where nothing is finite."""
     margin_change_tail: float | None
@@ -89,17 +92,23 @@ def mcnemar(lost: int, gained: int) -> float:
 
 
 def verdict(found: Drop, floor: float = FLOOR) -> Verdict:
-    """What the interval allows to say; `floor` in points.
+    """What the interval allows to conclude; `floor` in points. See `interval_verdict`."""
+    return interval_verdict(found.low, found.high, floor)
 
-    `worse` and `better` need an interval that clears no difference by more than the floor, `same` one inside the floor.
+
+def interval_verdict(low: float, high: float, floor: float) -> Verdict:
+    """The verdict on a change above which the arm is worse, from its interval; `floor` in the unit of the change.
+
+    `worse` and `better` need an interval that excludes no difference by more than the floor, `same` one inside the floor. Raises
+    `ValueError` for a floor that is negative or not finite.
     """
     if not 0 <= floor < np.inf:
-        raise ValueError(f"floor {floor} is not a number of points of at least 0, such as {FLOOR}")
-    if found.low > floor:
+        raise ValueError(f"floor {floor} is not a finite number of at least 0")
+    if low > floor:
         return "worse"
-    if found.high < -floor:
+    if high < -floor:
         return "better"
-    return "same" if -floor <= found.low and found.high <= floor else "unclear"
+    return "same" if -floor <= low and high <= floor else "unclear"
 
 
 def share(hits: ArrayLike) -> Interval:

@@ -89,7 +89,9 @@ def _why(curve: Curve, points: Sequence[Point], verdicts: Sequence[Verdict], cro
     ]
     sentences = [_finding(curve.axis, verdicts, crossings, floor), f"Along {curve.axis}: {', '.join(stretches)}."]
     flagged, left_out = sum(point.flagged for point in points), len(curve.points) - len(points)
-    if flagged:
+    if flagged == len(points):
+        sentences.append("All points are flagged; they count, since there are no others.")
+    elif flagged:
         sentences.append(f"Flagged, but counted: {flagged} of {len(points)} points.")
     if left_out:
         sentences.append(f"Flagged and left out: {left_out} of {len(curve.points)} points.")

@@ -42,7 +42,10 @@ class PairImages(Noun):
     baseline: int
     arm: int
     kl: str
-    """KL(baseline || arm) of the class probabilities in nats, float32."""
+    """KL(baseline || arm) of the softmax over the outputs that stand for the data's classes, in nats, float32.
+
+    With a class map other outputs of the model are left out before the softmax.
+    """
 
 
 class Evaluation(Noun):

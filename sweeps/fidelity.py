@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweeps.agreement import Interval, Verdict, mean
+from sweeps.agreement import Interval, Verdict, interval_verdict, mean
 from sweeps.evaluation import unpack
 from sweeps.scores import ArmScores, Scores
 
@@ -39,14 +39,8 @@ class Fidelity(NamedTuple):
     """Mean KL(baseline || arm) over positions in nats."""
 
     def verdict(self, floor: float = FLOOR) -> Verdict:
-        """`worse` and `better` need an interval that clears no difference by more than the floor, `same` one inside the floor."""
-        if not 0 <= floor < np.inf:
-            raise ValueError(f"floor {floor} is not a number of bits per byte of at least 0, such as {FLOOR}")
-        if self.change.low > floor:
-            return "worse"
-        if self.change.high < -floor:
-            return "better"
-        return "same" if -floor <= self.change.low and self.change.high <= floor else "unclear"
+        """See `sweeps.agreement.interval_verdict`; `floor` in bits per byte."""
+        return interval_verdict(self.change.low, self.change.high, floor)
 
 
 def ratio(amounts: ArrayLike, sizes: ArrayLike) -> Interval:

@@ -97,7 +97,8 @@ def speedup_chart(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / (shown["gmacs"] + shown["gmacs_method"]),
         distrusted=distrusted[shown.index],
-        interval=[wording.interval(low, high) for low, high in zip(shown["speedup_low"], shown["speedup_high"], strict=True)],
+        interval=[wording.speed(point).interval for point in shown.to_dict("records")],
+        word=[wording.speed(point).word for point in shown.to_dict("records")],
     )
     spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
     views = []

@@ -7,7 +7,10 @@ from typing import Any
 import pandas as pd
 
 from store import reading
+from store.asked import states
 from store.connection import connect_readonly
+from store.costs import beside_controls
+from workers.methods import control
 
 STATES = ("waiting", "running", "done", "failed", "cancelled")
 SWEEP_COLUMNS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *STATES)
@@ -46,6 +49,18 @@ def qualities(sweep: str, url: str | None = None) -> pd.DataFrame:
     """The rows of the view `quality` that `sweep` asks for."""
     sql = """SELECT q.* FROM quality AS q JOIN sweep_comparison AS l ON l.comparison_id = q.comparison_id WHERE l.sweep = :sweep"""
     return _table(url, sql, sweep=sweep)
+
+
+def quality_states(sweep: str, url: str | None = None) -> pd.DataFrame:
+    """Where the comparisons of quality that `sweep` asks stand, see `store.asked.states`."""
+    with _store(url) as engine:
+        return states(engine, sweep, "quality")
+
+
+def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
+    """Tuned arms of `sweep` against the control of their tuning, see `store.costs.beside_controls`."""
+    with _store(url) as engine:
+        return beside_controls(engine, sweep, control)
 
 
 def parameters(url: str | None = None) -> dict[str, float]:

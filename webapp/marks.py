@@ -12,15 +12,19 @@ VERDICTS: Mapping[str, str] = {
     "faster": "triangle-up",
     "same": "square",
     "slower": "triangle-down",
+    "insufficient": "cross",
     "unclear": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.55,0A0.55,0.55,0,1,0,0.55,0A0.55,0.55,0,1,0,-0.55,0Z",
 }
-"""Marks of the verdicts: clear ones are filled, unclear is a ring (an outline of its own, so that the legend shows it too)."""
+"""Marks of the verdicts: clear ones are filled, unclear is a ring (an outline of its own, so that the legend shows it too).
+
+`unclear` includes the points whose word is `probably faster` or `probably slower`.
+"""
 
 TOOLTIPS = (
     ("arm", "N", "Arm", ""),
     ("against", "N", "Against", ""),
     ("params", "N", "Parameters", ""),
-    ("verdict", "N", "Verdict", ""),
+    ("word", "N", "Verdict", ""),
     ("speedup", "Q", "Speed-up", ".3f"),
     ("interval", "N", "95 % interval", ""),
     ("theory", "Q", "If time followed MACs", ".3f"),
@@ -52,14 +56,16 @@ def hue(look: Mapping[str, arms.Style]) -> alt.Color:
 
 def marks(points: pd.DataFrame) -> alt.Chart:
     """The points themselves, with everything known of them at a touch; x, y and colour are the caller's."""
-    words = "datum.value == 'unclear' ? 'cannot tell' : datum.value"
+    words = "datum.value == 'insufficient' ? 'too few pairs' : datum.value"
     legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, labelExpr=words)
+    rare = {"insufficient"} - set(points["verdict"])
+    known = {verdict: mark for verdict, mark in VERDICTS.items() if verdict not in rare}
     spoken = bool(points["prompt_tokens"].notna().any())
     made: alt.Chart = (
         alt.Chart(points)
         .mark_point(filled=True, size=65)
         .encode(
-            shape=alt.Shape("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values())), legend=legend),
+            shape=alt.Shape("verdict:N", scale=alt.Scale(domain=list(known), range=list(known.values())), legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
             tooltip=[
                 alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined)

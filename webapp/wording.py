@@ -6,8 +6,12 @@ from typing import Any
 
 import pandas as pd
 
+from sweeps.agreement import interval_verdict
+from sweeps.conclusion import BITS, SPEEDUP, Conclusion, conclude, unanswered
 from webapp.scales import Axis
 
+SHOWN = SPEEDUP._replace(digits=2, mark="×")
+"""Speed-ups in the app: two decimals."""
 UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "of GMACs saved"}
 SPOKEN_UNIT: Mapping[Axis, str] = {**UNIT, "tokens": "prompt tokens"}
 """Of language models."""
@@ -38,16 +42,29 @@ def metrics(found: pd.Series) -> list[str]:
     return [*(name for name in METRIC if name in known), *sorted(known - set(METRIC))]
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """`[1.18, 1.27]`; a dash where too few pairs give no interval."""
-    return "–" if _missing(low) or _missing(high) else f"[{low:.2f}, {high:.2f}]"
+def speed(point: Mapping[Any, Any]) -> Conclusion:
+    """What a row of the view `speedup` allows to conclude."""
+    bounds = (point["speedup"], point["speedup_low"], point["speedup_high"])
+    return conclude(SHOWN, *bounds, verdict=str(point["verdict"]), floor=point["floor"])
 
 
-def change(value: float | None, low: float | None, high: float | None) -> str:
-    """A change in bits per byte as `+0.0015 [-0.0010, +0.0040]`; not judged is a dash."""
-    if _missing(value):
-        return "–"
-    return f"{value:+.4f}" if _missing(low) or _missing(high) else f"{value:+.4f} [{low:+.4f}, {high:+.4f}]"
+def quality(row: Mapping[Any, Any]) -> Conclusion:
+    """What is known of the quality of an arm: a row of `store.costs.judged`, with the verdict as `judgement` and a `state`."""
+    if _missing(row["bits_per_byte_change"]):
+        reason = row["reason"] if isinstance(row["reason"], str) else ""
+        return unanswered(BITS, "not measured" if row["state"] == "measured" else row["state"], reason)
+    bounds = (row["bits_per_byte_change"], row["bits_per_byte_change_low"], row["bits_per_byte_change_high"])
+    return conclude(BITS, *bounds, verdict=row["judgement"])
+
+
+def against_control(row: Mapping[Any, Any]) -> str:
+    """What a tuned arm changes against the control of its tuning: a row of `store.costs.with_controls`; empty for other arms."""
+    if not isinstance(row["control"], str):
+        return ""
+    if _missing(row["change"]):
+        return "control not measured"
+    judged = interval_verdict(row["change_low"], row["change_high"], BITS.floor)
+    return conclude(BITS, row["change"], row["change_low"], row["change_high"], verdict=judged).phrase
 
 
 def amount(x: float, axis: Axis) -> str:
@@ -63,10 +80,12 @@ def place(x: float, axis: Axis, *, spoken: bool = False) -> str:
 
 
 def single(point: Mapping[Any, Any]) -> str:
-    """The one point of an arm as the rest of a sentence that begins with the arm's name: a row of the view `speedup`."""
-    said = {"faster": "is faster:", "slower": "is slower:", "same": "is as fast:"}.get(str(point["verdict"]), "cannot tell:")
-    note = f", flagged {point['flags'].replace(',', ', ')}" if point["flags"] else ""
-    return f"{said} {ratio(point['speedup'])} {interval(point['speedup_low'], point['speedup_high'])}{note}"
+    """The one point of an arm as the rest of a sentence that begins with the arm's name: a row of the view `speedup`.
+
+    Such as `is probably slower: 0.97× [0.95, 0.99]`.
+    """
+    note = f"; flagged: {point['flags'].replace(',', ', ')}" if point["flags"] else ""
+    return f"is {speed(point).phrase}{note}"
 
 
 def short(found: pd.DataFrame, axis: Axis, up_to: float, *, spoken: bool = False) -> str:

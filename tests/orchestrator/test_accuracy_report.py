@@ -110,12 +110,13 @@ def test_a_section_for_people(engine: Engine, path: Path) -> None:
         assert "digits_vit_64 (weights trained), 32 px, 4000 images of digits, float32, sdpa attention, on Imaginary CPU" in text
         (worst,) = [line for line in text.splitlines() if "keep_rate=0.2" in line and " worse " in line]
         found = report.accuracies.iloc[0]
-        assert f"{found.top1_drop:.2f} [{found.top1_drop_low:.2f}, {found.top1_drop_high:.2f}]" in worst
+        assert f"{found.top1_drop:+.2f} [{found.top1_drop_low:+.2f}, {found.top1_drop_high:+.2f}]" in worst
         assert f"{found.top1_baseline:.2f} > {found.top1:.2f}" in worst
         assert f"{found.kl:.4f} [{found.kl_low:.4f}, {found.kl_high:.4f}]" in worst
         assert f"{found.margin_change:+.3f} [" in worst
         assert "2.00x to 2.00x" in worst
         assert any("keep_rate=0.8" in line and " same " in line for line in text.splitlines())
+        assert "KL and margin are over the 10 outputs that stand for the classes of the data" in text
 
 
 def test_the_same_for_programs(engine: Engine, path: Path) -> None:
@@ -157,12 +158,28 @@ def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
     assert "One point is not a curve" not in shown(report, "table")
 
 
+@pytest.mark.parametrize("flags", ["", "contended"])
+def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -> None:
+    """Flagged answers are to be measured again when the machine is quiet, by a command; without flags nothing is said of it."""
+    found = job("latency", [topk(0.2), topk(0.4)])
+    submit(engine, "digits", "text", "What does speed cost?", found.comparisons(), [])
+    record(engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()}))
+    for form in ("table", "markdown"):
+        text = shown(read(str(path), "digits"), form)
+        advice = (
+            "2 comparisons have the flag contended: the machine was busy; when it is quiet, run again: "
+            "breakeven run FILE --again --only flagged"
+        )
+        assert (advice in text.splitlines()[-1]) == bool(flags)
+        assert text.count("MACs promise") == 1
+
+
 def test_progress_tells_the_drop() -> None:
     """A line for each arm says top-1, drop and verdict; a failed arm says why."""
     failure = Failure(arm=2, reason="not_a_number", message="logits are not finite")
     worse, failed = lines(outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure]))
     assert worse.plain.startswith("  topk keep_rate=0.2: top-1 9")
-    assert " %, drop 2" in worse.plain
+    assert " %, drop +2" in worse.plain
     assert worse.plain.endswith("] points worse")
     assert failed.plain == "  topk keep_rate=0.4: not_a_number: logits are not finite"
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from store.recording import record
 from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import Failure, Outcome
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from workers.methods import adaptivocab
 
 VOCABULARY = Arm(stack=(Step(method="adaptivocab", params={"tokens": 500}),))
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
@@ -36,7 +38,7 @@ def store(path: Path, *outcomes: Outcome) -> Engine:
 
 
 def written(path: Path, form: str) -> str:
-    console = Console(file=io.StringIO(), width=400)
+    console = Console(file=io.StringIO(), width=1000)
     write(read(str(path), "spoken"), form, console)  # type: ignore[arg-type]
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -59,11 +61,10 @@ def test_each_arm_is_told_with_what_it_buys_and_costs(path: Path) -> None:
     told = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
     assert "per first token (same)" in told
     assert "per output token (faster)" in told
-    assert "costs +0.0" in told
-    assert "bits per byte against dense; 1.27" in told
+    assert "quality worse by 0.0401 [0.0399, 0.0404] bits per byte against dense; 1.27" in told
     assert told.endswith("per character (faster) against larosa sparsity=0.0")
     gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
-    assert "costs nothing that shows" in gained
+    assert "quality the same within 0.005 bits per byte: -0.0002 [" in gained
     (asked,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
     assert "quality not asked against dense" in asked
     assert 'sparsity=0.5 [kv_cache="virtual"]  ' in text
@@ -76,7 +77,8 @@ def test_a_stack_is_told_by_its_parts(path: Path) -> None:
     for part in ("adaptivocab tokens=500 alone 1.", "sparsity=0.5 alone 1.", 'dense kv_cache="virtual" alone 1.0'):
         assert part in line
     alone = [float(word.split("x")[0]) for word in line.split("alone ")[1:]]
-    assert f"the product of the parts would be {alone[0] * alone[1] * alone[2]:.2f}" in line
+    assert f"the product of the parts is {alone[0] * alone[1] * alone[2]:.2f}" in line
+    assert re.search(r"the product of the parts is [\d.]+x \[[\d.]+, [\d.]+\], against dense$", line)
 
 
 def test_a_part_that_was_not_measured_alone_is_named(tmp_path: Path) -> None:
@@ -85,6 +87,80 @@ def test_a_part_that_was_not_measured_alone_is_named(tmp_path: Path) -> None:
     line = next(line for line in written(tmp_path / "x.db", "table").splitlines() if "all together" in line)
     assert 'adaptivocab {"tokens": 500} was not measured alone' in line
     assert "product" not in line
+
+
+def test_there_is_no_product_without_an_interval_for_each_part(tmp_path: Path) -> None:
+    """Five pairs give no interval: the parts are printed without one, and no product of them."""
+    few = a_generation(a_generation_job(arms=ARMS), (1.0, 1.1, 1.5, 1.2, 1.6), pairs=5)
+    store(tmp_path / "x.db", few).dispose()
+    text = written(tmp_path / "x.db", "table")
+    line = next(line for line in text.splitlines() if "all together" in line)
+    assert "product of the parts is" not in line
+    assert "no product of the parts: not every part has enough pairs" in line
+    assert "faster" not in text
+
+
+@pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not asked", "measured"])
+def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
+    """Quality that waits in the queue, failed, was asked but not measured, or was not asked are told apart."""
+    timed, judged = a_generation(a_generation_job()), a_quality_job()
+    engine = connect(str(tmp_path / "x.db"))
+    asked = [(found.comparison(Pair(*pair)), found.contents) for found in (timed.job, judged) for pair in found.pairs]
+    waiting = [judged] if state == "queued" else []
+    submit(engine, "spoken", "text", "What is gained?", asked[:1] if state == "not asked" else asked, waiting, {})
+    record(engine, None, None, timed)
+    if state == "failed":
+        record(engine, None, None, a_reading(judged, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
+    if state == "measured":
+        record(engine, None, None, a_reading(judged))
+    engine.dispose()
+    text = written(tmp_path / "x.db", "table")
+    (line,) = (line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5: "))
+    words = {
+        "queued": "quality queued, not measured yet against dense",
+        "failed": "quality failed (out_of_memory) against dense",
+        "not measured": "quality asked, but not measured against dense",
+        "not asked": "quality not asked against dense",
+        "measured": "quality worse by 0.0",
+    }
+    assert words[state] in line
+    cell = {"measured": "worse"}.get(state, state)
+    assert f"  {cell}" in next(line for line in text.splitlines() if line.startswith("larosa sparsity=0.5 "))
+
+
+def tuned(ngrams: int, *more: Step) -> Arm:
+    """AdaptiVocab with 40 steps of tuning, every parameter written out."""
+    params = adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(mode="json")
+    return Arm(stack=(Step(method="adaptivocab", params=params, version=adaptivocab.VERSION), *more))
+
+
+def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
+    """Tuning gains 0.5 bits per byte and the vocabulary costs 0.03 of them: both are printed, with paired intervals."""
+    arms = [tuned(500), tuned(0), tuned(500, *larosa(0.5).stack)]
+    timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.0, 1.5))
+    judged = a_reading(a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002)
+    store(tmp_path / "x.db", timed, judged).dispose()
+    told = [line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab ")]
+    alone = next(line for line in told if line.startswith("  adaptivocab finetune_steps=40: "))
+    assert re.search(
+        r"quality better by 0\.4\d+ \[[\d., ]+\] bits per byte against dense; "
+        r"worse by 0\.03\d+ \[[\d., ]+\] bits per byte against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0",
+        alone,
+    )
+    control = next(line for line in told if line.startswith("  adaptivocab finetune_steps=40 ngrams=0: "))
+    assert "control of its tuning" not in control
+    stack = next(line for line in told if line.startswith("  adaptivocab finetune_steps=40 + larosa") and "quality" in line)
+    assert re.search(r"worse by 0\.10\d+ .* against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0", stack)
+    assert "gains -" not in "".join(told)
+
+
+def test_a_missing_control_is_named(tmp_path: Path) -> None:
+    """Without the control in the sweep the report says that the effect of tuning is not subtracted."""
+    timed = a_generation(a_generation_job(arms=[tuned(500)]), (1.0, 1.2))
+    judged = a_reading(a_quality_job([tuned(500)]), (0.0, -0.47), tokens=(100, 80))
+    store(tmp_path / "x.db", timed, judged).dispose()
+    line = next(line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab "))
+    assert "was not measured beside it: what tuning alone changes is not subtracted" in line
 
 
 def test_memory_and_proof_stand_beside_the_times(path: Path) -> None:

@@ -129,6 +129,9 @@ def test_flagged_points_are_left_out_and_counted_in_words() -> None:
     asked = break_even(curve(*points), with_flagged=True)
     assert asked.verdict == "crossing"
     assert asked.why.endswith("Flagged, but counted: 1 of 3 points.")
+    alone = break_even(curve(*(point.model_copy(update={"flagged": True}) for point in points)))
+    assert alone.points == 3
+    assert alone.why.endswith("All points are flagged; they count, since there are no others.")
     alone = break_even(curve(*(p.model_copy(update={"flagged": True}) for p in points)))
     assert (alone.verdict, alone.points) == ("crossing", 3)
 

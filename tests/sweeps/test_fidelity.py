@@ -110,7 +110,7 @@ def test_verdicts() -> None:
     assert simulated(random, 400, -0.05, 0.02).verdict() == "better"
     assert simulated(random, 400, 0.0, 0.005).verdict() == "same"
     assert simulated(random, 12, 0.01, 0.1).verdict() == "unclear"
-    with pytest.raises(ValueError, match="is not a number of bits per byte"):
+    with pytest.raises(ValueError, match="is not a finite number of at least 0"):
         simulated(random, 12, 0.01, 0.1).verdict(-FLOOR)
 
 

@@ -103,7 +103,7 @@ def test_tooltip_says_everything(quickstart: tuple[pd.DataFrame, pd.DataFrame]) 
         "baseline_ms",
         "method_ms",
         "pairs",
-        "verdict",
+        "word",
         "flags",
         "params",
         "interval",

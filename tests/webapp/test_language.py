@@ -1,7 +1,9 @@
 """Sweeps of language models with one prompt: a row per arm, what one point does not say, and what speed costs in quality."""
 
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from sweeps.job import Arm, Overrides
@@ -51,7 +53,7 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:  # noqa: F811 -
     app = opened(url, sweep="one", metric="time per output token")
     words = said(app)
     assert "<b>larosa, sparsity 0.5</b> is faster: 1.4" in words
-    assert "<b>dense, virtual cache</b> cannot tell: 1.00×" in words or "is as fast: 1.00×" in words
+    assert re.search("<b>dense, virtual cache</b> is (unclear|the same within 1 %): 1.00×", words)
     assert "128 tokens of the prompt, 32 new tokens, against **dense**" in words
     notes = [line for caption in app.caption for line in caption.value.split("  \n")]
     assert "One length of the prompt was measured; a break-even needs several." in notes
@@ -64,7 +66,7 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:  # noqa: F811 -
 
 
 def test_speed_stands_beside_quality(opened: Open, url: str) -> None:  # noqa: F811 - the fixture
-    """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not judged is empty."""
+    """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not asked is named so."""
     app = opened(url, sweep="one")
     costs = app.dataframe[0].value.set_index("arm")
     judged = costs.loc["adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache"]
@@ -73,14 +75,15 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:  # noqa: F
     assert judged["judgement"] == "worse"
     assert costs.loc["larosa, sparsity 0.5", ["kl", "top1_agreement"]].notna().all()
     assert costs.loc["adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache", ["kl", "top1_agreement"]].isna().all()
-    assert costs.loc["dense, virtual cache", ["bits_per_byte", "judgement"]].isna().all()
+    assert pd.isna(costs.loc["dense, virtual cache", "bits_per_byte"])
+    assert costs.loc["dense, virtual cache", "judgement"] == "not asked"
     assert "against" not in costs.columns
 
 
 def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:  # noqa: F811 - the fixture
     """A flagged point says so in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
     words = said(opened(url, sweep="flagged"))
-    assert ", flagged contended, unsteady" in words
+    assert "; flagged: contended, unsteady" in words
     assert "flagged and hidden" in words
     assert "Points" not in words
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("unsteady",))

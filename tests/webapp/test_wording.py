@@ -37,15 +37,28 @@ def test_break_even_in_words(rows: pd.DataFrame, headline: str, short: str) -> N
 
 
 def test_numbers() -> None:
-    """Tokens are whole, GMACs have two digits, intervals two decimals, and what is not known is a dash."""
+    """Tokens are whole, GMACs have two digits."""
     assert [wording.amount(1234.4, "tokens"), wording.amount(0.03481, "gmacs"), wording.amount(78.5, "gmacs")] == [
         "1,234",
         "0.035",
         "78",
     ]
-    assert [wording.interval(1.178, 1.2701), wording.interval(None, 1.2), wording.interval(float("nan"), 1.2)] == [
-        "[1.18, 1.27]",
-        "–",
-        "–",
-    ]
     assert [wording.counted(1, "point"), wording.counted(12000, "point")] == ["1 point", "12,000 points"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict", "said"),
+    [
+        ((1.23, 1.178, 1.2701), "faster", "is faster: 1.23× [1.18, 1.27]"),
+        ((0.97, 0.95, 0.984), "unclear", "is probably slower: 0.97× [0.95, 0.98]"),
+        ((1.001, 0.995, 1.0049), "same", "is the same within 1 %: 1.00× [0.99, 1.00]"),
+        ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.01× [0.99, 1.03]"),
+        ((1.5, None, float("nan")), "unclear", "is 1.50×, too few pairs for an interval"),
+        ((1.5, 1.4, 1.6), "insufficient", "is measured by too few pairs: 1.50× [1.40, 1.60]"),
+    ],
+)
+def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, said: str) -> None:
+    """The sentence of a point follows from its verdict and its interval as printed."""
+    row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
+    assert wording.single(row) == said
+    assert wording.single(row | {"flags": "contended,throttled"}) == f"{said}; flagged: contended, throttled"

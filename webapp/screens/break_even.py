@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from store.costs import judged
+from store.costs import judged, with_controls, with_states
 from sweeps.caution import cautions
 from webapp import arms, charts, filters, frames, plot, wording
 from webapp.along import SAVED, along
@@ -54,6 +54,9 @@ COSTS = {
     "kl": st.column_config.NumberColumn("KL, nats", format="%.4f", help="Of the next token's distribution from the baseline's"),
     "top1_agreement": st.column_config.NumberColumn("Same top-1", format="%.1f %%", help="Share of tokens on which both agree"),
     "judgement": st.column_config.TextColumn("Quality"),
+    "control_change": st.column_config.TextColumn(
+        "Against its control", help="Bits per byte against the same tuning without what the method adds, on the same text"
+    ),
 }
 """KL and agreement need both to have the same tokens; they are empty for an arm with a vocabulary of its own."""
 
@@ -104,27 +107,33 @@ def pictures(chart: alt.VConcatChart, name: str) -> None:
 
 def table(points: pd.DataFrame) -> None:
     """The points as numbers; a column that says nothing, or the same everywhere, is left out."""
-    intervals = [wording.interval(low, high) for low, high in zip(points["speedup_low"], points["speedup_high"], strict=True)]
-    shown = points.assign(interval=intervals)
+    found = [wording.speed(point) for point in points.to_dict("records")]
+    shown = points.assign(interval=[each.interval for each in found], verdict=[each.word for each in found])
     known = [name for name in TABLE if name in shown.columns and (name == "flags" or shown[name].notna().any())]
     known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]
     columns = [name for name in known if name not in SAME or shown[name].nunique() > 1]
     st.dataframe(shown[columns], column_config=TABLE, hide_index=True, placeholder="–")
 
 
-def costs(points: pd.DataFrame, qualities: pd.DataFrame, metric: str) -> None:
-    """What each arm brings in speed and costs in quality, where that was judged."""
-    found = judged(points, qualities.rename(columns={"verdict": "judgement"}))
-    if found["bits_per_byte"].isna().all():
+def costs(points: pd.DataFrame, sweep: str, metric: str) -> None:
+    """Speed-up and change in quality of each arm, where quality was asked; a state where it has no numbers."""
+    found = with_states(points, frames.quality_states(sweep))
+    found = judged(found, frames.qualities(sweep).rename(columns={"verdict": "judgement"}))
+    if (found["state"] == "not asked").all():
         return
     st.subheader("Speed and quality", anchor=False)
-    st.caption(f"Speed-up: {wording.METRIC[metric]}. Bits per byte on {found['characters'].max():,.0f} characters held out.")
-    change = [
-        wording.change(*bounds)
-        for bounds in zip(*(found[f"bits_per_byte_change{end}"] for end in ("", "_low", "_high")), strict=True)
-    ]
-    shown = found.assign(change=change).sort_values(["against", "arm"])
-    columns = [name for name in COSTS if name not in (*SAME, "prompt_tokens") or shown[name].nunique() > 1]
+    characters = found["characters"].max()
+    text = "" if pd.isna(characters) else f" Bits per byte on {characters:,.0f} characters held out."
+    st.caption(f"Speed-up: {wording.METRIC[metric]}.{text}")
+    found = with_controls(found, frames.controls(sweep))
+    rows = [(wording.quality(row), wording.against_control(row)) for row in found.to_dict("records")]
+    shown = found.assign(
+        change=[quality.numbers for quality, _ in rows],
+        judgement=[quality.word for quality, _ in rows],
+        control_change=pd.Series([control for _, control in rows], index=found.index).replace("", None),
+    ).sort_values(["against", "arm"])
+    known = [name for name in COSTS if name != "control_change" or shown[name].notna().any()]
+    columns = [name for name in known if name not in (*SAME, "prompt_tokens") or shown[name].nunique() > 1]
     st.dataframe(shown[columns], column_config=COSTS, hide_index=True, placeholder="–")
 
 
@@ -165,7 +174,7 @@ else:
 
 if any(panel.spoken for panel in panels):
     hidden = charts.flagged(chosen) & (not show_flagged)
-    costs(chosen.assign(speedup=chosen["speedup"].mask(hidden)), frames.qualities(sweep), metric)
+    costs(chosen.assign(speedup=chosen["speedup"].mask(hidden)), sweep, metric)
 
 listed = points if show_flagged else points[~distrusted]
 if len(listed):

@@ -227,7 +227,11 @@ class Pass:
 
 
 def divergence(baseline_BK: Tensor, arm_BK: Tensor) -> Tensor:
-    """KL(baseline || arm) of the class probabilities of two sets of logits in nats, [B]; rounding makes none negative."""
+    """KL(baseline || arm) of two sets of logits in nats, [B]; rounding makes none negative.
+
+    K are the outputs that stand for the classes of the data: with a class map those that it names, and the softmax is over them
+    alone, so that probability which a model gives to other outputs plays no part.
+    """
     log_p_BK, log_q_BK = baseline_BK.log_softmax(-1), arm_BK.log_softmax(-1)
     return (log_p_BK.exp() * (log_p_BK - log_q_BK)).sum(-1).clamp(min=0)
 

@@ -108,6 +108,38 @@ def retokenizes(step: Step) -> bool:
     return bool(asked is not None and asked(params))
 
 
+def control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
+    """The control of an arm whose method also tunes the model: the same tuning without what the method adds.
+
+    Of a stack it is preferably the stack with that step exchanged, else that step alone; the second part is its place in `among`,
+    `None` if it is not there. `None` for an arm that nothing tunes, or whose method is not installed.
+    """
+    known = every()
+    for place, step in enumerate(arm.stack):
+        make = getattr(known.get(step.method), "control", None)
+        if make is None or step.version != known[step.method].VERSION:
+            continue
+        try:
+            params = make(known[step.method].Params.model_validate(step.params))
+        except ValueError:  # parameters of another version of the method
+            continue
+        if params is None:
+            continue
+        tuned = step.model_copy(update={"params": params.model_dump(mode="json")})
+        stacks = ((*arm.stack[:place], tuned, *arm.stack[place + 1 :]), (tuned,))
+        wanted = [Arm(stack=stack, overrides=arm.overrides) for stack in stacks]
+        found = ((each, other) for each in wanted for other, one in enumerate(among) if _equal_quality(each, one))
+        return next(found, (Arm(stack=stacks[0]), None))
+    return None
+
+
+def _equal_quality(one: Arm, other: Arm) -> bool:
+    """Whether two arms compute the same: runtime and KV cache play no part."""
+    key = [([(step.method, {k: v for k, v in step.params.items() if v is not None}) for step in arm.stack]) for arm in (one, other)]
+    numeric = [(arm.overrides.dtype, arm.overrides.attention) for arm in (one, other)]
+    return key[0] == key[1] and numeric[0] == numeric[1]
+
+
 def eager_only(method: AnyMethod, params: Params) -> str | None:
     """Why the method can be neither compiled nor captured: its EAGER_ONLY, a sentence or a function of them; or `None`."""
     reason = getattr(method, "EAGER_ONLY", None)

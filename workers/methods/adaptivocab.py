@@ -78,6 +78,14 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
     return 0 if params.mode == "replace" else (1 + decoded) * params.ngrams * network.width
 
 
+def control(params: Params) -> Params | None:
+    """The same tuning with the tokenizer as it was; `None` where nothing is tuned, or this is the control."""
+    if params.finetune_steps == 0 or params.ngrams == 0:
+        return None
+    kept = ("finetune_steps", "learning_rate", "data", "seed")
+    return Params(ngrams=0, **{name: getattr(params, name) for name in kept})
+
+
 def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - each token costs as much as before
     """None: what is saved are whole tokens, and these are counted where they are decoded."""
     return 0

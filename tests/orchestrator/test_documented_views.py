@@ -1,0 +1,92 @@
+"""What README.md and store/README.md state of the public views holds for the real ones: columns, their order, and every query."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect
+
+from store.connection import connect
+from store.querying import query
+from store.queue import submit
+from store.recording import record
+from store.views import VIEWS
+from sweeps.outcome import Failure, Outcome
+from tests.orchestrator import test_accuracy_report as vision
+from tests.orchestrator.test_cli import ROOT
+from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+STORE_README = (ROOT / "store/README.md").read_text(encoding="utf-8")
+
+
+def statements() -> list[str]:
+    """Every SQL block of both files, and every statement that a command line of the README gives to `breakeven query`."""
+    blocks = [block for text in (README, STORE_README) for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)]
+    lines = [line for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines if "breakeven query" in line]
+    return [*blocks, *(command[command.index("query") + 1] for command in commands)]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with latency, accuracy, generation, quality and a failure."""
+    path = tmp_path_factory.mktemp("views") / "store.db"
+    engine = connect(str(path))
+    arms = [vision.topk(rate) for rate in vision.RATES]
+    failing = vision.job("latency", arms[:1], batch_size=8)
+    failed = Failure(arm=None, reason="out_of_memory", message="7 GB")
+    outcomes: list[Outcome] = [
+        vision.outcome(vision.job("latency", arms)),
+        vision.outcome(vision.job("accuracy", arms)),
+        vision.outcome(failing).model_copy(update={"failures": (failed,), "arms": (), "samples": None}),
+        a_generation(a_generation_job(16)),
+        a_generation(a_generation_job(64)),
+        a_reading(a_quality_job()),
+    ]
+    asked = [(found.job.comparison(pair), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    submit(engine, "all", "text", "What do the views hold?", asked, [], {})
+    for outcome in outcomes:
+        record(engine, None, None, outcome)
+    engine.dispose()
+    return path
+
+
+def columns(path: Path) -> dict[str, list[str]]:
+    """The columns of every view."""
+    engine = connect(str(path))
+    found = {view: [column["name"] for column in inspect(engine).get_columns(view)] for view in VIEWS}
+    engine.dispose()
+    return found
+
+
+def test_the_readme_lists_every_column(path: Path) -> None:
+    """The table of the README has each view once with exactly its columns, in their order."""
+    listed = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", README.partition("## Query the database")[2], re.MULTILINE)
+    assert {view: names.split(", ") for view, names in listed} == columns(path)
+    assert len(listed) == len(VIEWS)
+
+
+@pytest.mark.parametrize("sql", statements(), ids=range(len(statements())))
+def test_every_documented_query_finds_rows(path: Path, sql: str) -> None:
+    """Each statement in the two files runs as it stands and finds something in a store with all kinds of answers."""
+    assert query(str(path), sql).rows
+
+
+def test_there_are_queries_to_check() -> None:
+    """The statements are found at all, those on the command line too."""
+    assert len(statements()) >= 6
+    assert any("FROM failures" in sql for sql in statements())
+
+
+def test_names_in_the_stores_readme_exist(path: Path) -> None:
+    """Each name of a column or table that the chapter on views mentions exists."""
+    section = STORE_README.partition("## The public views")[2].partition("## Why")[0]
+    named = set(re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+)+)`", section))
+    engine = connect(str(path))
+    tables = set(inspect(engine).get_table_names()) | set(VIEWS)
+    engine.dispose()
+    known = tables | {name for names in columns(path).values() for name in names} | {"time_per_char", "gmacs_saved"}
+    assert named
+    assert not named - known
