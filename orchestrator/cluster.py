@@ -23,6 +23,10 @@ __all__ = ["Cluster", "ClusterError", "Finished", "Node", "Running"]
 PLACEMENT_S = 60.0
 """A keeper that Ray has not placed after this long will not be placed while others hold what it needs."""
 NEW_PROCESS_S = 20.0
+STATUS = "status"
+"""Concurrency group of a keeper's calls that are answered while a job runs or waits."""
+WAITS_S, REPEAT_S = 2.0, 30.0
+"""How often a running job is asked whether it waits for its host, and how often that is reported."""
 DISCOVERY_S = 5.0
 """How often the cluster is asked for nodes that joined or left."""
 OURS = "BREAKEVEN_"
@@ -59,6 +63,10 @@ class Cluster:
         self._known: set[str] = set()
         """Nodes that were surveyed, or are being surveyed; one that died and returned has a new id."""
         self._surveys: dict[Any, dict[str, Any]] = {}
+        self._asked: dict[Any, Running] = {}
+        self._asked_at = time.monotonic()
+        self._reported: dict[Any, float] = {}
+        """When it was last reported, by `Running.reference`, that a job waits for its host."""
         self._asking: ThreadPoolExecutor | None = None
         self._listed: Future[list[dict[str, Any]]] | None = None
         self._listed_at = time.monotonic()
@@ -145,6 +153,32 @@ class Cluster:
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         return [Finished(running, self._result(running)) for running in map(self._running.pop, ready)]
 
+    def waits(self) -> list[tuple[Running, str]]:
+        """Jobs that wait for their host, with what they wait for; each when it is first seen, and then every `REPEAT_S`."""
+        import ray
+
+        found, now = [], time.monotonic()
+        ready = ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)[0] if self._asked else []
+        for asked, running in [(reference, self._asked.pop(reference)) for reference in ready]:
+            try:
+                message = ray.get(asked)
+            except ray.exceptions.RayError:
+                continue  # its keeper has died, which the job's own result will show
+            if (
+                message
+                and running.reference in self._running
+                and now - self._reported.get(running.reference, -REPEAT_S) >= REPEAT_S
+            ):
+                self._reported[running.reference] = now
+                found.append((running, message))
+        if now - self._asked_at > WAITS_S:
+            self._asked_at = now
+            for running in set(self._running.values()) - set(self._asked.values()):
+                keeper = self._keepers[running.node.node_id, running.job.condition.device]
+                self._asked[keeper.waiting.options(concurrency_group=STATUS).remote()] = running
+            self._reported = {reference: told for reference, told in self._reported.items() if reference in self._running}
+        return found
+
     def kill(self, running: Running) -> None:
         """Kill the job and its worker at once; the next job on that node and device class gets new ones."""
         self._running.pop(running.reference, None)
@@ -226,8 +260,9 @@ class Cluster:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        keeper: Any = (
-            ray.remote(Keeper)
+        remote: Any = ray.remote  # its annotations leave concurrency groups out
+        keeper = (
+            remote(concurrency_groups={STATUS: 1})(Keeper)
             .options(
                 num_cpus=0,
                 num_gpus=1 if device == "cuda" else 0,

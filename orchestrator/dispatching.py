@@ -23,7 +23,7 @@ RENEW_S = 15.0
 REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
 """Failures that may leave a process unsound, such as a broken CUDA context: the next job gets a new one."""
 
-Happening = Literal["started", "answered", "retried", "split", "suspected"]
+Happening = Literal["started", "answered", "retried", "split", "suspected", "waiting"]
 
 
 class Event(NamedTuple):
@@ -35,7 +35,8 @@ class Event(NamedTuple):
     outcome: Outcome | None = None
     """With `answered`: what was recorded."""
     message: str = ""
-    """What went wrong, with `retried`, `split` and `suspected` (the baseline runs alone to tell whether it is guilty)."""
+    """What went wrong, with `retried`, `split` and `suspected` (the baseline runs alone to tell whether it is guilty);
+    with `waiting` who has the host that the job waits for."""
 
 
 class Summary(NamedTuple):
@@ -97,6 +98,8 @@ class Dispatcher:
                 finished = self._cluster.wait(LOOK_S)
                 for one in finished:
                     self._handle(one)
+                for running, message in self._cluster.waits():
+                    self._observer(Event("waiting", running.node, running.job, message=message))
                 if (self._cluster.refresh() or finished) and not stopped():
                     self._fill()
                 if time.monotonic() - renewed > RENEW_S:

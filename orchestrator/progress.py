@@ -64,6 +64,7 @@ class Display:
                 "retried": "trying again",
                 "split": "splitting the job to find the arm",
                 "suspected": "trying its baseline alone",
+                "waiting": "it begins when it has the machine",
             }
             self._say(Text(f"{_place(event.job)}: {event.message}; {doing.get(event.what, event.what)}", style="yellow"))
 

@@ -71,10 +71,7 @@ def _cluster(console: "Console", address: str | None) -> "Cluster":
 def _measure(console: "Console", engine: Engine, sweep: int, plan: planning.Plan, cluster: "Cluster") -> "Summary":
     from orchestrator.dispatching import dispatch
     from orchestrator.progress import Display
-    from orchestrator.worker import host_taken
 
-    if host_taken():
-        console.print("another sweep measures on this machine; jobs begin when its jobs leave them room", style="yellow")
     with Display(console, sum(len(job.pairs) for job in plan.jobs)) as display:
         return dispatch(engine, sweep, cluster, retry=plan.expansion.sweep.retry, observer=display)
 

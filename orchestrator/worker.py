@@ -1,4 +1,4 @@
-"""Worker: a warm process that runs one job at a time with the host to itself, and the keeper that starts, watches and replaces it.
+"""Worker: a warm process that runs one job at a time and the keeper that starts, watches and replaces it.
 
 The keeper learns from the kernel how a worker ended (signal, exit status, out of memory), which Ray does not tell.
 Neither knows Ray: `orchestrator.cluster` places keepers on the nodes.
@@ -8,6 +8,7 @@ import contextlib
 import faulthandler
 import fcntl
 import importlib
+import json
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic_core import to_json
 
 from orchestrator import package
+from orchestrator.host_lock import host_lock, waits_for
 from orchestrator.reaper import fork_worker
 from sweeps.job import KINDS, Device, Job
 from sweeps.outcome import WORKER_UNFIT, Environment
@@ -35,7 +37,6 @@ START_UP_S = 300.0
 LOG_TAIL_BYTES = 8000
 STOP_S = 10.0
 """A reaper that has not ended everything after this long is killed."""
-LOCK = Path("/tmp/breakeven.lock")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here
 
 FaultKind = Literal["crash", "timeout", "out_of_memory", "node_died", "error"]
 
@@ -101,36 +102,6 @@ def prepare(entry: str) -> Callable[[Job], Any]:
     return load(entry)
 
 
-@contextlib.contextmanager
-def host_lock() -> Iterator[None]:
-    """Hold the host alone among all jobs of all stores and users; the kernel gives the lock back however the holder ends."""
-    file = _lock_file()
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # a process forked by a method may still hold the open file
-        os.close(file)
-
-
-def host_taken() -> bool:
-    """Whether another job holds the host, so that one started now would have to wait."""
-    file = _lock_file()
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
-
-
-def _lock_file() -> int:
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(LOCK, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
-    return os.open(LOCK, os.O_RDONLY | os.O_NOFOLLOW)  # another user's file can be locked, though not written
-
-
 class Keeper:
     """Keeps one warm worker for one device class: starts it, hands it jobs, and replaces it alone when it crashes or hangs."""
 
@@ -139,6 +110,7 @@ class Keeper:
         self._worker: subprocess.Popen[bytes] | None = None
         self._unfit = False
         """Whether the worker must not get another job."""
+        self._waiting_since: float | None = None
 
     def survey(self) -> Survey:
         for place in reversed(self._setting.path):
@@ -150,7 +122,9 @@ class Keeper:
 
     def run(self, job: str, timeout_s: float, *, fresh: bool = False) -> str | Fault:
         """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up."""
-        with host_lock():
+        self._waiting_since = time.time()
+        with host_lock(json.loads(job)["kind"]):
+            self._waiting_since = None
             started_at = time.time()
             if fresh:
                 self.stop()
@@ -166,6 +140,11 @@ class Keeper:
             result = result._replace(started_at=started_at, ended_at=time.time(), detail=self._tail() or result.detail)
             self.stop()
             return result
+
+    def waiting(self) -> str | None:
+        """What a job in `run` waits for, if it does; may be called from another thread."""
+        since = self._waiting_since
+        return None if since is None else waits_for(since)
 
     def _converse(self, job: str, timeout_s: float) -> str | Fault:
         limit_s, doing = START_UP_S, "starting up"

@@ -1,16 +1,19 @@
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cluster import Cluster, ClusterError
-from orchestrator.dispatching import dispatch
+from orchestrator.dispatching import Event, dispatch
+from orchestrator.host_lock import host_lock
 from sweeps.job import Arm, Step
 from sweeps.spec import Retry
 from tests.orchestrator.conftest import Store, job
@@ -203,6 +206,25 @@ def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: 
     assert store.states() == {"done": 8}
     assert len(spans(store)) == 8
     assert overlaps(spans(store)) == 0
+
+
+def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
+    """A job that waits for another store's timing job is reported with that job's kind and process, and answered after it."""
+    sweep = store.submit([job("a")])
+    events: list[Event] = []
+    taken = ExitStack()
+    taken.enter_context(host_lock("generation"))
+
+    def observe(event: Event) -> None:
+        events.append(event)
+        if event.what == "waiting":
+            taken.close()
+
+    with taken:
+        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+    assert [event.what for event in events] == ["started", "waiting", "answered"]
+    assert re.match(r"waiting since \d\d:\d\d:\d\d \(\d+ s\) for a generation job of ", events[1].message)
+    assert f"(process {os.getpid()}, since " in events[1].message
 
 
 def test_two_stores_share_a_host_without_overlap(store: Store, cluster: Cluster, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.worker import Fault, Keeper, Setting, host_lock, host_taken, load
+from orchestrator.host_lock import host_lock, host_taken
+from orchestrator.worker import Fault, Keeper, Setting, load
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import Outcome
 
@@ -102,7 +103,7 @@ def test_worker_dies_with_its_keeper() -> None:
         worker = int(process.stdout.readline())
         time.sleep(0.5)
         process.kill()
-    with host_lock():
+    with host_lock("latency"):
         deadline = time.monotonic() + 5
         while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -191,7 +192,7 @@ def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeK
             spans.append((found.started_at, found.ended_at))
 
     threads = [threading.Thread(target=work, args=(one,)) for one in keepers]
-    with host_lock():
+    with host_lock("latency"):
         assert host_taken()
         for thread in threads:
             thread.start()
