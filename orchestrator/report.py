@@ -12,7 +12,7 @@ from rich.text import Text
 
 from orchestrator import accuracy, next_steps, shots, spoken
 from orchestrator.conclusions import speed
-from orchestrator.phrases import AXES, STYLES, label, markdown_row, named, rows, sentence
+from orchestrator.phrases import AXES, STYLES, absent, label, markdown_row, named, rows, sentence
 from store.asked import states
 from store.connection import connect_readonly
 from store.costs import beside_controls
@@ -154,18 +154,24 @@ def _cells(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
             found.numbers,
             f"{row.pairs:.0f}",
             found.word,
-            row.flags or "",
+            _notes(row),
         )
 
 
-HEADINGS = ("method", "tokens", "px", "GMACs", "MACs promise", "ms", "speed-up [95 %]", "pairs", "verdict", "flags")
+def _notes(row: Any) -> str:
+    """The implementation that ran, where it is not torch's operators, and the flags."""
+    route = "" if absent(row.route) or row.route == "torch" else f"route: {row.route}"
+    return ", ".join(filter(None, (route, row.flags or "")))
+
+
+HEADINGS = ("method", "tokens", "px", "GMACs", "MACs promise", "ms", "speed-up [95 %]", "pairs", "verdict", "notes")
 
 
 def _points_table(points: pd.DataFrame) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in HEADINGS:
         table.add_column(
-            heading, justify="left" if heading in {"method", "verdict", "flags"} else "right", no_wrap=heading != "flags"
+            heading, justify="left" if heading in {"method", "verdict", "notes"} else "right", no_wrap=heading != "notes"
         )
     shown = ""
     for cells in _cells(points):

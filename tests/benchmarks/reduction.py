@@ -2,7 +2,8 @@
 
 Float32, fused attention, arms interleaved in one process as in a job. Beside the speed-up stand what the MACs promise, what the
 same token counts give when tokens are cut off for nothing (no method can be faster on this machine), and, where there is one, the
-least that is wanted on two quiet cores. Takes about six minutes; `--only topk` takes the cases of one method.
+least that is wanted on two quiet cores: a speed-up, or a share of what the token counts give for nothing. Takes about six minutes;
+`--only topk` takes the cases of one method.
 """
 
 import os
@@ -27,12 +28,12 @@ from workers.run import run
 
 PROTOCOL = Protocol(pairs_min=30, pairs_max=200, half_width=0.01, budget_s=20, timeout_s=300)
 PASS_S = 0.1
-HQUOTA_AT_MOST = 1.3
+HQUOTA_AT_MOST = 1.05
 DENSE_STEP, METHOD_STEP, FREE_STEP = range(3)
 
 
 class Case(NamedTuple):
-    """One comparison with the unmodified model, and the speed-up wanted."""
+    """One comparison with the unmodified model, the speed-up wanted, and the share of `free` wanted."""
 
     model: str
     image_size: int
@@ -40,18 +41,19 @@ class Case(NamedTuple):
     method: str
     params: dict[str, Any]
     wanted: float | None = None
+    of_free: float | None = None
 
 
 CASES = (
     Case("deit_base_patch16_224", 224, 1, "topk", {"keep_rate": 0.1}, 2.5),
     Case("deit_base_patch16_224", 224, 8, "topk", {"keep_rate": 0.1}, 3.1),
     Case("deit_base_patch16_224", 448, 1, "topk", {"keep_rate": 0.1}, 3.0),
-    Case("deit_tiny_patch16_224", 224, 1, "tome", {"r": 13, "implementation": "native"}, 1.3),
-    Case("deit_small_patch16_224", 224, 1, "tome", {"r": 13, "implementation": "native"}, 1.5),
-    Case("deit_small_patch16_224", 224, 8, "tome", {"r": 13, "implementation": "native"}, 1.65),
-    Case("deit_tiny_patch16_224", 224, 1, "tome", {"r": 13}),
-    Case("deit_small_patch16_224", 224, 1, "tome", {"r": 13}),
-    Case("deit_small_patch16_224", 224, 8, "tome", {"r": 13}),
+    Case("deit_tiny_patch16_224", 224, 1, "tome", {"r": 13}, 1.3, of_free=0.95),
+    Case("deit_small_patch16_224", 224, 1, "tome", {"r": 13}, 1.5, of_free=0.95),
+    Case("deit_small_patch16_224", 224, 8, "tome", {"r": 13}, 1.65, of_free=0.95),
+    Case("deit_tiny_patch16_224", 224, 1, "tome", {"r": 13, "implementation": "torch"}),
+    Case("deit_small_patch16_224", 224, 1, "tome", {"r": 13, "implementation": "torch"}),
+    Case("deit_small_patch16_224", 224, 8, "tome", {"r": 13, "implementation": "torch"}),
     Case("deit_small_patch16_224", 224, 8, "pitome", {"r": 13}),
     Case("deit_small_patch16_224", 224, 8, "evit", {"keep_rate": 0.6}),
     Case("deit_small_patch16_224", 224, 8, "dpcknn", {"keep_rate": 0.62}),
@@ -142,7 +144,7 @@ def main() -> int:
     reached = True
     only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
-    heads = f"{'ratio':>6} {'low':>6} {'high':>6} {'free':>6} {'MACs':>6} {'want':>5}"
+    heads = f"{'ratio':>6} {'low':>6} {'high':>6} {'free':>6} {'of free':>7} {'MACs':>6} {'want':>5}"
     print(f"{'model':<24} {'px':>3} {'batch':>5} {'method':<33} {'ms dense':>8} {heads}")
     for case in CASES:
         if only not in case.method:
@@ -150,11 +152,12 @@ def main() -> int:
         dense_s, ratio, free, promised, flags = found(case)
         label = f"{case.method} {' '.join(f'{key}={value}' for key, value in case.params.items())}"
         wanted = f"{case.wanted:5.2f}" if case.wanted else "    -"
-        short = case.wanted is not None and ratio.value < case.wanted
+        share = ratio.value / free.value
+        short = (case.wanted is not None and ratio.value < case.wanted) or (case.of_free is not None and share < case.of_free)
         reached &= not short
         print(
             f"{case.model:<24} {case.image_size:>3} {case.batch_size:>5} {label:<33} {dense_s * 1e3:>8.1f} "
-            f"{ratio.value:>6.3f} {ratio.low:>6.3f} {ratio.high:>6.3f} {free.value:>6.3f} {promised:>6.3f} {wanted} "
+            f"{ratio.value:>6.3f} {ratio.low:>6.3f} {ratio.high:>6.3f} {free.value:>6.3f} {share:>7.3f} {promised:>6.3f} {wanted} "
             f"{'short of it ' if short else ''}{', '.join(flags)}",
             flush=True,
         )

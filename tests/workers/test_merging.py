@@ -1,17 +1,23 @@
 """ToMe's compiled merging against tensor code, and where it cannot run."""
 
 import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-from sweeps.job import Arm, Condition, Overrides, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.outcome import Outcome
 from tests.workers.small import SIZE, images, small, small_network
 from workers.kernels import merging, native
 from workers.kernels.merging import merge_similar
 from workers.methods import methods
 from workers.models import Unsupported
 from workers.models.vision import Loaded, build
+from workers.run import run
 from workers.tokens import match, merge, places
 
 try:
@@ -97,6 +103,88 @@ def test_it_is_no_part_of_a_compiled_graph():
     arm = Arm(stack=(step,), overrides=Overrides(runtime="compile"))
     with pytest.raises(Unsupported, match="tome cannot run with runtime compile: its compiled kernel is no operator of torch"):
         build(Loaded(small("plain"), small_network("plain")), Condition(model="plain", image_size=SIZE), arm)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("own", "params", "route"),
+    [
+        ({}, {}, "native"),
+        ({}, {"implementation": "torch"}, "torch"),
+        ({}, {"implementation": "auto"}, "native"),
+        ({"dtype": "bfloat16"}, {}, "torch"),
+        ({"attention": "manual"}, {}, "native"),
+    ],
+)
+def test_the_route_that_runs_is_recorded(own, params, route):
+    """Left to itself the arm takes the compiled route where it can, and its outcome names the one that ran; dense has none."""
+    tome = methods()["tome"]
+    asked = tome.Params(r=2, **params).model_dump(mode="json")
+    arm = Arm(stack=(Step(method="tome", params=asked),), overrides=Overrides(**own))
+    protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
+    condition = Condition(model="test_vit", image_size=64)
+    outcome = run(Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol), pass_seconds=0.01)
+    assert not outcome.failures
+    assert [each.route for each in outcome.arms] == [None, route]
+
+
+@pytest.mark.parametrize(
+    ("own", "route"),
+    [({"device": "cuda"}, "torch"), ({"runtime": "compile"}, "torch"), ({"dtype": "autocast-float16"}, "torch")],
+)
+def test_where_the_compiled_route_cannot_run_auto_is_torch(own, route):
+    """On a GPU, inside of compiled graphs and where autocast changes types, the tensor code runs."""
+    tome = methods()["tome"]
+    assert tome.choose(tome.Params(r=2), Condition(model="test_vit", image_size=64, **own)).implementation == route
+
+
+def test_without_a_compiler_auto_is_torch(tmp_path):
+    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome has that route."""
+    params = methods()["tome"].Params(r=2).model_dump(mode="json")
+    job = Job(
+        condition=Condition(model="test_vit", image_size=64),
+        arms=(DENSE, Arm(stack=(Step(method="tome", params=params),))),
+        pairs=(Pair(0, 1),),
+        protocol=Protocol(pairs_min=2, pairs_max=2, budget_s=0.01),
+    )
+    (tmp_path / "job.json").write_text(job.model_dump_json())
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.run", str(tmp_path / "job.json")],
+        env={**os.environ, "CXX": "no-such-compiler"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Outcome.model_validate_json(done.stdout).arms[1].route == "torch"
+
+
+@pytest.mark.parametrize(
+    ("params", "arm_id"),
+    [
+        ({}, "9aaefed46c21e11e"),
+        ({"implementation": "auto"}, "9aaefed46c21e11e"),
+        ({"implementation": "native"}, "f0a90dc4621b345b"),
+    ],
+)
+def test_the_automatic_choice_keeps_identities(params, arm_id):
+    """Not given and `auto` are one arm, the one that it was before there was a choice; golden."""
+    asked = methods()["tome"].Params(r=13, **params).model_dump(mode="json")
+    assert Arm(stack=(Step(method="tome", params=asked),)).arm_id == arm_id
+
+
+@compiled
+def test_equal_similarities_go_to_the_first():
+    """Among equal tokens the first of B takes, and the first of A are merged, whatever the width of the pieces."""
+    for tokens in (9, 33, 35, 67, 101, 120):
+        x, keys = torch.arange(tokens * 2.0).view(1, tokens, 2), torch.ones(1, 1, tokens, 4)
+        keys[:, :, 0] = -1
+        found, sizes = merge_similar(x, keys, None, 1, 3)
+        left = [0, *range(8, tokens, 2)]  # tokens 2, 4 and 6 are merged, all into token 1
+        assert sizes[0, :, 0].tolist() == [1.0] * len(left) + [4.0] + [1.0] * (tokens // 2 - 1)
+        torch.testing.assert_close(found[0, : len(left)], x[0, left])
+        torch.testing.assert_close(found[0, len(left)], x[0, [1, 2, 4, 6]].mean(0))
 
 
 def test_a_machine_without_a_compiler_says_so(monkeypatch):

@@ -11,6 +11,8 @@
 namespace {
 
 constexpr int64_t COLUMNS = 32;  // similarities of one row that are formed at once, in registers
+constexpr int64_t ALONE = 1 << 17;  // fewer products than this are done before a second thread has woken up
+constexpr int64_t LANES = 16;    // those of a last, narrow piece
 constexpr int64_t ROWS = 4;      // rows of set A that read the same columns of set B
 
 struct Shape {
@@ -24,41 +26,62 @@ struct Shape {
     int64_t left() const { return tokens - merged; }
 };
 
-// The direction of the sum of a token's keys over the heads, at length 1.
-void direct(const float* key, int64_t head_stride, const Shape& s, float* __restrict unit) {
-    std::fill(unit, unit + s.head_dim, 0.0f);
-    for (int64_t h = 0; h < s.heads; ++h)
-        for (int64_t c = 0; c < s.head_dim; ++c) unit[c] += key[h * head_stride + c];
+// The sum of a token's keys over the heads.
+inline void sum_heads(const float* key, int64_t head_stride, const Shape& s, float* __restrict sum) {
+    std::copy(key, key + s.head_dim, sum);
+    for (int64_t h = 1; h < s.heads; ++h)
+        for (int64_t c = 0; c < s.head_dim; ++c) sum[c] += key[h * head_stride + c];
+}
+
+// One over the length of a direction.
+inline float inverse_length(const float* sum, int64_t depth) {
     float square = 0.0f;
 #pragma omp simd reduction(+ : square)
-    for (int64_t c = 0; c < s.head_dim; ++c) square += unit[c] * unit[c];
-    const float scale = 1.0f / std::sqrt(square);
-    for (int64_t c = 0; c < s.head_dim; ++c) unit[c] *= scale;
+    for (int64_t c = 0; c < depth; ++c) square += sum[c] * sum[c];
+    return 1.0f / std::sqrt(square);
+}
+
+// LANES tokens of B, brought to length 1 and transposed: column `first` and those behind it of `to`, [head_dim, width].
+void direct_b(const float* key, int64_t token_stride, int64_t head_stride, const Shape& s, int64_t count, float* to) {
+    const int64_t width = s.padded_b();
+    float sums[LANES][1024];  // no head is wider; see merging.py
+    for (int64_t i = 0; i < count; ++i) {
+        sum_heads(key + 2 * i * token_stride, head_stride, s, sums[i]);
+        const float scale = inverse_length(sums[i], s.head_dim);
+        for (int64_t c = 0; c < s.head_dim; ++c) sums[i][c] *= scale;
+    }
+    for (int64_t c = 0; c < s.head_dim; ++c)
+        for (int64_t i = 0; i < count; ++i) to[c * width + i] = sums[i][c];
+}
+
+// For ROWS directions of A the most similar of WIDE directions of B from column `start` on; of equals the first.
+template <int64_t WIDE>
+inline void nearest_of(const float* a, const float* b, const Shape& s, int64_t start, float* best, int64_t* place) {
+    const int64_t width = s.padded_b(), end = std::min(WIDE, s.count_b() - start), depth = s.head_dim;
+    float sum[ROWS][WIDE] = {};
+    for (int64_t c = 0; c < depth; ++c) {
+        const float* const row = b + c * width + start;
+        for (int64_t i = 0; i < ROWS; ++i)
+            for (int64_t j = 0; j < WIDE; ++j) sum[i][j] += a[i * depth + c] * row[j];
+    }
+    for (int64_t i = 0; i < ROWS; ++i) {
+        for (int64_t j = end; j < WIDE; ++j) sum[i][j] = -std::numeric_limits<float>::infinity();
+        float most = best[i];
+#pragma omp simd reduction(max : most)
+        for (int64_t j = 0; j < WIDE; ++j) most = std::max(most, sum[i][j]);
+        if (!(most > best[i])) continue;
+        best[i] = most;
+        place[i] = start + (std::find(sum[i], sum[i] + end, most) - sum[i]);
+    }
 }
 
 // For ROWS directions of A the most similar one of B: `b` has shape [head_dim, padded_b].
 void nearest(const float* a, const float* b, const Shape& s, float* best, int64_t* place) {
     std::fill(best, best + ROWS, -std::numeric_limits<float>::infinity());
     std::fill(place, place + ROWS, 0);
-    const int64_t width = s.padded_b(), last = s.count_b(), depth = s.head_dim;
-    for (int64_t start = 0; start < last; start += COLUMNS) {
-        float sum[ROWS][COLUMNS] = {};
-        for (int64_t c = 0; c < depth; ++c) {
-            const float* const row = b + c * width + start;
-            for (int64_t i = 0; i < ROWS; ++i)
-                for (int64_t j = 0; j < COLUMNS; ++j) sum[i][j] += a[i * depth + c] * row[j];
-        }
-        const int64_t end = std::min(COLUMNS, last - start);
-        for (int64_t i = 0; i < ROWS; ++i) {
-            for (int64_t j = end; j < COLUMNS; ++j) sum[i][j] = -std::numeric_limits<float>::infinity();
-            float most = best[i];
-#pragma omp simd reduction(max : most)
-            for (int64_t j = 0; j < COLUMNS; ++j) most = std::max(most, sum[i][j]);
-            if (!(most > best[i])) continue;
-            best[i] = most;
-            place[i] = start + (std::find(sum[i], sum[i] + end, most) - sum[i]);
-        }
-    }
+    int64_t start = 0;
+    for (; s.count_b() - start > LANES; start += COLUMNS) nearest_of<COLUMNS>(a, b, s, start, best, place);
+    if (start < s.count_b()) nearest_of<LANES>(a, b, s, start, best, place);
 }
 
 }  // namespace
@@ -67,10 +90,11 @@ extern "C" void merge_similar(const float* x, const float* key, int64_t key_batc
                               const float* size, float* out, float* out_size, int64_t batch, int64_t tokens, int64_t channels,
                               int64_t heads, int64_t head_dim, int64_t prefix, int64_t merged, int threads) {
     const Shape s{batch, tokens, channels, heads, head_dim, prefix, merged};
-    const int64_t A = s.count_a(), B = s.count_b(), height = s.padded_a(), width = s.padded_b(), left = s.left();
+    const int64_t A = s.count_a(), B = s.count_b(), pieces = (B + LANES - 1) / LANES, height = s.padded_a(), width = s.padded_b(), left = s.left();
     static thread_local std::vector<float> numbers;
     static thread_local std::vector<int64_t> places;
-    numbers.assign(static_cast<size_t>(batch * ((height + width) * head_dim + height)), 0.0f);
+    // What lies behind the last token of a set is computed with and thrown away: old values do no harm, for each row is its own.
+    numbers.resize(static_cast<size_t>(batch * ((height + width) * head_dim + height)));
     places.resize(static_cast<size_t>(batch * (height + A + B + A)));
     float* const unit_a = numbers.data();
     float* const unit_b = unit_a + batch * height * head_dim;
@@ -80,20 +104,22 @@ extern "C" void merge_similar(const float* x, const float* key, int64_t key_batc
     int64_t* const head = order + batch * A;        // [batch, B]: the first token merged into each, or -1
     int64_t* const next = head + batch * B;         // [batch, A]: the next one merged into the same
 
+    if (batch * A * B * head_dim < ALONE) threads = 1;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
+#pragma omp for schedule(static) nowait
+        for (int64_t row = 0; row < batch * A; ++row) {
+            const int64_t image = row / A, place = row % A;
+            float* const to = unit_a + (image * height + place) * head_dim;
+            sum_heads(key + image * key_batch + (s.first_a() + 2 * place) * key_token, key_head, s, to);
+            const float scale = inverse_length(to, head_dim);
+            for (int64_t c = 0; c < head_dim; ++c) to[c] *= scale;
+        }
 #pragma omp for schedule(static)
-        for (int64_t row = 0; row < batch * (tokens - prefix); ++row) {
-            const int64_t image = row / (tokens - prefix), token = prefix + row % (tokens - prefix);
-            const float* from = key + image * key_batch + token * key_token;
-            if (token % 2 == 0) {
-                direct(from, key_head, s, unit_a + (image * height + (token - s.first_a()) / 2) * head_dim);
-            } else {
-                float unit[1024];  // no head is wider; see merging.py
-                direct(from, key_head, s, unit);
-                float* to = unit_b + image * width * head_dim + (token - s.first_b()) / 2;
-                for (int64_t c = 0; c < head_dim; ++c) to[c * width] = unit[c];
-            }
+        for (int64_t piece = 0; piece < batch * pieces; ++piece) {
+            const int64_t image = piece / pieces, first = piece % pieces * LANES;
+            const float* const from = key + image * key_batch + (s.first_b() + 2 * first) * key_token;
+            direct_b(from, key_token, key_head, s, std::min(LANES, B - first), unit_b + image * width * head_dim + first);
         }
 #pragma omp for schedule(static)
         for (int64_t at = 0; at < batch * height; at += ROWS)

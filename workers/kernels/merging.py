@@ -20,13 +20,18 @@ _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _ARGUMENTS = (_POINTER, _POINTER, *(_COUNT,) * 3, *(_POINTER,) * 3, *(_COUNT,) * 7, ctypes.c_int)
 
 
-def available(like: Tensor) -> str | None:
-    """Why tokens like this tensor cannot be merged here; `None` where they can."""
+def missing() -> str | None:
+    """Why there is no compiled code on this machine; `None` where there is. Compiles it where that was not done before."""
     try:
         _function()
-    except NotBuilt as missing:
-        return str(missing)
-    return _unfit(like)
+    except NotBuilt as reason:
+        return str(reason)
+    return None
+
+
+def available(like: Tensor) -> str | None:
+    """Why tokens like this tensor cannot be merged here; `None` where they can."""
+    return missing() or _unfit(like)
 
 
 def merge_similar(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int) -> tuple[Tensor, Tensor]:
@@ -35,21 +40,24 @@ def merge_similar(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix
     `r` is at most half of the tokens behind the `prefix` ones. Raises `NotBuilt`, and `Unsupported` for what is not float32 on a
     CPU.
     """
-    (B, N, D), (H, d) = x_BND.shape, k_BHNd.shape[1::2]
+    (B, N, D), (_, H, _, d) = x_BND.shape, k_BHNd.shape
     for tensor in (x_BND, k_BHNd):
-        if (problem := _unfit(tensor)) is not None:
-            raise Unsupported(problem)
+        if tensor.dtype != torch.float32 or not tensor.is_cpu:
+            raise Unsupported(_unfit(tensor))
     if d > WIDEST_HEAD:
         raise Unsupported(f"the compiled kernel takes heads of up to {WIDEST_HEAD} channels, not {d}")
     x_BND = x_BND.contiguous()
-    if k_BHNd.stride(-1) != 1:
+    batch, head, token, channel = k_BHNd.stride()
+    if channel != 1:
         k_BHNd = k_BHNd.contiguous()
-    size_BN1 = None if size_BN1 is None else size_BN1.contiguous()
-    left_BMD, size_BM1 = x_BND.new_empty(B, N - r, D), x_BND.new_empty(B, N - r, 1)
+        batch, head, token, _ = k_BHNd.stride()
+    if size_BN1 is not None:
+        size_BN1 = size_BN1.contiguous()
+    left_BMD, size_BM1 = torch.empty(B, N - r, D), torch.empty(B, N - r, 1)
     _function()(
         x_BND.data_ptr(),
         k_BHNd.data_ptr(),
-        *k_BHNd.stride()[:3],
+        *(batch, head, token),
         None if size_BN1 is None else size_BN1.data_ptr(),
         left_BMD.data_ptr(),
         size_BM1.data_ptr(),

@@ -66,6 +66,7 @@ class Ready:
             threads=torch.get_num_threads(),
             first_call_s=self.first_call_s,
             solved=self.solved.values,
+            route=methods.route(self.solved.arm, self.condition),
             flags=tuple(flags),
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
-from sweeps.job import Arm, Step
+from sweeps.job import Arm, Condition, Step
 from sweeps.language import LanguageNetwork
 from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, world
 
@@ -138,6 +138,18 @@ def _equal_quality(one: Arm, other: Arm) -> bool:
     key = [([(step.method, {k: v for k, v in step.params.items() if v is not None}) for step in arm.stack]) for arm in (one, other)]
     numeric = [(arm.overrides.dtype, arm.overrides.attention) for arm in (one, other)]
     return key[0] == key[1] and numeric[0] == numeric[1]
+
+
+def chosen(method: AnyMethod, params: Any, condition: Condition) -> Any:
+    """The parameters with what the method chooses by itself filled in for an arm's own condition, by its function `choose`."""
+    choose = getattr(method, "choose", None)
+    return params if choose is None else choose(params, condition)
+
+
+def route(arm: Arm, condition: Condition) -> str | None:
+    """Which implementations the arm's methods run by under its own condition, where they choose; `None` where none does."""
+    steps = [(method, chosen(method, params, condition)) for method, params in map(applied, arm.stack)]
+    return "+".join(params.implementation for method, params in steps if hasattr(method, "choose")) or None
 
 
 def eager_only(method: AnyMethod, params: Params) -> str | None:

@@ -4,12 +4,19 @@ Per block r tokens of one alternate set are each merged into the most similar to
 heads), as a mean weighted by size; later attention adds log(size) to each key's logits. At most half of the patch tokens are merged
 in a block; prefix tokens (class, distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
 not.
+
+`implementation: auto`, the default, takes the compiled route (`native`) for float32 on a CPU where there is a compiler and torch
+compiles nothing itself, and torch's operators otherwise. Both give equal tokens to rounding; outcomes name the one that ran, and
+attempts of different ones are not pooled. `auto` is stored as no value, so that arms keep the identity that they had before there
+was a choice; VERSION is about what is computed, and stays. What was measured before names no route; measured again, only the newest
+counts.
 """
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from sweeps.job import Condition
 from sweeps.method import BlockTokens, Network
 from workers.schedules import MergeParams
 
@@ -27,9 +34,28 @@ SOLVES = "r"
 class Params(MergeParams):
     """How many are merged, and by which code."""
 
-    implementation: Literal["torch", "native"] | None = Field(
-        default=None, description="native: matching and merging in one compiled call, float32 on a CPU only; torch if not given"
+    implementation: Literal["auto", "torch", "native"] | None = Field(
+        default=None,
+        description="native: matching and merging in one compiled call, float32 on a CPU only; torch: torch's operators; "
+        "auto (the default): native where it can run, else torch",
     )
+
+    @field_validator("implementation")
+    @classmethod
+    def _automatic(cls, implementation: str | None) -> str | None:
+        return None if implementation == "auto" else implementation
+
+
+def choose(params: Params, condition: Condition) -> Params:
+    """The parameters with the implementation that `auto` stands for under an arm's own condition."""
+    if params.implementation is not None:
+        return params
+    native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
+    if native:
+        from workers.kernels.merging import missing
+
+        native = missing() is None
+    return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
 def EAGER_ONLY(params: Params) -> str | None:  # noqa: N802 - a name that methods may have, see README.md
@@ -69,7 +95,8 @@ def refuses(params: Params, network: Network) -> str | None:
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that merges tokens.
 
-    Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
+    Without an `implementation` (see `choose`) by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
+    `implementation: native` where that cannot run.
     """
     from workers.models.reduction import fit
 

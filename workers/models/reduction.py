@@ -157,7 +157,9 @@ def attend(
     q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
     if value_BND is not None:
         v_BHNd = project(attn, value_BND, slice(2, 3))[0]
-    bias_B11N = None if size_BN1 is None else size_BN1.log().to(q_BHNd.dtype).mT[:, None]
+    bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
+    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:  # at one image operators that do nothing cost time too
+        bias_B11N = bias_B11N.to(q_BHNd.dtype)
     if attn.fused_attn and not matrix:
         attention_BHNN = None
         y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)

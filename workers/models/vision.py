@@ -84,6 +84,7 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
             part.fused_attn = own.attention == "sdpa"
     for step in arm.stack:
         method, params = methods.applied(step)
+        params = methods.chosen(method, params, own)
         if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
             raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
         model = method.apply(model, params)
