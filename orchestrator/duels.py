@@ -81,10 +81,10 @@ def quality_of(duel: pd.DataFrame, qualities: pd.DataFrame) -> Any:
 def quality_state(duel: pd.DataFrame, asked: pd.DataFrame) -> Conclusion:
     """Where the comparison of quality for the same arm and baseline stands (rows of `store.asked`), if it has no numbers."""
     found = _alike(duel, asked)
-    for state in ("queued", "failed", "not measured"):
+    for state in ("queued", "failed"):
         if len(same := found[found["state"] == state]):
             return unanswered(BITS, state, str(same["reason"].iloc[0]) if state == "failed" else "")
-    return unanswered(BITS, "not asked")
+    return unanswered(BITS, "not measured" if len(found) else "not asked")
 
 
 def control_clause(duel: pd.DataFrame, controls: pd.DataFrame) -> str:

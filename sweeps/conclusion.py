@@ -70,10 +70,10 @@ class Effect(NamedTuple):
     def ratio(self) -> bool:
         return self.no_difference == 1
 
-    def within(self, low: float, high: float, floor: float) -> bool:
-        """Whether an interval lies within the floor: a share for a ratio, in the effect's unit for a difference."""
+    def within(self, low: float, high: float, floor: float, digits: int = MOST_DIGITS) -> bool:
+        """Whether an interval lies within the floor as both are printed: a share for a ratio, else in the effect's unit."""
         bounds = (1 / (1 + floor), 1 + floor) if self.ratio else (-floor, floor)
-        return bounds[0] <= low and high <= bounds[1]
+        return _rounded(bounds[0], digits) <= _rounded(low, digits) and _rounded(high, digits) <= _rounded(bounds[1], digits)
 
 
 SPEEDUP = Effect("faster", "slower", no_difference=1, gain_above=True, floor=DEFAULT_FLOOR, digits=3, mark="x")
@@ -166,8 +166,9 @@ def conclude(
     """What the verdict and the interval, rounded as they are printed, allow to write.
 
     Missing numbers are `None`, NaN or infinite. `floor` is what the verdict took for no difference (default: that of the
-    effect). A clear verdict is printed with more decimals where those of the effect would hide that its interval excludes no
-    difference. A verdict that the interval does not bear out counts as `unclear`.
+    effect). More decimals than those of the effect are printed where these would hide that the interval of a clear verdict
+    excludes no difference, or that the one of an unclear verdict reaches beyond the floor. A verdict that the interval does not
+    bear out counts as `unclear`.
     """
     floor = effect.floor if floor is None or not isfinite(floor) else floor
     places = effect.digits
@@ -177,9 +178,13 @@ def conclude(
         finding = Finding.INSUFFICIENT if verdict == "insufficient" else Finding.NO_INTERVAL
         return Conclusion(effect, finding, _rounded(value, places), digits=places, floor=floor)
     low, high = min(low, value), max(high, value)
-    if verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high):
-        while places < MOST_DIGITS and _outside(effect, _rounded(low, places), _rounded(high, places)) is None:
-            places += 1
+    clear = verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high)
+    beyond = verdict == "unclear" and not effect.within(low, high, floor)
+    while places < MOST_DIGITS and (
+        (clear and _outside(effect, _rounded(low, places), _rounded(high, places)) is None)
+        or (beyond and effect.within(low, high, floor, places))
+    ):
+        places += 1
     value_shown, low_shown, high_shown = (_rounded(number, places) for number in (value, low, high))
     side = _outside(effect, low_shown, high_shown)
     strength = "" if verdict == side else "small " if verdict == "same" and effect.within(low, high, floor) else "probable "

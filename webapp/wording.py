@@ -105,6 +105,11 @@ def headline(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken
     """One arm's break-even as the rest of a sentence that begins with the arm's name; `low` and `high` bound what was measured."""
     if found.empty:
         return "has not been analysed yet"
+    flagged = "; all points are flagged" if "All points are flagged" in str(found["why"].iloc[0]) else ""
+    return _finding(found, axis, low, high, spoken=spoken) + flagged
+
+
+def _finding(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken: bool) -> str:
     verdict, unit = str(found["verdict"].iloc[0]), (SPOKEN_UNIT if spoken else UNIT)[axis]
     rows = _by_x(found)
     if verdict == "crossing" and len(rows) == 1:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -15,6 +15,7 @@ __all__ = ["stored"]
 VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=200), st.binary(max_size=9))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=20))
 def test_every_row_is_one_line(rows: list[tuple[object, ...]]) -> None:
     """Whatever the values are, n rows make n + 1 lines without control characters."""

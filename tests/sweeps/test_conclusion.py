@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.agreement import interval_verdict
@@ -65,6 +65,7 @@ def check(found: Conclusion, effect: Effect) -> None:
         assert 0 < least <= amount <= most
 
 
+@settings(deadline=None, max_examples=400)
 @given(effects(), st.sampled_from(VERDICTS))
 def test_words_agree_with_printed_numbers(drawn: tuple[Effect, tuple[float, float, float], float], word: str | None) -> None:
     """Whatever verdict stands beside an interval: an interval off no difference has a side, one that touches it has none."""
@@ -72,6 +73,7 @@ def test_words_agree_with_printed_numbers(drawn: tuple[Effect, tuple[float, floa
     check(conclude(effect, value, low, high, verdict=word, floor=floor), effect)
 
 
+@settings(deadline=None, max_examples=400)
 @given(effects(), st.sampled_from((10, 29, 30, 300)))
 def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], float], pairs: int) -> None:
     """A verdict made from the same numbers is never reversed: clear stays clear, `same` stays within the floor."""
@@ -89,6 +91,9 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
         assert "within" in found.phrase
     if word == "unclear":
         assert found.word == "unclear" or found.word.startswith("probably ")
+        _, least, most = printed(found.numbers)
+        inside = effect.within(least, most, floor, found.digits)
+        assert not inside or effect.within(low, high, floor)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +111,8 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
         (SPEEDUP, (0.97, 0.95, 0.989, "unclear"), "probably slower", "probably slower: 0.970x [0.950, 0.989]"),
         (SPEEDUP, (1.0, 0.99964, 1.0003, "same"), "same", "the same within 1 %: 1.000x [1.000, 1.000]"),
         (SPEEDUP, (1.02, 0.9996, 1.04, "unclear"), "unclear", "unclear: 1.020x [1.000, 1.040]"),
+        (SPEEDUP, (1.003, 0.995, 1.01004, "unclear"), "unclear", "unclear: 1.00300x [0.99500, 1.01004]"),
+        (SPEEDUP, (1.005, 1.002, 1.0102, "unclear"), "probably faster", "probably faster: 1.0050x [1.0020, 1.0102]"),
         (SPEEDUP, (1.5, 1.4, 1.6, "insufficient"), "too few pairs", "measured by too few pairs: 1.500x [1.400, 1.600]"),
         (TOP1, (0.11, 0.01, 0.19, "same"), "within floor", "worse by 0.11 [0.01, 0.19] points, within the floor of 0.2 points"),
     ],

@@ -26,9 +26,14 @@ def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = 
         (found("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
         (found("never"), "never pays up to 196 tokens", "never pays up to 196 tokens"),
         (found("unclear", why="One point is not a curve. More."), "cannot tell: one point is not a curve", "cannot tell"),
+        (
+            found("always", why="Faster at every point measured. All points are flagged; they count, since there are no others."),
+            "pays at every point measured, 4 to 196 tokens; all points are flagged",
+            "pays at every point measured",
+        ),
         (found("never").iloc[:0], "has not been analysed yet", "not analysed"),
     ],
-    ids=["gains", "loses", "twice", "always", "never", "unclear", "nothing"],
+    ids=["gains", "loses", "twice", "always", "never", "unclear", "flagged", "nothing"],
 )
 def test_break_even_in_words(rows: pd.DataFrame, headline: str, short: str) -> None:
     """Each verdict reads as a sentence, with the interval, and says how far the measurement went."""

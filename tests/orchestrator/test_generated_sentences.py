@@ -1,0 +1,143 @@
+"""The language report's sentences over generated numbers: each word agrees with the interval before it."""
+
+import json
+import re
+from typing import Any
+
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.duels import METRICS, Duel, control_clause, quality_of, quality_state, stacks
+
+WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
+STATES = ("queued", "failed", "not measured", "measured")
+NUMBER = r"[+-]?\d+\.\d+"
+SPEED = re.compile(rf"({NUMBER})x(?: \[({NUMBER}), ({NUMBER})\])? per [a-z ]+ \(([a-z ]+)\)")
+SIDED = re.compile(rf"(better|worse) by ({NUMBER}) \[({NUMBER}), ({NUMBER})\] bits per byte")
+
+
+def bounds(size: float) -> st.SearchStrategy[tuple[float, float, float]]:
+    """Low, value and high, near 0 more often than not."""
+    near = st.one_of(st.just(0.0), st.floats(-size / 20, size / 20), st.floats(-size, size))
+    return st.tuples(near, near, near).map(lambda drawn: tuple(sorted(drawn)))  # type: ignore[return-value, arg-type]
+
+
+@st.composite
+def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[dict[str, Any]]:
+    """Rows of `speedup` for one arm: some metrics, each with an interval or none, with any verdict."""
+    rows = []
+    for metric in draw(st.sets(st.sampled_from(sorted(METRICS)), min_size=1)) | {"time_per_char"}:
+        low, value, high = (2**bound for bound in draw(bounds(1.0)))
+        pairs = draw(st.sampled_from((1, 5, 6, 40)))
+        known = pairs >= 6
+        rows.append(
+            {
+                **WHERE,
+                "metric": metric,
+                "method": method,
+                "params": params,
+                "pairs": pairs,
+                "floor": 0.01,
+                "flags": "",
+                "speedup": value,
+                "speedup_low": low if known else None,
+                "speedup_high": high if known else None,
+                "gmacs": 1.0,
+                "gmacs_baseline": 1.0,
+                "gmacs_method": 0.0,
+                "verdict": draw(st.sampled_from(("faster", "slower", "same", "unclear", "insufficient"))),
+            }
+        )
+    return rows
+
+
+def qualities(change: tuple[float, float, float] | None, verdict: str) -> pd.DataFrame:
+    """No row or one of the view `quality` for the arm of `speeds`."""
+    low, value, high = change or (0.0, 0.0, 0.0)
+    row = {
+        **WHERE,
+        "method": "a",
+        "params": '{"r":1}',
+        "measured_at": "2026",
+        "verdict": verdict,
+        "floor": 0.005,
+        "top1_agreement": None,
+        "bits_per_byte_change": value,
+        "bits_per_byte_change_low": low,
+        "bits_per_byte_change_high": high,
+    }
+    return pd.DataFrame([row] if change else [], columns=list(row))
+
+
+def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.DataFrame:
+    """No row or one of `store.costs.beside_controls` for the arm of `speeds`."""
+    low, value, high = change or (None, None, None)
+    row = {**WHERE, "method": "a", "params": '{"r":1}', "control": "a", "control_params": '{"r":0}'}
+    row |= {"change": value, "change_low": low, "change_high": high}
+    return pd.DataFrame([row] if tuned else [], columns=list(row))
+
+
+def check(text: str) -> None:
+    """Every number with a word in a text agrees with it."""
+    for value, low, high, word in SPEED.findall(text):
+        if not low:
+            assert word in {"no interval", "too few pairs"}
+            continue
+        assert float(low) <= float(value) <= float(high)
+        side = "faster" if float(low) > 1 else "slower" if float(high) < 1 else None
+        allowed = {side, f"probably {side}", "within floor"} if side else {"same", "unclear"}
+        assert word in allowed | {"too few pairs"}, text
+    for _side, value, low, high in SIDED.findall(text):
+        assert 0 < float(low) <= float(value) <= float(high), text
+    assert not re.search(r"(better|worse|gains|loses|costs|saves) (by )?[-+]", text)
+    assert "nothing that shows" not in text
+
+
+@settings(deadline=None)
+@given(
+    rows=speeds(),
+    change=st.one_of(st.none(), bounds(0.1)),
+    verdict=st.sampled_from(("better", "worse", "same", "unclear")),
+    state=st.sampled_from((*STATES, "not asked")),
+    control=st.one_of(st.none(), bounds(0.1)),
+    tuned=st.booleans(),
+)
+def test_a_sentence_contradicts_none_of_its_numbers(
+    *,
+    rows: list[dict[str, Any]],
+    change: tuple[float, float, float] | None,
+    verdict: str,
+    state: str,
+    control: tuple[float, float, float] | None,
+    tuned: bool,
+) -> None:
+    """Speed-ups, quality and the control of a tuned arm; where quality has no numbers, the sentence names its state."""
+    found = pd.DataFrame(rows)
+    asked = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash"}])
+    asked = asked if state != "not asked" else asked.iloc[:0]
+    judged = quality_of(found, qualities(change, verdict))
+    duel = Duel(found, judged, quality_state(found, asked), control_clause(found, controls(control, tuned=tuned)))
+    sentence = duel.sentence("dense")
+    check(sentence)
+    if change is None:
+        words = {"failed": "failed (crash)", "queued": "queued, not measured yet", "not asked": "not asked"}
+        assert f"quality {words.get(state, 'asked, but not measured')} against dense" in sentence
+    assert ("the control of its tuning, a r=0" in sentence) == tuned
+    assert ("is not subtracted" in sentence) == (tuned and control is None)
+
+
+@given(speeds(), speeds(method="b", params='{"s":2}'), st.booleans())
+def test_a_product_rests_on_intervals(one: list[dict[str, Any]], other: list[dict[str, Any]], both: bool) -> None:
+    """A stack's line has a product of its parts, with an interval, only if each part has enough pairs for one."""
+    steps = '[{"method":"a","r":1},{"method":"b","s":2}]'
+    whole = [{**row, "method": "a+b", "params": steps} for row in one]
+    frames = [one, other, whole] if both else [one, whole]
+    state = quality_state(pd.DataFrame(one), qualities(None, "same").assign(state="", reason=""))
+    (line,) = stacks([Duel(pd.DataFrame(rows), None, state) for rows in frames])
+    parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]
+    enough = both and all(row["pairs"] >= 6 and row["verdict"] != "insufficient" for row in parts)
+    product = re.search(rf"the product of the parts is ({NUMBER})x \[({NUMBER}), ({NUMBER})\]", line)
+    assert (product is not None) == enough
+    assert ("product of the parts is" in line) == enough
+    assert json.loads(steps)[0]["method"] in line
