@@ -14,7 +14,7 @@ from orchestrator import planning
 from orchestrator.preview import preview
 from store import queue
 from store.connection import Engine, StoreError, connect, connect_readonly, location, sqlite_path
-from sweeps.job import Device, Pair
+from sweeps.job import Device
 from sweeps.outcome import Environment, Outcome
 from workers.measure.environment import devices, fingerprint
 
@@ -79,7 +79,7 @@ def _measure(console: "Console", engine: Engine, sweep: int, plan: planning.Plan
 def submit(engine: Engine, plan: planning.Plan) -> int:
     """Store the sweep, link all its comparisons, and queue what is left. Returns the row of the sweep."""
     sweep = plan.expansion.sweep
-    asked = [(job.comparison(Pair(*pair)), job.contents) for job in plan.expansion.jobs for pair in job.pairs if job.round == 0]
+    asked = [job for job in plan.expansion.jobs if job.round == 0]
     settings = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
     return queue.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.jobs, settings)
 

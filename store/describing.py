@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from sweeps.identity import canonical, digest
-from sweeps.job import Arm, Comparison, Job, Overrides
+from sweeps.identity import canonical, digest, digest_of, mapping
+from sweeps.job import Arm, Comparison, Condition, Job, Overrides
 from sweeps.outcome import Environment
 
 ARM_FIELDS = tuple(Overrides.model_fields)
@@ -36,34 +37,63 @@ INSERT_ENVIRONMENT = text(
 )
 INSERT_JOB = text(
     """INSERT INTO job (job_id, kind, device, state, attempts, owner, renewed_at, parent, queued_at, document)
-       VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, NULL, :parent, :queued_at, :document) RETURNING id"""
+       VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, NULL, :parent, :queued_at, :document)"""
 )
+LAST_JOB = text("SELECT coalesce(max(id), 0) FROM job")
+JOBS_AFTER = text("SELECT id FROM job WHERE id > :last ORDER BY id")
 LINK_JOB = text("INSERT INTO sweep_job (sweep, job) VALUES (:sweep, :job) ON CONFLICT DO NOTHING")
 
 
-def comparison_row(comparison: Comparison, contents: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of a comparison.
+def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparison_id: str | None = None) -> dict[str, Any]:
+    """The columns of a comparison, whose identity may be known already.
 
     The condition columns (dtype, attention, runtime, image_size, kv_cache) are those that the arm really runs with; `baseline`
     names in brackets where the baseline's differ.
     """
-    condition = comparison.condition
-    ran = comparison.arm.condition(condition)
+    condition, arm, baseline = comparison.condition, comparison.arm, comparison.baseline
+    texts = {"arm": arm, "baseline": baseline, "condition": condition}
     return {
-        "comparison_id": comparison.comparison_id(contents),
+        "comparison_id": comparison_id or comparison.comparison_id(contents),
         "question_id": comparison.question_id,
         "curve_id": curve_id(comparison),
-        "arm_id": comparison.arm.arm_id,
+        "arm_id": arm.arm_id,
         "kind": comparison.kind,
-        **{field: getattr(ran, field) for field in ran.__class__.model_fields},
-        "method": comparison.arm.method,
-        "params": canonical(asked_params(comparison.arm)),
+        **_columns(condition),
+        **_overrides(arm),
+        "method": arm.method,
+        "params": _params(arm),
         "baseline": baseline_text(comparison),
-        "document": canonical(comparison),
-        "contents": canonical(contents),
-        "baseline_id": comparison.baseline.arm_id,
-        "condition_id": digest(condition),
+        "document": mapping({key: noun.canonical_text for key, noun in texts.items()} | {"kind": f'"{comparison.kind}"'}),
+        "contents": canonical(contents) if contents else "{}",
+        "baseline_id": baseline.arm_id,
+        "condition_id": digest_of(condition.canonical_text),
     }
+
+
+@lru_cache(maxsize=10_000)
+def _params(arm: Arm) -> str:
+    return canonical(asked_params(arm))
+
+
+@lru_cache(maxsize=10_000)
+def _overrides(arm: Arm) -> Mapping[str, Any]:
+    return {field: value for field, value in arm.overrides if value is not None}
+
+
+@lru_cache(maxsize=10_000)
+def _columns(condition: Condition) -> Mapping[str, Any]:
+    return dict(condition)
+
+
+@lru_cache(maxsize=10_000)
+def _on_curve(condition: Condition) -> str:
+    """What all points of a curve share, as canonical JSON."""
+    return canonical(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
+
+
+@lru_cache(maxsize=1000)
+def _named(arm: Arm) -> str:
+    return str(arm)
 
 
 def spoken_row(job: Job, arm: int) -> dict[str, Any]:
@@ -84,10 +114,8 @@ def spoken_row(job: Job, arm: int) -> dict[str, Any]:
 
 def curve_id(comparison: Comparison) -> str:
     """Identity of the curve that a comparison is a point of: all that was asked but the image size or the prompt's length."""
-    condition = comparison.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})
-    return digest(
-        {"kind": comparison.kind, "condition": condition, "baseline": comparison.baseline.asked(), "arm": comparison.arm.asked()}
-    )
+    arms = {"arm": comparison.arm.asked_text, "baseline": comparison.baseline.asked_text}
+    return digest_of(mapping({**arms, "condition": _on_curve(comparison.condition), "kind": f'"{comparison.kind}"'}))
 
 
 def asked_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
@@ -106,6 +134,8 @@ def asked_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
 
 def baseline_text(comparison: Comparison) -> str:
     """The baseline in words: its methods, and in brackets where it differs from the condition that the arm runs with."""
+    if not _overrides(comparison.arm) and not _overrides(comparison.baseline):
+        return _named(comparison.baseline)
     ran = comparison.arm.condition(comparison.condition)
     other = comparison.baseline.condition(comparison.condition)
     differing = {field: getattr(other, field) for field in ARM_FIELDS if getattr(other, field) != getattr(ran, field)}
@@ -123,15 +153,28 @@ def environment_row(environment: Environment) -> dict[str, Any]:
 
 def insert_job(connection: Connection, job: Job, parent: int | None = None) -> int:
     """Queue a job as waiting and return its row."""
-    row = {
-        "job_id": job.job_id,
-        "kind": job.kind,
-        "device": job.condition.device,
-        "parent": parent,
-        "queued_at": time.time(),
-        "document": job.model_dump_json(),
-    }
-    return int(connection.execute(INSERT_JOB, row).scalar_one())
+    (row,) = insert_jobs(connection, [job], parent)
+    return row
+
+
+def insert_jobs(connection: Connection, jobs: Sequence[Job], parent: int | None = None) -> list[int]:
+    """Queue jobs as waiting, in order, and return their rows; all within one write transaction, so that rows follow each other."""
+    if not jobs:
+        return []
+    now, last = time.time(), connection.execute(LAST_JOB).scalar_one()
+    rows = [
+        {
+            "job_id": job.job_id,
+            "kind": job.kind,
+            "device": job.condition.device,
+            "parent": parent,
+            "queued_at": now,
+            "document": job.model_dump_json(),
+        }
+        for job in jobs
+    ]
+    connection.execute(INSERT_JOB, rows)
+    return list(connection.execute(JOBS_AFTER, {"last": last}).scalars())
 
 
 def timestamp(seconds: float) -> str:

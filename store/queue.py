@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Row, bindparam
 from sqlalchemy import text as sql
 
 from store import views
-from store.connection import StoreError, writing
-from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job
+from store.connection import StoreError, explained, shown, writing
+from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job, insert_jobs
 from store.states import STATES
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Device, Job, Protocol
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 LEASE_S = 60.0
 """A running job whose owner on another host has not renewed its lease for so long is taken back."""
 
-Asked = Comparison | tuple[Comparison, Mapping[str, str]]
-"""A comparison, alone or with its `contents` (see `Comparison.comparison_id`)."""
+BATCH = 5000
+"""Names in one statement, which SQLite and PostgreSQL bound."""
+
+Asked = Comparison | tuple[Comparison, Mapping[str, str]] | Job
+"""A comparison, alone or with its `contents` (see `Comparison.comparison_id`), or all those of a job."""
 
 
 LINKED = sql("SELECT comparison_id FROM sweep_comparison_row WHERE sweep = :sweep")
@@ -59,7 +62,9 @@ ANSWERS = sql(
           FROM sweep_comparison_row AS l LEFT JOIN ({views.ANSWERS}) AS r ON r.comparison_id = l.comparison_id
           WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""  # noqa: S608 - made of constants
 )
-ACTIVE = sql("SELECT id, state, document FROM job WHERE job_id = :job_id AND state IN ('waiting', 'running') ORDER BY id")
+ACTIVE = sql(
+    "SELECT id, job_id, state, document FROM job WHERE job_id IN :job_ids AND state IN ('waiting', 'running') ORDER BY id"
+).bindparams(bindparam("job_ids", expanding=True))
 TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
 PLANNED = sql(
     """SELECT DISTINCT j.id, j.state FROM job AS j JOIN sweep_job AS l ON l.job = j.id JOIN sweep AS s ON s.id = l.sweep
@@ -112,15 +117,17 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     waits under this name: such jobs become `cancelled` unless another sweep waits for them too. A job that is waiting or running
     already is shared, not queued again; its protocol becomes the stricter of the two.
     """
-    rows = {row["comparison_id"]: row for row in map(_comparison_row, comparisons)}
+    asked = _asked(comparisons)
+    # rows are made before the transaction, in which all others wait
+    rows = {key: _row(key, asked) for key in asked.keys() - _linked(engine, name, text)}
     with writing(engine) as connection:
         sweep = _sweep(connection, name, text, question, canonical(settings or {}))
-        fresh = sorted(set(rows) - set(connection.execute(LINKED, {"sweep": sweep}).scalars()))
+        fresh = sorted(asked.keys() - set(connection.execute(LINKED, {"sweep": sweep}).scalars()))
         if fresh:
-            connection.execute(INSERT_COMPARISON, [rows[comparison_id] for comparison_id in fresh])
-            connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": comparison_id} for comparison_id in fresh])
+            connection.execute(INSERT_COMPARISON, [rows.get(key) or _row(key, asked) for key in fresh])
+            connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": key} for key in fresh])
             _derive(connection, sweep)
-        wanted = {_queued(connection, job) for job in jobs}
+        wanted = _queued(connection, jobs)
         _drop_stale_plan(connection, name, wanted)
         if wanted:
             connection.execute(LINK_JOB, [{"sweep": sweep, "job": row} for row in sorted(wanted)])
@@ -221,9 +228,31 @@ def _derive(connection: Connection, sweep: int) -> None:
     derive_sweep(connection, sweep)
 
 
-def _comparison_row(asked: Asked) -> dict[str, Any]:
-    comparison, contents = asked if isinstance(asked, tuple) else (asked, {})
-    return comparison_row(comparison, contents)
+def _asked(comparisons: Iterable[Asked]) -> dict[str, tuple[Comparison, Mapping[str, str]]]:
+    """Each comparison with its contents, by its identity."""
+    found: dict[str, tuple[Comparison, Mapping[str, str]]] = {}
+    for item in comparisons:
+        if isinstance(item, Job):
+            found.update(
+                zip(item.comparison_ids(), ((comparison, item.contents) for comparison in item.comparisons()), strict=True)
+            )
+        else:
+            comparison, contents = item if isinstance(item, tuple) else (item, {})
+            found[comparison.comparison_id(contents)] = comparison, contents
+    return found
+
+
+def _row(key: str, asked: Mapping[str, tuple[Comparison, Mapping[str, str]]]) -> dict[str, Any]:
+    return comparison_row(*asked[key], key)
+
+
+def _linked(engine: Engine, name: str, text: str) -> set[str]:
+    """The comparisons of the sweep of this name and text that are in the store."""
+    with explained(shown(engine.url)), engine.connect() as connection:
+        newest = connection.execute(NEWEST, {"name": name}).one_or_none()
+        if newest is None or newest.text != text:
+            return set()
+        return set(connection.execute(LINKED, {"sweep": newest.id}).scalars())
 
 
 def _sweep(connection: Connection, name: str, text: str, question: str, settings: str) -> int:
@@ -236,17 +265,37 @@ def _sweep(connection: Connection, name: str, text: str, question: str, settings
     return int(connection.execute(INSERT_SWEEP, row).scalar_one())
 
 
-def _queued(connection: Connection, job: Job) -> int:
-    """The row of `job`: an equal one that is waiting, or is running under a protocol that will do, else a new one."""
-    for row in connection.execute(ACTIVE, {"job_id": job.job_id}).all():
+def _queued(connection: Connection, jobs: Iterable[Job]) -> set[int]:
+    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that will do, else new ones."""
+    asked: dict[str, Job] = {}
+    for job in jobs:
+        there = asked.get(job.job_id)
+        asked[job.job_id] = job if there is None else _with(there, stricter(there.protocol, job.protocol))
+    active: dict[str, list[Row[Any]]] = {}
+    ids = list(asked)
+    for start in range(0, len(ids), BATCH):
+        for row in connection.execute(ACTIVE, {"job_ids": ids[start : start + BATCH]}):
+            active.setdefault(row.job_id, []).append(row)
+    shared = {key: _shared(connection, asked[key], rows) for key, rows in active.items()}
+    fresh = [job for key, job in asked.items() if shared.get(key) is None]
+    return {row for row in shared.values() if row is not None}.union(insert_jobs(connection, fresh))
+
+
+def _shared(connection: Connection, job: Job, rows: Iterable[Row[Any]]) -> int | None:
+    """The first of the rows that can stand for the job, its protocol made as strict where it still waits."""
+    for row in rows:
         there = Job.model_validate_json(row.document)
         if there.protocol.satisfies(job.protocol):
             return int(row.id)
         if row.state == "waiting":
-            both = there.model_copy(update={"protocol": stricter(there.protocol, job.protocol)})
+            both = _with(there, stricter(there.protocol, job.protocol))
             connection.execute(TIGHTEN, {"job": row.id, "document": both.model_dump_json()})
             return int(row.id)
-    return insert_job(connection, job)
+    return None
+
+
+def _with(job: Job, protocol: Protocol) -> Job:
+    return job.model_copy(update={"protocol": protocol})
 
 
 def stricter(one: Protocol, other: Protocol) -> Protocol:

@@ -10,7 +10,7 @@ from sweeps.block import Block, overrides_of_kind
 from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
 from sweeps.contents import Contents, Hasher, sha256
 from sweeps.grid import Point, check_jobs, check_schedules, check_size, defaults, idle_groups, point, points, required, world_of
-from sweeps.job import WORLD_KINDS, Arm, Comparison, Condition, Device, Job, Kind, Pair
+from sweeps.job import WORLD_KINDS, Arm, Comparison, Condition, Device, Job, Kind
 from sweeps.language import LanguageNetwork
 from sweeps.language import languages as known
 from sweeps.method import AnyMethod, Network
@@ -313,7 +313,7 @@ class _Expander:
             for job in first
             if turn < job.protocol.rounds
         )
-        comparisons = (_comparison(job, pair) for job in first for pair in job.pairs)
+        comparisons = (comparison for job in first for comparison in job.comparisons())
         return Expansion(
             sweep=self.sweep,
             text=self.document.text,
@@ -326,9 +326,3 @@ class _Expander:
             written=self.written,
             warnings=tuple(map(str, self.warnings)),
         )
-
-
-def _comparison(job: Job, pair: Pair) -> Comparison:
-    # its parts are validated nouns already, and a sweep may hold a hundred thousand
-    baseline, arm = job.arms[pair.baseline], job.arms[pair.arm]
-    return Comparison.model_construct(kind=job.kind, condition=job.condition, baseline=baseline, arm=arm)

@@ -1,11 +1,12 @@
 """Condition, Arm, Comparison and Job: what is asked of a worker, and the identities of the questions."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
-from sweeps.identity import Noun, canonical, digest
+from sweeps.identity import Noun, canonical, digest_of, mapping
 
 Kind = Literal["latency", "accuracy", "generation", "quality"]
 Device = Literal["cpu", "cuda"]
@@ -65,6 +66,16 @@ class Condition(Noun):
         if self.image_size is None:
             raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
         return self.image_size
+
+    def asked(self, kind: "Kind") -> str:
+        """What a question of this kind asks of it, as canonical JSON."""
+        if kind not in self._asked:
+            self._asked[kind] = canonical(self.model_dump(mode="json", include=set(KIND_FIELDS[kind])))
+        return self._asked[kind]
+
+    @cached_property
+    def _asked(self) -> dict["Kind", str]:
+        return {}
 
 
 _DATA_FIELDS = ("data", "corruption", "severity")
@@ -130,9 +141,31 @@ class Arm(Noun):
             "replicate": self.replicate or None,
         }
 
+    @cached_property
+    def _asked_text(self) -> str:
+        return canonical(self.asked())
+
+    @cached_property
+    def _arm_id(self) -> str:
+        return digest_of(self._asked_text)
+
     @property
     def arm_id(self) -> str:
-        return digest(self.asked())
+        return self._arm_id
+
+    @property
+    def asked_text(self) -> str:
+        """`asked` as canonical JSON."""
+        return self._asked_text
+
+    @property
+    def versions(self) -> tuple[tuple[str, int], ...]:
+        """Each method of the stack with its VERSION."""
+        return self._versions
+
+    @cached_property
+    def _versions(self) -> tuple[tuple[str, int], ...]:
+        return tuple((step.method, step.version) for step in self.stack)
 
     @property
     def method(self) -> str:
@@ -169,8 +202,14 @@ class Comparison(Noun):
     @property
     def question_id(self) -> str:
         """Identity of what was asked: no versions, no precision."""
-        fields = self.condition.model_dump(mode="json", include=set(KIND_FIELDS[self.kind]))
-        return digest({"kind": self.kind, "condition": fields, "baseline": self.baseline.asked(), "arm": self.arm.asked()})
+        return self._question_id
+
+    @cached_property
+    def _question_id(self) -> str:
+        # the canonical JSON of kind, condition and both arms, made of parts that many comparisons share
+        condition = self.condition.asked(self.kind)
+        text = f'"baseline":{self.baseline.asked_text},"condition":{condition},"kind":"{self.kind}"'
+        return digest_of(f'{{"arm":{self.arm.asked_text},{text}}}')
 
     def comparison_id(self, contents: Mapping[str, str] | None = None) -> str:
         """Identity of an answer: the question, and what makes an answer to it stale.
@@ -178,10 +217,18 @@ class Comparison(Noun):
         `contents` holds hashes of what the condition only names (`weights` for a checkpoint file), and of what parameters name
         (see `Arm.names`), of which those of other arms do not count.
         """
-        versions = {step.method: step.version for arm in (self.baseline, self.arm) for step in arm.stack}
-        names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names()}
-        own = {key: value for key, value in (contents or {}).items() if not key.startswith(NAMED) or key in names}
-        return digest({"question": self.question_id, "protocol": PROTOCOL_VERSION, "versions": versions, "contents": own})
+        own = contents or {}
+        if any(key.startswith(NAMED) for key in own):
+            names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names()}
+            own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
+        versions = _versions((*self.baseline.versions, *self.arm.versions))
+        question = f'"protocol":{PROTOCOL_VERSION},"question":"{self._question_id}","versions":{versions}'
+        return digest_of(f'{{"contents":{canonical(own) if own else "{}"},{question}}}')
+
+
+@lru_cache(maxsize=1024)
+def _versions(stacks: tuple[tuple[str, int], ...]) -> str:
+    return canonical(dict(stacks))
 
 
 class Protocol(Noun):
@@ -261,10 +308,20 @@ class Job(Noun):
 
     @property
     def job_id(self) -> str:
-        asked = [(arm.asked(), [step.version for step in arm.stack]) for arm in self.arms]
-        pairs = [list(pair) for pair in self.pairs]
-        parts = {"kind": self.kind, "condition": self.condition, "arms": asked, "pairs": pairs, "round": self.round}
-        return digest({**parts, "protocol": PROTOCOL_VERSION, "contents": self.contents})
+        return self._job_id
+
+    @cached_property
+    def _job_id(self) -> str:
+        asked = [f"[{arm.asked_text},{canonical([version for _, version in arm.versions])}]" for arm in self.arms]
+        plain = {
+            "kind": self.kind,
+            "contents": self.contents,
+            "pairs": self.pairs,
+            "round": self.round,
+            "protocol": PROTOCOL_VERSION,
+        }
+        texts = {key: canonical(value) for key, value in plain.items()}
+        return digest_of(mapping({**texts, "arms": f"[{','.join(asked)}]", "condition": self.condition.canonical_text}))
 
     @property
     def compiled(self) -> tuple[int, ...]:
@@ -281,9 +338,17 @@ class Job(Noun):
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """The questions of this job, in the order of `pairs`."""
+        return self._comparisons
+
+    @cached_property
+    def _comparisons(self) -> tuple[Comparison, ...]:
         return tuple(self.comparison(Pair(*pair)) for pair in self.pairs)
 
     def comparison_ids(self) -> tuple[str, ...]:
+        return self._comparison_ids
+
+    @cached_property
+    def _comparison_ids(self) -> tuple[str, ...]:
         return tuple(comparison.comparison_id(self.contents) for comparison in self.comparisons())
 
     def only(self, pairs: Iterable[Pair]) -> "Job":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 
 from store import queue
 from store.connection import StoreError, writing
@@ -221,3 +221,26 @@ def test_unknown_sweep(engine: Engine) -> None:
     """Progress of a sweep that is not there is an error."""
     with pytest.raises(StoreError, match="no sweep 5"):
         queue.progress(engine, 5)
+
+
+def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob) -> None:
+    """Submitting, and submitting again with nothing new, takes as many statements for hundreds of jobs as for one."""
+    statements: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+
+    def counts(name: str, jobs: list[Job], plan: list[Job]) -> int:
+        statements.clear()
+        queue.submit(engine, name, "text", "Does it pay?", jobs, plan)
+        return len(statements)
+
+    one, many = [make_job(32)], [make_job(16 * size, batch_size=batch) for size in range(1, 16) for batch in range(2, 18)]
+    assert counts("one", one, one) == counts("many", many, many)
+    assert counts("one", one, []) == counts("many", many, [])
+    assert len(set(queue.claim(engine, 2, owner=ME, limit=300))) == len(many)
+
+
+def test_a_job_twice_in_a_plan_is_queued_once(engine: Engine, make_job: MakeJob) -> None:
+    """Equal jobs of one plan are one row, under the stricter of their protocols."""
+    mild, strict = make_job(protocol=Protocol(pairs_min=10)), make_job(protocol=Protocol(pairs_min=50))
+    (claimed,) = queue.claim(engine, submit(engine, [mild, strict]), owner=ME, limit=5)
+    assert claimed.job.protocol.pairs_min == 50

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from sweeps.identity import canonical
-from sweeps.job import DENSE, KIND_FIELDS, Arm, Comparison, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.identity import canonical, digest
+from sweeps.job import DENSE, KIND_FIELDS, PROTOCOL_VERSION, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Protocol, Step
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
@@ -166,3 +166,37 @@ def test_arms_say_what_they_are() -> None:
     assert str(TOME) == "tome(r=13) [dtype=bfloat16]"
     assert str(REPLICATE) == "dense [replicate=1]"
     assert (TOPK.method, Arm(stack=(*TOPK.stack, *TOME.stack)).method, DENSE.method) == ("topk", "topk+tome", "dense")
+
+
+STACKED = Arm(
+    stack=(Step(method="a", params={"x": 1, "none": None}, version=3), Step(method="b")), overrides=Overrides(dtype="float16")
+)
+
+
+@pytest.mark.parametrize("kind", ["latency", "accuracy"])
+@pytest.mark.parametrize("contents", [{}, {"weights": "1f", "named:elsewhere": "2e"}])
+def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, contents: dict[str, str]) -> None:
+    """Question, comparison and job are hashed from canonical texts that many share: byte for byte as their JSON as a whole."""
+    condition = Condition(model="é", image_size=32, data="digits")
+    job = Job(kind=kind, condition=condition, arms=(DENSE, STACKED), pairs=(Pair(0, 1),), contents=contents, round=2)
+    (comparison,) = job.comparisons()
+    fields = condition.model_dump(mode="json", include=set(KIND_FIELDS[kind]))
+    arms = {"baseline": DENSE.asked(), "arm": STACKED.asked()}
+    question = digest({"kind": kind, "condition": fields, **arms})
+    assert comparison.question_id == question
+    own = {key: value for key, value in contents.items() if key == "weights"}
+    parts = {"question": question, "protocol": PROTOCOL_VERSION, "versions": {"a": 3, "b": 1}, "contents": own}
+    assert job.comparison_ids() == (digest(parts),)
+    asked = [(arm.asked(), [step.version for step in arm.stack]) for arm in job.arms]
+    whole = {"kind": kind, "condition": condition, "arms": asked, "pairs": [[0, 1]], "round": 2}
+    assert job.job_id == digest({**whole, "protocol": PROTOCOL_VERSION, "contents": contents})
+
+
+def test_a_changed_copy_has_an_identity_of_its_own() -> None:
+    """What was computed of a noun is not carried over to a copy with other values, nor is it one of its fields."""
+    asked = (STACKED.arm_id, hash(STACKED), STACKED.canonical_text)
+    other = STACKED.model_copy(update={"replicate": 1})
+    assert not {other.arm_id, hash(other), other.canonical_text} & set(asked)
+    assert other.model_copy(update={"replicate": 0}).arm_id == STACKED.arm_id
+    assert dict(STACKED).keys() == Arm.model_fields.keys()
+    assert Arm.model_validate_json(STACKED.model_dump_json()) == STACKED
