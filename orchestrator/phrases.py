@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from store.places import incomplete
 from sweeps.identity import canonical
 from sweeps.job import Arm
 from sweeps.method import Params
@@ -130,7 +131,12 @@ def named(row: Any) -> str:
 
 
 def sentence(row: Any) -> str:
-    """The break-even of one curve along one axis, in words."""
+    """The break-even of one curve along one axis, in words; first what the curve lacks."""
+    lacking = incomplete(row)
+    return f"{lacking}; {_crossing(row)}" if lacking else _crossing(row)
+
+
+def _crossing(row: Any) -> str:
     unit = UNITS[row.axis]
     if row.verdict == "crossing":
         what = "pays from" if row.direction == "gains" else "stops paying at"

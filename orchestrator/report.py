@@ -1,7 +1,7 @@
 """Report: a sweep's answers from the public views, as text for people and as data for programs."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,12 +16,25 @@ from orchestrator.phrases import AXES, STYLES, absent, label, markdown_row, name
 from store.asked import states
 from store.connection import connect_readonly
 from store.costs import beside_controls
+from store.places import places
 from store.reading import sweep, table
 from workers.methods import control
 
 Format = Literal["table", "markdown", "json", "csv"]
 
-CONDITION = ("device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size", "baseline", "environment")
+CONDITION = (
+    "device_name",
+    "model",
+    "weights",
+    "dtype",
+    "attention",
+    "runtime",
+    "threads",
+    "batch_size",
+    "baseline",
+    "environment",
+    "host",
+)
 """What stays fixed within one block of the report; ratios are never mixed across these."""
 
 
@@ -116,8 +129,9 @@ def theory(points: pd.DataFrame) -> pd.Series:
 def render(report: Report, todo: Iterable[str] | None = None) -> RenderableType:
     """The report for a terminal, with what is to be done at its end (default: `next_steps.steps`)."""
     parts: list[RenderableType] = [Text(report.name, style="bold"), Text(report.question, style="italic")]
+    named_places = places(report.speedups)
     for condition, points, break_evens in report.blocks():
-        parts += [Text(), Text(_headline(condition)), _points_table(points)]
+        parts += [Text(), Text(_headline(condition, named_places)), _points_table(points)]
         for (axis,), of_axis in break_evens.groupby(["axis"], sort=False):
             parts.append(Text(f"Break-even in {AXES[str(axis)]}", style="bold"))
             parts += [Text(f"  {named(row)}: {sentence(row)}", style=STYLES[row.verdict]) for row in rows(of_axis)]
@@ -132,12 +146,13 @@ def render(report: Report, todo: Iterable[str] | None = None) -> RenderableType:
     return Group(*parts)
 
 
-def _headline(condition: dict[str, Any]) -> str:
+def _headline(condition: dict[str, Any], named_places: Mapping[tuple[str, str], str]) -> str:
+    place = named_places[condition["environment"], condition["host"]]
     weights = "random weights" if condition["weights"] == "random" else f"weights {condition['weights']}"
     return (
         f"{condition['model']} ({weights}), batch {condition['batch_size']}, {condition['dtype']}, "
         f"{condition['attention']} attention, {condition['runtime']}, "
-        f"on {condition['device_name']}, {condition['threads']} threads, against {condition['baseline']}"
+        f"on {condition['device_name']}{place and f' ({place})'}, {condition['threads']} threads, against {condition['baseline']}"
     )
 
 
@@ -201,8 +216,9 @@ def _size(row: Any) -> str:
 def markdown(report: Report) -> str:
     """The report as GitHub-flavoured Markdown."""
     lines = [f"# {report.name}", "", report.question, ""]
+    named_places = places(report.speedups)
     for condition, points, break_evens in report.blocks():
-        lines += [f"## {_headline(condition)}", "", markdown_row(HEADINGS), markdown_row(["---"] * len(HEADINGS))]
+        lines += [f"## {_headline(condition, named_places)}", "", markdown_row(HEADINGS), markdown_row(["---"] * len(HEADINGS))]
         lines += [markdown_row(cells) for cells in _cells(points)]
         lines += ["", *(f"- **{named(row)}**, {AXES[row.axis]}: {sentence(row)}" for row in rows(break_evens)), ""]
     lines += accuracy.markdown(report.accuracies, report.speedups)

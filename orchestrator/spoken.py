@@ -13,6 +13,7 @@ from orchestrator import shots
 from orchestrator.conclusions import bits
 from orchestrator.duels import METRICS, Duel, control_clause, quality_of, quality_state, stacks
 from orchestrator.phrases import AXES, STYLES, bounded, label, markdown_row, named, rows, sentence
+from store.places import places
 from sweeps.caution import cautions
 
 MIB = 2**20
@@ -82,10 +83,12 @@ def markdown(spoken: Spoken) -> list[str]:
 
 def parts(spoken: Spoken) -> Iterator[Part]:
     """Everything that is told, in order: each condition with its arms, break-even, quality that stands alone, and a caution."""
-    for (environment, condition), points in _groups(spoken.speedups, ("environment", "condition_id")):
-        own = spoken.arms[(spoken.arms["condition_id"] == condition) & (spoken.arms["environment"] == environment)]
-        yield from _condition(points, own, spoken)
-    yield from _break_evens(spoken.break_evens, _labels(spoken.arms))
+    known = places(spoken.speedups)
+    for (environment, host, condition), points in _groups(spoken.speedups, ("environment", "host", "condition_id")):
+        own = spoken.arms[spoken.arms["condition_id"] == condition]
+        own = own[(own["environment"] == environment) & (own["host"] == host)]
+        yield from _condition(points, own, spoken, known[environment, host])
+    yield from _break_evens(spoken.break_evens, _labels(spoken.arms), known)
     yield from _quality(spoken.qualities)
     yield from (Part(headline, lines=lines) for headline, lines in shots.told(spoken.shots))
     told = pd.concat([frame[["model", "weights"]] for frame in (spoken.speedups, spoken.qualities)]).drop_duplicates()
@@ -96,8 +99,8 @@ def parts(spoken: Spoken) -> Iterator[Part]:
 # ---- speed ----
 
 
-def _condition(points: pd.DataFrame, arms: pd.DataFrame, spoken: Spoken) -> Iterator[Part]:
-    where = _place(points, arms)
+def _condition(points: pd.DataFrame, arms: pd.DataFrame, spoken: Spoken, place: str) -> Iterator[Part]:
+    where = _place(points, arms) + (place and f" ({place})")
     pitted: dict[str, list[Duel]] = {}
     labels = _labels(arms)
     shortest = {key[0]: min(found["baseline"], key=len) for key, found in _groups(points, ("baseline_id",))}
@@ -167,15 +170,16 @@ def _labels(arms: pd.DataFrame) -> dict[str, str]:
     return {row.arm_id: label(row) for row in rows(arms)}
 
 
-def _break_evens(break_evens: pd.DataFrame, labels: Mapping[str, str]) -> Iterator[Part]:
+def _break_evens(break_evens: pd.DataFrame, labels: Mapping[str, str], known: Mapping[tuple[str, str], str]) -> Iterator[Part]:
     curves = break_evens[
         (break_evens["points"] > 1) & (break_evens["axis"] != "gmacs")
     ]  # GMACs grow with the prompt and say no more
     for (axis, metric), found in _groups(curves, ("axis", "metric")):
-        lines = [
-            f"{named(row)}, {row.model}, against {labels.get(row.baseline_id, row.baseline)}: {sentence(row)}"
-            for row in rows(found)
-        ]
+        lines = []
+        for row in rows(found):
+            place = known.get((row.environment, row.host), "")
+            against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
+            lines.append(f"{named(row)}, {row.model}, {against}: {sentence(row)}")
         yield Part(f"Break-even in {AXES[str(axis)]}, by time per {METRICS.get(str(metric), metric)}", lines=lines)
 
 

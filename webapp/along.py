@@ -13,7 +13,20 @@ SAVED = "gmacs_saved"
 SIZE = ("image_size", "prompt_tokens")
 """Columns that move along the other axes, and are fixed along this one."""
 FIXED = (
-    *("metric", "method", "model", "weights", "environment", "batch_size", "threads", "seed", "dtype", "attention", "runtime"),
+    *(
+        "metric",
+        "method",
+        "model",
+        "weights",
+        "environment",
+        "host",
+        "batch_size",
+        "threads",
+        "seed",
+        "dtype",
+        "attention",
+        "runtime",
+    ),
     *("baseline", "data", "new_tokens", "kv_cache", "decoding", *SIZE),
 )
 """Columns that a point has in common with its curve along the MACs saved."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
+from store.places import places
 from webapp import arms, wording
 from webapp.along import SAVED, SIZE, along
 from webapp.ladder import ladder
@@ -14,7 +15,7 @@ from webapp.scales import Axis, Span, ratio_axis, ratio_scale, x_axis, x_scale, 
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
 PANEL = (
-    *("model", "weights", "batch_size", "device_name", "environment", "threads", "seed", "data", "new_tokens", "decoding"),
+    *("model", "weights", "batch_size", "device_name", "environment", "host", "threads", "seed", "data", "new_tokens", "decoding"),
     "against",
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
@@ -101,9 +102,11 @@ def speedup_chart(
         word=[wording.speed(point).word for point in shown.to_dict("records")],
     )
     spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
+    known = places(points)
     views = []
     for panel in panels(shown, break_evens, axis):
-        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()))
+        place = known[panel.about["environment"], panel.about["host"]]
+        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), place=place)
         look = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
         if panel.single(axis):
             rows = ladder(panel.points, spans[1], look, _measure(panel, axis))
@@ -197,10 +200,11 @@ def _measure(panel: Panel, axis: Axis | None = None) -> str:
     return f"{what}, at {wording.place(float(panel.points[X_COLUMN[axis]].iloc[0]), axis, spoken=panel.spoken)}"
 
 
-def _title(panel: Panel, axis: Axis, hidden: int) -> alt.TitleParams:
+def _title(panel: Panel, axis: Axis, hidden: int, place: str) -> alt.TitleParams:
     about, points = panel.about, panel.points
     words = [
         str(about["device_name"]),
+        *([place] if place else []),
         *(word for column in ("dtype", "attention", "runtime") for word in sorted(set(points[column]))),
     ]
     words += [f"{word} cache" for word in sorted(set(points["kv_cache"].dropna()))]

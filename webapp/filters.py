@@ -12,6 +12,7 @@ from webapp.wording import counted
 COLUMNS: Mapping[str, str] = {
     "model": "Model",
     "device_name": "Device",
+    "host": "Host",
     "batch_size": "Batch size",
     "dtype": "Dtype",
     "method": "Method",

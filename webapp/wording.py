@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from store.places import incomplete
 from sweeps.agreement import interval_verdict
 from sweeps.conclusion import BITS, SPEEDUP, Conclusion, conclude, unanswered
 from webapp.scales import Axis
@@ -92,6 +93,11 @@ def short(found: pd.DataFrame, axis: Axis, up_to: float, *, spoken: bool = False
     """One arm's break-even for a chart: its rows of the view, and the largest x measured; `spoken` for language models."""
     if found.empty:
         return "not analysed"
+    lacking = incomplete(next(found.itertuples()))
+    return _short(found, axis, up_to, spoken=spoken) + (lacking and f" ({lacking})")
+
+
+def _short(found: pd.DataFrame, axis: Axis, up_to: float, *, spoken: bool) -> str:
     verdict, unit = str(found["verdict"].iloc[0]), (SPOKEN_UNIT if spoken else UNIT)[axis]
     if verdict == "crossing":
         rows = _by_x(found)
@@ -106,7 +112,8 @@ def headline(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken
     if found.empty:
         return "has not been analysed yet"
     flagged = "; all points are flagged" if "All points are flagged" in str(found["why"].iloc[0]) else ""
-    return _finding(found, axis, low, high, spoken=spoken) + flagged
+    lacking = incomplete(next(found.itertuples()))
+    return _finding(found, axis, low, high, spoken=spoken) + flagged + (lacking and f"; {lacking}")
 
 
 def _finding(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken: bool) -> str:

@@ -1,5 +1,6 @@
 """Break-even: from where on each arm pays, in words, as a chart and as a table."""
 
+from collections.abc import Mapping
 from functools import partial
 from html import escape
 
@@ -8,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from store.costs import judged, with_controls, with_states
+from store.places import Place, places
 from sweeps.caution import cautions
 from webapp import arms, charts, filters, frames, plot, wording
 from webapp.along import SAVED, along
@@ -25,6 +27,7 @@ TABLE = {
     "arm": st.column_config.TextColumn("Arm", width="medium"),
     "against": st.column_config.TextColumn("Against"),
     "model": st.column_config.TextColumn("Model"),
+    "host": st.column_config.TextColumn("Host"),
     "batch_size": st.column_config.NumberColumn("Batch", format="%d"),
     "image_size": st.column_config.NumberColumn("Image, px", format="%d"),
     "prompt_tokens": st.column_config.NumberColumn("Prompt tokens", format="%d"),
@@ -41,7 +44,7 @@ TABLE = {
     "pairs": st.column_config.NumberColumn("Pairs", format="%d"),
     "flags": st.column_config.TextColumn("Flags"),
 }
-SAME = ("model", "batch_size", "kv_cache", "against", "flags")
+SAME = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the table that are left out where they say the same everywhere."""
 COSTS = {
     "arm": st.column_config.TextColumn("Arm", width="medium"),
@@ -61,7 +64,7 @@ COSTS = {
 """KL and agreement need both to have the same tokens; they are empty for an arm with a vocabulary of its own."""
 
 
-def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style]) -> None:
+def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style], known: Mapping[Place, str]) -> None:
     """One sentence for each arm of a panel; what the analysis says in full appears at a touch."""
     counted = panel.points[~charts.flagged(panel.points)]
     x = (counted if len(counted) else panel.points).groupby("arm")[charts.X_COLUMN[axis]].agg(["min", "max"])
@@ -78,7 +81,8 @@ def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style]) ->
     about = panel.about
     fixed = {name: panel.points[name].iloc[0] for name in SIZES if panel.points[name].nunique() == 1}
     size = "".join(f", {value:.0f} {SIZES[name]}" for name, value in fixed.items())
-    where = f"**{about['device_name']}**, {about['model']}, batch {about['batch_size']}{size}"
+    place = known[about["environment"], about["host"]]
+    where = f"**{about['device_name']}**{place and f' ({place})'}, {about['model']}, batch {about['batch_size']}{size}"
     st.markdown(f"On {where}, against **{about['against']}**")
     st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
 
@@ -157,7 +161,7 @@ distrusted = charts.flagged(points)
 
 panels = list(charts.panels(points, break_evens, axis))
 for panel in panels[:PANELS]:
-    headlines(panel, axis, styles)
+    headlines(panel, axis, styles, places(points))
 notes(panels, axis)
 if len(panels) > PANELS:
     st.info(f"Shown are {PANELS} of {len(panels)} panels. Choose above to see the others.", icon=":material/filter_alt:")

@@ -1,0 +1,74 @@
+"""Reports of what several hosts measured: each host's curves stand apart, and what a curve lacks is said."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from orchestrator.report import read, write
+from store.connection import connect
+from store.queue import submit
+from store.recording import record
+from sweeps.job import Pair
+from sweeps.outcome import Environment, Outcome
+from tests.store.conftest import a_job, an_outcome
+from tests.store.spoken import a_generation, a_generation_job
+
+SIZES = (64, 128, 224, 384)
+OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "2.1"})
+
+
+def report(path: Path, outcomes: list[Outcome], form: str = "markdown") -> str:
+    engine = connect(str(path))
+    asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    submit(engine, "hosts", "text", "?", asked, [], {})
+    for found in outcomes:
+        record(engine, None, None, found)
+    console = Console(file=io.StringIO(), width=400)
+    write(read(str(path), "hosts"), form, console)  # type: ignore[arg-type]
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
+    """A whole curve of one host and two points of another: two blocks, each named, the second one incomplete."""
+    outcomes = [
+        an_outcome(a_job(size), speedups=(speedup,), host=host)
+        for host, sizes in (("a", SIZES), ("b", SIZES[:2]))
+        for size, speedup in zip(sizes, (0.7, 0.9, 1.2, 1.5), strict=False)
+    ]
+    said = report(tmp_path / "store.db", outcomes)
+    headlines = [line for line in said.splitlines() if line.startswith("## ")]
+    assert ["on Imaginary CPU (host a), 2 threads" in headlines[0], "on Imaginary CPU (host b)," in headlines[1]] == [True, True]
+    whole, part = [line for line in said.splitlines() if line.startswith("- **topk") and ", tokens:" in line]
+    assert "tokens: pays from" in whole
+    assert "tokens: incomplete, 2 of 4 points are missing on host b; never pays" in part
+    assert "incomplete, 2 of 4 points are missing on host b; never pays" in report(tmp_path / "store.db", outcomes, "table")
+
+
+def test_one_host_is_not_named(tmp_path: Path) -> None:
+    """Where all was measured in one place there is nothing to tell apart."""
+    said = report(tmp_path / "store.db", [an_outcome(a_job(size)) for size in SIZES])
+    assert "(host" not in said
+    assert "incomplete" not in said
+
+
+def test_two_environments_of_a_host_are_told_apart(tmp_path: Path) -> None:
+    """The same machine before and after an update: both are named by their environment."""
+    outcomes = [an_outcome(a_job(size), environment=found) for found in (OTHER, an_outcome(a_job()).environment) for size in SIZES]
+    said = report(tmp_path / "store.db", outcomes)
+    for outcome in outcomes[3:5]:
+        assert f"(host here, environment {outcome.environment.environment_id[:8]})" in said
+
+
+def test_language_models_of_two_hosts_are_told_apart(tmp_path: Path) -> None:
+    """Each host's arms and break-evens stand by themselves."""
+    jobs = [(size, gain) for size, gain in ((16, 0.8), (64, 0.9), (256, 1.3))]
+    outcomes = [
+        a_generation(a_generation_job(size), (1.0, gain)).model_copy(update={"host": host})
+        for host, known in (("a", jobs), ("b", jobs[:2]))
+        for size, gain in known
+    ]
+    said = report(tmp_path / "store.db", outcomes)
+    assert sum("(host a)" in line for line in said.splitlines()) > sum("(host b)" in line for line in said.splitlines()) > 0
+    assert "on host a: pays from" in said
+    assert "on host b: incomplete, 1 of 3 points are missing on host b; " in said

@@ -1,0 +1,50 @@
+"""Charts and pages of what two hosts measured: a panel for each, named, and what its curves lack in words."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from store.connection import connect
+from store.recording import record
+from tests.webapp.simulated import SIZES, job, outcome, store_sweep
+from tests.webapp.test_pages import opened, said
+from webapp import arms, charts, frames
+
+Open = Callable[..., AppTest]
+__all__ = ["opened"]
+
+
+@pytest.fixture
+def two_hosts(tmp_path: Path) -> str:
+    """A sweep measured whole on one host, and at three of its eight sizes on another."""
+    url = str(tmp_path / "hosts.db")
+    store_sweep(url, "hosts", [job(size) for size in SIZES], outcome)
+    engine = connect(url)
+    for size in SIZES[:3]:
+        record(engine, None, None, outcome(job(size)).model_copy(update={"host": "lost"}))
+    engine.dispose()
+    return url
+
+
+def test_each_host_has_its_panel(two_hosts: str) -> None:
+    """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
+    points, break_evens = arms.named(frames.points("hosts", two_hosts), frames.break_evens("hosts", two_hosts))
+    panels = list(charts.panels(points, break_evens))
+    assert [(panel.about["host"], len(panel.points)) for panel in panels] == [("lost", 15), ("simulated", 40)]
+    assert {frozenset(panel.break_evens["host"]) for panel in panels} == {frozenset(["lost"]), frozenset(["simulated"])}
+    titles = [
+        str(view["vconcat"][0]["title"]["subtitle"]) for view in charts.speedup_chart(points, break_evens).to_dict()["vconcat"]
+    ]
+    assert ["host lost" in titles[0], "host simulated" in titles[1]] == [True, True]
+    alone = charts.speedup_chart(points[points["host"] == "simulated"], break_evens).to_dict()
+    assert "host" not in str(alone["vconcat"][0]["vconcat"][0]["title"])
+
+
+def test_the_page_says_what_a_curve_lacks(opened: Open, two_hosts: str) -> None:
+    """Each host's sentences stand under its name; those of the incomplete curves end with what is missing."""
+    words = said(opened(two_hosts, sweep="hosts"))
+    assert "On **Simulated CPU** (host lost)" in words
+    assert words.count("incomplete, 5 of 8 points are missing on host lost") == 5
+    assert "missing on host simulated" not in words
