@@ -319,12 +319,11 @@ def _most(*amounts: int | None) -> int | None:
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:
     """Cancel what waits under this sweep's name and is not in its new plan; let go of what former plans left unanswered."""
-    for row in connection.execute(PLANNED, {"name": name}).all():
-        if row.id in wanted:
-            continue
-        if row.state == "waiting":
-            connection.execute(CANCEL, {"job": row.id})
-        connection.execute(UNLINK, {"job": row.id})
+    stale = [row for row in connection.execute(PLANNED, {"name": name}).all() if row.id not in wanted]
+    if waiting := [{"job": row.id} for row in stale if row.state == "waiting"]:
+        connection.execute(CANCEL, waiting)
+    if stale:
+        connection.execute(UNLINK, [{"job": row.id} for row in stale])
 
 
 def _alive(owner: str, renewed_at: float) -> bool:
