@@ -16,7 +16,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 answered, 1 something was not answered, 2 wrong usage or invalid sweep, 130 interrupted.",
+    epilog="Exit codes: 0 answered, 1 something was not answered (an error, too few pairs), 2 wrong usage or invalid sweep, "
+    "130 interrupted.",
 )
 
 Database = Annotated[
@@ -31,16 +32,24 @@ DeviceOption = Annotated[str | None, typer.Option("--device", metavar="cpu|cuda"
 @app.command()
 def run(
     file: SweepFile,
+    *,
     db: Database = None,
     ray_address: Annotated[
         str | None, typer.Option(help="A running Ray cluster, such as host:6379; default: Ray on this machine.")
     ] = None,
     device: DeviceOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure all comparisons anew; attempts add up.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="all|flagged|unclear|failed", help="With --again: only comparisons with such an answer.")
+    ] = None,
 ) -> None:
     """Measure what the sweep asks and is not answered yet, then report."""
     from orchestrator.running import run as run_sweep
 
-    raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=_device(device)))
+    if only and not again:
+        raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
+    which = _one_of("--only", only or "all", ("all", "flagged", "unclear", "failed")) if again else None
+    raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=_device(device), again=which))
 
 
 @app.command()

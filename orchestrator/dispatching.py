@@ -1,17 +1,16 @@
 """Dispatching: hands a sweep's waiting jobs to idle nodes, records what comes back, and finds the guilty arm when a worker dies."""
 
 import contextlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, get_args
 
 from orchestrator.cluster import Cluster, Finished, Node, Running
+from orchestrator.interruption import stop_requested
 from orchestrator.worker import Fault
 from store import queue
 from store.connection import Engine, StoreError
-from store.recording import record
+from store.recording import LeaseError, record
 from sweeps.job import Arm, Condition, Device, Job
 from sweeps.outcome import ANSWERS, Failure, FailureReason, Outcome
 from sweeps.spec import Retry
@@ -23,7 +22,7 @@ RENEW_S = 15.0
 REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
 """Failures that may leave a process unsound, such as a broken CUDA context: the next job gets a new one."""
 
-Happening = Literal["started", "answered", "retried", "split", "suspected", "waiting"]
+Happening = Literal["started", "answered", "retried", "split", "suspected", "waiting", "dropped"]
 
 
 class Event(NamedTuple):
@@ -35,8 +34,8 @@ class Event(NamedTuple):
     outcome: Outcome | None = None
     """With `answered`: what was recorded."""
     message: str = ""
-    """What went wrong, with `retried`, `split` and `suspected` (the baseline runs alone to tell whether it is guilty);
-    with `waiting` who has the host that the job waits for."""
+    """What went wrong, with `retried`, `split`, `suspected` (the baseline runs alone to tell whether it is guilty) and `dropped`
+    (another dispatcher has taken the job over); with `waiting` who has the host that the job waits for."""
 
 
 class Summary(NamedTuple):
@@ -63,18 +62,25 @@ class Task(NamedTuple):
 
 
 def dispatch(
-    engine: Engine, sweep_id: int, cluster: Cluster, *, retry: Retry, observer: Callable[[Event], None] | None = None
+    engine: Engine,
+    sweep_id: int,
+    cluster: Cluster,
+    *,
+    retry: Retry,
+    observer: Callable[[Event], None] = lambda _: None,
+    tick: Callable[[], None] = lambda: None,
 ) -> Summary:
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
 
-    A node has one job at a time, whatever its device class. Ctrl-C and SIGTERM stop at once: jobs in flight go back to the
-    queue. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
-    when the nodes that offered it have died.
+    A node has one job at a time, whatever its device class. Jobs of owners that have died meanwhile are run too. A result whose
+    lease was lost (this process stood still for longer than a lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs
+    in flight go back to the queue. `tick` is called about every `LOOK_S`. Raises `ClusterError` before anything runs when a job
+    waits for a device class that no node offers, and at the end when the nodes that offered it have died.
     """
     queue.recover(engine)
-    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer or (lambda _: None))
-    with _stop_requested() as stopped:
-        return dispatcher.run(stopped)
+    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer)
+    with stop_requested() as stopped:
+        return dispatcher.run(stopped, tick)
 
 
 class Dispatcher:
@@ -89,7 +95,7 @@ class Dispatcher:
         self._unsound: set[tuple[str, Device]] = set()
         self._summary = Summary()
 
-    def run(self, stopped: Callable[[], bool]) -> Summary:
+    def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:
         self._refuse_infeasible()
         renewed = time.monotonic()
         try:
@@ -100,11 +106,15 @@ class Dispatcher:
                     self._handle(one)
                 for running, message in self._cluster.waits():
                     self._observer(Event("waiting", running.node, running.job, message=message))
-                if (self._cluster.refresh() or finished) and not stopped():
-                    self._fill()
+                joined = self._cluster.refresh()
+                recovered = 0
                 if time.monotonic() - renewed > RENEW_S:
                     queue.renew(self._engine, self._owner)
+                    recovered = queue.recover(self._engine)
                     renewed = time.monotonic()
+                if (finished or recovered or joined) and not stopped():
+                    self._fill()
+                tick()
             if not stopped():
                 self._refuse_infeasible()  # the node that offered the device may have died
             return self._summary._replace(interrupted=stopped())
@@ -150,6 +160,8 @@ class Dispatcher:
         task = self._tasks.pop(finished.running)
         try:
             self._settle(finished.running, finished.result, task)
+        except LeaseError as error:
+            self._observer(Event("dropped", finished.running.node, task.queued.job, message=str(error)))
         except BaseException:
             self._give_back(task)
             raise
@@ -277,28 +289,3 @@ def convict(task: Task, node: Node, fault: Fault, alone: Outcome | Fault) -> Out
         update={"arm": arm, "message": f"not measured: its baseline {job.arms[baseline]} failed alone: {cause.message}"}
     )
     return outcome.model_copy(update={"failures": (cause, orphan)})
-
-
-@contextlib.contextmanager
-def _stop_requested() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C or SIGTERM into a request to stop, so that no transaction is torn; the second acts as ever."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop.is_set
-        return
-    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-    def request(_number: int, _frame: object) -> None:
-        stop.set()
-        restore()
-
-    for number in former:
-        signal.signal(number, request)
-    try:
-        yield stop.is_set
-    finally:
-        restore()

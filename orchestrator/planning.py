@@ -3,14 +3,14 @@
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from orchestrator.estimate import at_most
 from orchestrator.preview import Preview, as_list, table
+from store.answers import answers as known_answers
 from store.connection import Engine
-from store.reading import answered
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
 from sweeps.job import Condition, Device, Job, Pair, Protocol
@@ -37,6 +37,10 @@ class Plan:
     """Distinct comparisons that are answered already."""
     asked: int
     """Distinct comparisons in all."""
+    insufficient: Mapping[str, int] = field(default_factory=dict)
+    """Comparisons that are not answered because too few pairs were measured, and how many there are."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Comparisons that are not answered because they failed for a reason that is no answer, and its message."""
 
     @property
     def at_most_s(self) -> float:
@@ -87,24 +91,44 @@ def _hashing(data: str | None) -> Callable[[int, int], None]:
     return show
 
 
-def plan(expansion: Expansion, engine: Engine | None, environments: Mapping[Device, Collection[Environment]]) -> Plan:
-    """Ask the store what is answered and keep the rest; without a store everything is left."""
+def plan(
+    expansion: Expansion,
+    engine: Engine | None,
+    environments: Mapping[Device, Collection[Environment]],
+    *,
+    again: Collection[str] = (),
+    tried: Collection[tuple[str, int]] = (),
+) -> Plan:
+    """Ask the store what is answered and keep the rest; without a store everything is left.
+
+    `again` holds ids of comparisons that are left although they are answered; `tried` rounds (comparison id, round) that are
+    not left although they are not answered.
+    """
     asked: dict[Device, dict[str, Protocol]] = {}
     for job in expansion.jobs:
         asked.setdefault(job.condition.device, {}).update(dict.fromkeys(job.comparison_ids(), job.protocol))
     known: set[tuple[str, int]] = set()
+    insufficient: dict[str, int] = {}
+    errors: dict[str, str] = {}
     if engine is not None:
         for device, protocols in asked.items():
-            known |= answered(engine, protocols, [environment.environment_id for environment in environments.get(device, ())])
-    jobs = tuple(left for left in (_left(job, known) for job in expansion.jobs) if left is not None)
+            here = [environment.environment_id for environment in environments.get(device, ())]
+            found = known_answers(engine, protocols, here)
+            known |= found.answered
+            errors |= found.errors
+            for (comparison_id, _), pairs in found.pairs.items():
+                insufficient[comparison_id] = min(pairs, insufficient.get(comparison_id, pairs))
     everything = {comparison_id for protocols in asked.values() for comparison_id in protocols}
-    open_ids = {comparison_id for job in jobs for comparison_id in job.comparison_ids()}
-    return Plan(expansion, environments, jobs, len(everything - open_ids), len(everything))
+    keys = ((job, key) for job in expansion.jobs for key in job.comparison_ids())
+    open_ids = {key for job, key in keys if (key, job.round) not in known}
+    settled = {key for key in known if key[0] not in again} | set(tried)
+    jobs = tuple(left for left in (_left(job, settled) for job in expansion.jobs) if left is not None)
+    return Plan(expansion, environments, jobs, len(everything - open_ids), len(everything), insufficient, errors)
 
 
-def _left(job: Job, known: Collection[tuple[str, int]]) -> Job | None:
-    """The job without the pairs that are answered in its round; `None` if nothing is left of it."""
-    pairs = [Pair(*pair) for pair, key in zip(job.pairs, job.comparison_ids(), strict=True) if (key, job.round) not in known]
+def _left(job: Job, settled: Collection[tuple[str, int]]) -> Job | None:
+    """The job without the pairs that are settled in its round; `None` if nothing is left of it."""
+    pairs = [Pair(*pair) for pair, key in zip(job.pairs, job.comparison_ids(), strict=True) if (key, job.round) not in settled]
     if len(pairs) == len(job.pairs):
         return job
     return job.only(pairs) if pairs else None

@@ -7,11 +7,14 @@ from typing import Self
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from orchestrator.dispatching import Event
+from orchestrator.forecast import Forecast
 from orchestrator.phrases import STYLES, arm_label
+from orchestrator.planning import duration
+from store.queue import Holder
 from sweeps import fidelity
 from sweeps.agreement import compare
 from sweeps.conclusion import BITS, SPEEDUP, TOP1, Conclusion, conclude
@@ -19,28 +22,32 @@ from sweeps.job import Job, Pair
 from sweeps.outcome import Outcome
 from sweeps.statistics import Estimate, speedup, verdict
 
+SILENT_S = 30.0
+"""Without a terminal, something is printed at least this often."""
+
 
 class Display:
-    """Observer of a dispatch: counts, time left, and the verdicts of each job as it is answered."""
+    """Observer of a run: what starts and ends, the time left, and the verdicts of each job as it is answered."""
 
-    def __init__(self, console: Console, comparisons: int) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._comparisons = comparisons
-        self._done = 0
-        self._started = time.monotonic()
+        self._comparisons = self._done = 0
+        self._forecast = Forecast()
+        self._running: dict[Job, float] = {}
+        self._named: list[str] = []
+        self._printed = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("comparisons"),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
+            TextColumn("{task.fields[left]}"),
             console=console,
             disable=not console.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task("starting", total=comparisons)
+        self._task = self._bar.add_task("starting", total=None, left="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -49,30 +56,69 @@ class Display:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bar.stop()
 
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """Jobs that are still to come, in place of those expected before."""
+        self._comparisons = self._done + sum(len(job.pairs) for job in jobs)
+        self._forecast.expect(jobs)
+        self._bar.update(self._task, total=self._comparisons)
+
     def __call__(self, event: Event) -> None:
         """Show one event; this is the observer that `dispatch` calls."""
-        if event.what == "started":
+        now = time.monotonic()
+        if event.what in {"started", "suspected"}:
+            self._running[event.job] = now
+            self._forecast.start(event.job, now)
             self._bar.update(self._task, description=_place(event.job))
+        if event.what == "started" and not self._console.is_terminal:
+            self._say(Text(f"started on {event.node.host}: {_place(event.job)}, {_counted(len(event.job.pairs))}", style="dim"))
         elif event.what == "answered" and event.outcome is not None:
             self._done += len(event.job.pairs)
-            self._bar.update(self._task, completed=self._done)
-            self._say(self._heading(event.outcome))
+            self._forecast.answer(event.job, now)
+            self._bar.update(self._task, completed=self._done, left=self._left(now))
+            self._say(self._heading(event.outcome, now - self._running.pop(event.job, now)))
             for line in lines(event.outcome):
                 self._say(line)
         elif event.message:
+            if event.what in {"retried", "split", "dropped"}:
+                self._running.pop(event.job, None)
+                self._forecast.end(event.job)
             doing = {
                 "retried": "trying again",
                 "split": "splitting the job to find the arm",
                 "suspected": "trying its baseline alone",
                 "waiting": "it begins when it has the machine",
+                "dropped": "its result is dropped, the run goes on",
             }
             self._say(Text(f"{_place(event.job)}: {event.message}; {doing.get(event.what, event.what)}", style="yellow"))
 
-    def _heading(self, outcome: Outcome) -> Text:
+    def tick(self) -> None:
+        """Show that the run goes on; called about twice a second."""
+        now = time.monotonic()
+        self._bar.update(self._task, left=self._left(now))
+        if self._console.is_terminal or now - self._printed < SILENT_S or not self._running:
+            return
+        running = "; ".join(f"{_place(job)}, for {duration(now - began)}" for job, began in self._running.items())
+        parts = (f"[{self._done}/{self._comparisons}] measuring {running}", self._left(now))
+        self._say(Text(", ".join(filter(None, parts)), style="dim"))
+
+    def waiting(self, holders: Sequence[Holder]) -> None:
+        """Show who else measures the rest: at once, and as often as anything is printed."""
+        now = time.monotonic()
+        names = [holder.owner for holder in holders]
+        if names != self._named or now - self._printed >= SILENT_S:
+            self._named = names
+            for holder in holders:
+                self._say(Text(f"waiting: {holder}", style="yellow"))
+
+    def _left(self, now: float) -> str:
+        left = self._forecast.left_s(now)
+        return f"about {duration(left)} left" if left else ""
+
+    def _heading(self, outcome: Outcome, took_s: float) -> Text:
         text = Text(f"[{self._done}/{self._comparisons}] {_place(outcome.job)}", style="bold")
-        if not self._console.is_terminal and self._done:
-            left = (time.monotonic() - self._started) / self._done * (self._comparisons - self._done)
-            text.append(f", about {left:.0f} s left", style="dim")
+        if not self._console.is_terminal:
+            left = self._left(time.monotonic())
+            text.append(f", took {duration(took_s)}{left and f', {left}'}", style="dim")
         if outcome.flags:
             text.append(f"  flagged: {', '.join(outcome.flags)}", style="yellow")
         for note in outcome.notes:
@@ -80,7 +126,12 @@ class Display:
         return text
 
     def _say(self, text: Text) -> None:
+        self._printed = time.monotonic()
         self._bar.console.print(text, soft_wrap=True)
+
+
+def _counted(comparisons: int) -> str:
+    return "1 comparison" if comparisons == 1 else f"{comparisons} comparisons"
 
 
 def lines(outcome: Outcome) -> Iterator[Text]:
@@ -103,7 +154,7 @@ def lines(outcome: Outcome) -> Iterator[Text]:
 def _speedups(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     """Speed-up and verdict of each pair that was timed."""
     estimates = {} if outcome.samples is None else _estimates(outcome, outcome.samples.seconds)
-    return {pair: (found.numbers, found.word) for pair, found in ((pair, _speed(one)) for pair, one in estimates.items())}
+    return {pair: (found.numbers, found.word) for pair, found in ((pair, _speed(outcome, one)) for pair, one in estimates.items())}
 
 
 def _generations(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
@@ -112,13 +163,14 @@ def _generations(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     for metric, seconds in (outcome.samples.series if outcome.samples else {}).items():
         for pair, estimate in _estimates(outcome, seconds).items():
             before = f"{found[pair][0]}, " if pair in found else ""
-            ratio = _speed(estimate)
+            ratio = _speed(outcome, estimate)
             found[pair] = f"{before}{metric} {ratio.numbers}", ratio.word
     return found
 
 
-def _speed(estimate: Estimate) -> Conclusion:
-    return conclude(SPEEDUP, estimate.value, estimate.low or None, estimate.high, verdict=verdict(estimate))
+def _speed(outcome: Outcome, estimate: Estimate) -> Conclusion:
+    judged = verdict(estimate, pairs_min=outcome.job.protocol.pairs_min)
+    return conclude(SPEEDUP, estimate.value, estimate.low or None, estimate.high, verdict=judged)
 
 
 def _estimates(outcome: Outcome, rounds: Sequence[Sequence[float]]) -> dict[Pair, Estimate]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,8 +12,11 @@ from pydantic import ValidationError
 
 from orchestrator import planning
 from orchestrator.preview import preview
+from orchestrator.submission import submit
 from store import queue
+from store.answers import Doubt, doubted
 from store.connection import Engine, StoreError, connect, connect_readonly, location, sqlite_path
+from sweeps.expansion import Expansion
 from sweeps.job import Device
 from sweeps.outcome import Environment, Outcome
 from workers.measure.environment import devices, fingerprint
@@ -22,43 +25,64 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from orchestrator.cluster import Cluster, Node
-    from orchestrator.dispatching import Summary
+    from orchestrator.measuring import Measured
 
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
 
 
-def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None) -> int:
-    """Measure what is left of the sweep and print its report. Returns the exit code."""
+Again = Literal["all"] | Doubt
+"""Comparisons to be measured although they are answered: all of a sweep, or those whose answers may be doubted."""
+
+
+def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
+    """Measure what is left of the sweep, and what is asked for `again`, and print its report. Returns the exit code."""
     from orchestrator.report import read, render
     from orchestrator.terminal import output
 
     console = output()
     planning.read(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
     with ExitStack() as stack:
-        cluster = stack.enter_context(_cluster(console, ray_address)) if ray_address else None
-        environments = _offered(cluster.nodes()) if cluster else here()
+        started: list[Cluster] = [stack.enter_context(_cluster(console, ray_address))] if ray_address else []
+
+        def cluster() -> "Cluster":
+            if not started:
+                started.append(stack.enter_context(_cluster(console, None)))
+            return started[0]
+
+        environments = _offered(cluster().nodes()) if ray_address else here()
         expansion = planning.read(file, auto=device or planning.preferred(environments))
         warn(preview(expansion).warnings)
         planning.require({job.condition.device for job in expansion.jobs}, environments)
         engine = connect(db)
-        plan = planning.plan(expansion, engine, environments)
+        repeated = _repeated(expansion, engine, environments, again)
+        plan = planning.plan(expansion, engine, environments, again=repeated)
         console.print(planning.describe(plan))
         sweep = submit(engine, plan)
+        interrupted = False
         if plan.jobs:
-            summary = _measure(console, engine, sweep, plan, cluster or stack.enter_context(_cluster(console, None)))
-            if summary.interrupted:
-                left = queue.progress(engine, sweep).unfinished
-                console.print(f"stopped with {left} jobs left; the same command goes on from here", style="yellow")
-                return INTERRUPTED
-        else:
-            summary = None
+            plan, interrupted = _measure(console, engine, plan, cluster, repeated)
+        if interrupted:
+            left = queue.progress(engine, sweep).unfinished
+            console.print(f"stopped with {left} jobs left; the same command goes on from here", style="yellow")
+            return INTERRUPTED
     console.print()
     console.print(render(read(db, expansion.sweep.name)))
-    if summary and summary.unanswered:
-        console.print(f"{summary.unanswered} comparisons were not answered; the same command tries them again", style="red")
-        return UNANSWERED
-    return ANSWERED
+    return _conclude(console, engine, plan, file)
+
+
+def _repeated(
+    expansion: Expansion, engine: Engine, environments: Mapping[Device, Collection[Environment]], again: Again | None
+) -> set[str]:
+    """The comparisons that `--again` asks for."""
+    if again is None:
+        return set()
+    asked = {comparison_id for job in expansion.jobs for comparison_id in job.comparison_ids()}
+    return asked if again == "all" else asked & _doubted(engine, environments, again)
+
+
+def _doubted(engine: Engine, environments: Mapping[Device, Collection[Environment]], doubt: Doubt) -> set[str]:
+    return doubted(engine, doubt, [each.environment_id for found in environments.values() for each in found])
 
 
 def _cluster(console: "Console", address: str | None) -> "Cluster":
@@ -68,20 +92,46 @@ def _cluster(console: "Console", address: str | None) -> "Cluster":
     return Cluster.start(address, notify=lambda line: console.print(line, style="yellow", markup=False, soft_wrap=True))
 
 
-def _measure(console: "Console", engine: Engine, sweep: int, plan: planning.Plan, cluster: "Cluster") -> "Summary":
-    from orchestrator.dispatching import dispatch
+def _measure(
+    console: "Console", engine: Engine, plan: planning.Plan, cluster: Callable[[], "Cluster"], again: Collection[str]
+) -> "Measured":
+    from orchestrator.measuring import measure
     from orchestrator.progress import Display
 
-    with Display(console, sum(len(job.pairs) for job in plan.jobs)) as display:
-        return dispatch(engine, sweep, cluster, retry=plan.expansion.sweep.retry, observer=display)
+    with Display(console) as display:
+        return measure(engine, plan, cluster, display, again)
 
 
-def submit(engine: Engine, plan: planning.Plan) -> int:
-    """Store the sweep, link all its comparisons, and queue what is left. Returns the row of the sweep."""
-    sweep = plan.expansion.sweep
-    asked = [job for job in plan.expansion.jobs if job.round == 0]
-    settings = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
-    return queue.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.jobs, settings)
+def _conclude(console: "Console", engine: Engine, plan: planning.Plan, file: Path) -> int:
+    """Print what is not answered and why, and which answers are unclear. Returns the exit code."""
+    asked = {comparison_id for job in plan.expansion.jobs for comparison_id in job.comparison_ids()}
+    unclear = (asked & _doubted(engine, plan.environments, "unclear")) - plan.insufficient.keys()
+    if unclear:
+        console.print(f"{counted(len(unclear))} answered, but unclear: breakeven run {file} --again --only unclear", style="yellow")
+    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
+    if not left:
+        return ANSWERED
+    short, failed = left & plan.insufficient.keys(), left & plan.errors.keys()
+    if short:
+        fewest = min(plan.insufficient[comparison_id] for comparison_id in short)
+        console.print(
+            f"{counted(len(short))} insufficient: time was up before the pairs that `pairs: min` asks for (as few as {fewest}); "
+            f"this adds pairs to them: breakeven run {file}; a longer `timeout` in the sweep gives more at once",
+            style="red",
+        )
+    if failed - short:
+        why = plan.errors[min(failed - short)]
+        console.print(
+            f"{counted(len(failed - short))} not answered: failed with an error ({why}); this tries again: breakeven run {file}",
+            style="red",
+        )
+    if rest := left - short - failed:
+        console.print(f"{counted(len(rest))} not answered; this measures them: breakeven run {file}", style="red")
+    return UNANSWERED
+
+
+def counted(comparisons: int) -> str:
+    return "1 comparison is" if comparisons == 1 else f"{comparisons} comparisons are"
 
 
 def show_plan(file: Path, *, db: str | None, jobs: Path | None, form: Literal["table", "json"], device: Device | None) -> None:

@@ -3,6 +3,7 @@
 They are brought up to date inside the transaction that records an outcome, so no reader ever sees a point without its curve.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -41,6 +42,7 @@ def _of_stages() -> str:
 
 PAIRINGS = text(
     f"""SELECT p.comparison_id, c.question_id, p.attempt, p.baseline, p.arm, p.failure, t.flags, t.ended_at, t.source, t.host,
+         t.round, t.protocol, (SELECT s.rounds FROM sample AS s WHERE s.attempt = t.id) AS pairs,
          b.flags AS baseline_flags, b.tokens AS baseline_tokens, b.gmacs AS gmacs_baseline,
          a.flags AS arm_flags, a.tokens, a.tokens_final, a.gmacs, a.gmacs_method, a.threads, c.prompt_tokens,
          b.route AS baseline_route, a.route,
@@ -71,7 +73,7 @@ CURVES = "SELECT curve_id FROM comparison WHERE comparison_id IN :comparisons"
 
 POINTS = text(
     f"""SELECT l.sweep, c.curve_id, r.metric, r.host, r.comparison_id, r.tokens, r.gmacs_baseline AS gmacs, r.threads,
-          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor
+          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.verdict, r.flags, r.floor
         FROM comparison AS c
         JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
         JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
@@ -203,7 +205,7 @@ def _speedup(pairings: Sequence[Row[Any]], timings: Callable[[int], Timings], me
         "speedup_high": estimate.high if math.isfinite(estimate.high) else None,
         "pairs": estimate.n,
         "rounds": len(rounds),
-        "verdict": verdict(estimate, DEFAULT_FLOOR),
+        "verdict": "insufficient" if _short(used) else verdict(estimate, DEFAULT_FLOOR),
         "route": last.route,
     }
 
@@ -219,6 +221,7 @@ def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]
             pairs=row.pairs,
             comparison_id=row.comparison_id,
             flagged=bool(row.flags),
+            insufficient=row.verdict == "insufficient",
         )
         for row in rows  # oldest first: of two points at one x the newer one stays
         if (x := getattr(row, axis)) is not None and (x or axis == SAVED)
@@ -251,9 +254,24 @@ def trusted(pairings: Sequence[Row[Any]]) -> list[Row[Any]]:
 
 
 def pooled(pairings: Sequence[Row[Any]]) -> list[Row[Any]]:
-    """The trusted rows of `PAIRINGS`, oldest first, whose two arms ran with the same implementations as in the newest of them."""
-    used = trusted(pairings)
-    return [row for row in used if (row.baseline_route, row.route) == (used[-1].baseline_route, used[-1].route)]
+    """The timed rows of `PAIRINGS`, oldest first, whose two arms ran with the same implementations as in the newest of them.
+
+    Those without a flag if they hold the pairs asked for, else all.
+    """
+    used = _of_one_route(trusted(pairings))
+    return _of_one_route([row for row in pairings if row.failure is None]) if _short(used) else used
+
+
+def _of_one_route(rows: list[Row[Any]]) -> list[Row[Any]]:
+    return [row for row in rows if (row.baseline_route, row.route) == (rows[-1].baseline_route, rows[-1].route)]
+
+
+def _short(measured: Sequence[Row[Any]]) -> bool:
+    """Whether some round has fewer pairs than the newest attempt was asked for."""
+    pairs: dict[int, int] = {}
+    for row in measured:
+        pairs[row.round] = pairs.get(row.round, 0) + row.pairs
+    return any(reached < json.loads(measured[-1].protocol)["pairs_min"] for reached in pairs.values())
 
 
 def stamp(last: Row[Any], used: Sequence[Row[Any]]) -> dict[str, Any]:

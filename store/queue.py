@@ -50,6 +50,11 @@ DOCUMENT = sql("SELECT document FROM job WHERE id = :job")
 INHERIT = sql("INSERT INTO sweep_job (sweep, job) SELECT sweep, :child FROM sweep_job WHERE job = :parent")
 HELD = sql("SELECT owner, max(renewed_at) AS renewed_at FROM job WHERE state = 'running' GROUP BY owner")
 TAKE_BACK = sql("UPDATE job SET state = 'waiting', owner = NULL, renewed_at = NULL WHERE state = 'running' AND owner = :owner")
+WAITING = sql("SELECT 1 FROM job AS j JOIN sweep_job AS l ON l.job = j.id WHERE l.sweep = :sweep AND j.state = 'waiting' LIMIT 1")
+HOLDERS = sql(
+    """SELECT j.owner, count(*) AS jobs, max(j.renewed_at) AS renewed_at FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep AND j.state = 'running' AND j.owner <> :owner GROUP BY j.owner ORDER BY j.owner"""
+)
 SWEEP_NAME = sql("SELECT name FROM sweep WHERE id = :sweep")
 COUNTS = sql(
     """SELECT j.state, count(*) AS jobs FROM job AS j JOIN sweep_job AS l ON l.job = j.id
@@ -82,6 +87,20 @@ class QueuedJob(NamedTuple):
     attempts: int
     """Executions recorded so far."""
     sweep: int
+
+
+class Holder(NamedTuple):
+    """Another dispatcher that measures jobs of a sweep."""
+
+    owner: str
+    jobs: int
+    silent_s: float
+    """Since it last renewed its lease."""
+
+    def __str__(self) -> str:
+        host, pid, _ = self.owner.rsplit(":", 2)
+        jobs = "1 job is" if self.jobs == 1 else f"{self.jobs} jobs are"
+        return f"{jobs} being measured by process {pid} on {host} (last heard of {self.silent_s:.0f} s ago)"
 
 
 class Progress(NamedTuple):
@@ -158,7 +177,7 @@ def renew(engine: Engine, owner: str) -> int:
 def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None) -> None:
     """Give a claimed job back to the queue; an `outcome` is kept as an attempt that answers nothing, because it is tried again.
 
-    Raises `StoreError` if `owner` does not hold the lease.
+    Raises `LeaseError` if `owner` does not hold the lease.
     """
     attempt = _incoming(outcome)
     with writing(engine) as connection:
@@ -168,8 +187,8 @@ def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None
 def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: Outcome | None = None) -> list[int]:
     """Replace a claimed job by `parts`, which wait in its place, to find the guilty arm. Returns their rows.
 
-    An `outcome` is kept as an attempt of the whole that answers nothing. Raises `StoreError` if `owner` does not hold the
-    lease, or if the parts do not ask exactly what the whole asks.
+    An `outcome` is kept as an attempt of the whole that answers nothing. Raises `LeaseError` if `owner` does not hold the
+    lease, and `StoreError` if the parts do not ask exactly what the whole asks.
     """
     attempt = _incoming(outcome)
     with writing(engine) as connection:
@@ -194,6 +213,20 @@ def recover(engine: Engine) -> int:
         held = connection.execute(HELD).all()
         dead = [row.owner for row in held if not _alive(row.owner, row.renewed_at)]
         return sum(connection.execute(TAKE_BACK, {"owner": owner}).rowcount for owner in dead)
+
+
+def waiting(engine: Engine, sweep_id: int) -> bool:
+    """Whether a job of the sweep waits."""
+    with explained(shown(engine.url)), engine.connect() as connection:
+        return connection.execute(WAITING, {"sweep": sweep_id}).first() is not None
+
+
+def held(engine: Engine, sweep_id: int) -> list[Holder]:
+    """The dispatchers, other than this process, that jobs of the sweep are running for."""
+    now = time.time()
+    with explained(shown(engine.url)), engine.connect() as connection:
+        found = connection.execute(HOLDERS, {"sweep": sweep_id, "owner": owner()}).all()
+    return [Holder(row.owner, row.jobs, max(0.0, now - row.renewed_at)) for row in found]
 
 
 def progress(engine: Engine, sweep_id: int) -> Progress:
@@ -344,9 +377,13 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    """When the process began (clock ticks since boot, from /proc); empty if it is gone. Elsewhere than Linux only that it runs."""
+    """When the process began (clock ticks since boot, from /proc); empty if it has ended, even if nobody has reaped it.
+
+    Elsewhere than Linux only that it runs.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in {"Z", "X"} else rest[18]
     except OSError:
         pass
     if Path("/proc/self/stat").exists():

@@ -39,12 +39,16 @@ ANSWERED_PAIRS = text(
 ).bindparams(bindparam("sweep", type_=String()))
 
 
+class LeaseError(StoreError):
+    """The owner no longer holds the job: another dispatcher took it over, or somebody cancelled it."""
+
+
 def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
     """Store an outcome with all that follows from it, and end the job in `row`, in one transaction.
 
     The job becomes `done`, or `failed` if one of its questions is still not answered. `row` None stores an outcome that was
-    measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `StoreError` if `owner`
-    does not hold the job's lease, or if the outcome contradicts itself.
+    measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `LeaseError` if `owner`
+    does not hold the job's lease, and `StoreError` if the outcome contradicts itself.
     """
     attempt = Incoming(outcome)
     with writing(engine) as connection:
@@ -81,14 +85,15 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
 def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "Incoming | None") -> int:
     """Move the job in `row` on to `state` and take it from `owner`. Returns how often it was executed, `attempt` included.
 
-    Raises `StoreError`, which undoes the transaction, if `owner` does not hold the lease or the attempt is of another job.
+    Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease, and `StoreError` if the attempt is of
+    another job.
     """
     asked = {"job": row, "owner": owner, "state": state, "executed": int(attempt is not None)}
     ended = connection.execute(END_LEASE, asked).one_or_none()
     if ended is None:
         found = connection.execute(HOLDER, {"job": row}).one_or_none()
         now = "does not exist" if found is None else f"is held by {found.owner}" if found.owner else f"is {found.state}"
-        raise StoreError(f"job {row} {now}; it is not running for {owner}, whose word on it is not stored")
+        raise LeaseError(f"job {row} {now}; it is no longer running for {owner}, whose result is not stored")
     if attempt is not None and ended.job_id != attempt.job_id:
         raise StoreError(f"job {row} has the identity {ended.job_id}, the outcome is of {attempt.job_id}: it is not stored")
     return int(ended.attempts)

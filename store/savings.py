@@ -30,7 +30,7 @@ _SETTINGS = f"(SELECT DISTINCT {', '.join(SETTING)} FROM comparison WHERE compar
 SAME_WORK = text(
     f"""SELECT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params,
           r.comparison_id, r.metric, r.host, r.measured_at, r.threads AS ran_threads,
-          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.flags, r.floor,
+          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.verdict, r.flags, r.floor,
           1 - (r.gmacs + coalesce(r.gmacs_method, 0)) / r.gmacs_baseline AS {SAVED}
         FROM {_SETTINGS} AS d
         JOIN comparison AS c ON {_EQUAL}

@@ -11,7 +11,13 @@ from sweeps.identity import Noun
 from sweeps.statistics import DEFAULT_FLOOR, Verdict
 
 MIN_POINTS = 2
-WORDS: dict[Verdict, str] = {"faster": "faster", "slower": "slower", "same": "no different", "unclear": "not clear"}
+WORDS: dict[Verdict, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "same": "no different",
+    "unclear": "not clear",
+    "insufficient": "measured by too few pairs",
+}
 
 
 class Crossing(Noun):

@@ -18,6 +18,8 @@ class Point(Noun):
     high: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pairs: int | None = Field(default=None, ge=0)
     """`None` where it is not known (published figures): the interval then decides alone."""
+    insufficient: bool = False
+    """Whether fewer pairs were measured than were asked for."""
     comparison_id: str = ""
     flagged: bool = False
 
@@ -35,6 +37,8 @@ class Point(Noun):
 
     def verdict(self, floor: float = DEFAULT_FLOOR) -> Verdict:
         """The same word as `statistics.verdict` gives to the measured speed-up."""
+        if self.insufficient:
+            return "insufficient"
         low, high = self.low or 0.0, self.high or float("inf")
         return verdict(Estimate(self.speedup, low, high, MIN_PAIRS if self.pairs is None else self.pairs), floor)
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-ANALYSIS_VERSION = 2
+ANALYSIS_VERSION = 3
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
 CONFIDENCE = 0.95
 DEFAULT_FLOOR = 0.01
@@ -24,7 +24,10 @@ WARM_IMPROVEMENT = 0.02
 PLATEAU_LOOKS = 8
 PLATEAU_SHRINK = 0.05
 
-Verdict = Literal["faster", "slower", "same", "unclear"]
+SHORT = 2
+"""A round with fewer than 1/2 of the pairs of the longest one was cut short: its pairs join another round's."""
+
+Verdict = Literal["faster", "slower", "same", "unclear", "insufficient"]
 
 
 class Estimate(NamedTuple):
@@ -61,23 +64,30 @@ def pooled_speedup(rounds: Sequence[tuple[ArrayLike, ArrayLike]]) -> Estimate:
     """Speed-up over several rounds, each a (baseline, arm) of `speedup`, measured in fresh processes; `n` counts all pairs.
 
     Processes differ by more than their pairs tell (memory layout, hash seeds: Kalibera and Jones 2013), so each round is one
-    observation: the value is the geometric mean of the rounds' medians, and the interval Student's t on them, at least as
-    wide as that of all pairs together. While the rounds' own intervals all overlap it need not reach beyond their hull,
-    without which two rounds would be nearly worthless. In simulation three or more rounds cover at 95 % however large the
-    differences between rounds; two rounds at 93 % while these are at most twice a round's standard error, at 80 % at worst.
-    A single round is `speedup`, and speaks for that process alone.
+    observation, weighted by its pairs: the value is the geometric mean of the rounds' medians, and the interval Student's t on
+    them, at least as wide as that of all pairs together. While the rounds' own intervals all overlap it need not reach beyond
+    their hull, without which two rounds would be nearly worthless. In simulation three or more rounds cover at 95 % however
+    large the differences between rounds; two rounds at 93 % while these are at most twice a round's standard error, at 80 % at
+    worst. A single round is `speedup`, and speaks for that process alone.
+
+    A round that was cut short (see `SHORT`) is too few pairs for a median of its own: such rounds are joined, in their order,
+    until they are no longer short, and the rest joins the last round.
     """
     if not rounds:
         raise ValueError("no rounds to pool; at least one (baseline, arm) is needed")
-    if len(rounds) == 1:
-        return speedup(*rounds[0])
-    logs = [_log_ratios(baseline_s, arm_s) for baseline_s, arm_s in rounds]
+    logs = _joined([_log_ratios(baseline_s, arm_s) for baseline_s, arm_s in rounds])
     medians = np.array([np.median(ratios) for ratios in logs])
     together = np.concatenate(logs)
-    centre = float(np.mean(medians))
+    if len(logs) == 1:
+        return Estimate(*_exp(medians[0], *_median_interval(together)), together.size)
     from scipy.stats import t  # half a second of import, which commands without statistics are spared
 
-    reach = float(t.ppf((1 + CONFIDENCE) / 2, medians.size - 1) * np.std(medians, ddof=1) / np.sqrt(medians.size))
+    weights = np.array([ratios.size for ratios in logs]) / together.size
+    centre = float(weights @ medians)
+    # Unbiased for equal variances between rounds, too wide for variances that fall with the pairs; s^2/k for equal weights.
+    squares = float(weights @ weights)
+    spread = squares / (1 - squares) * float(weights @ (medians - centre) ** 2)
+    reach = float(t.ppf((1 + CONFIDENCE) / 2, medians.size - 1) * np.sqrt(spread))
     pooled_low, pooled_high = _median_interval(together)
     low, high = min(centre - reach, pooled_low), max(centre + reach, pooled_high)
     lows, highs = zip(*map(_median_interval, logs), strict=True)
@@ -94,14 +104,17 @@ def median(samples_s: ArrayLike) -> Estimate:
     return Estimate(float(np.median(samples)), max(low, 0.0), high, samples.size)
 
 
-def verdict(estimate: Estimate, floor: float = DEFAULT_FLOOR) -> Verdict:
+def verdict(estimate: Estimate, floor: float = DEFAULT_FLOOR, pairs_min: int = 0) -> Verdict:
     """What a speed-up's interval allows to say; `floor` is the device's noise floor as a share (0.01 for 1 %).
 
-    `faster` and `slower` need an interval that, stretched by `CLEAR` about its value, clears 1 by more than the floor, `same` one
-    inside the floor, and each of them `MIN_PAIRS` pairs. Everything else is `unclear`.
+    `insufficient` is a measurement that was cut short, with fewer pairs than the `pairs_min` that were asked for. `faster` and
+    `slower` need an interval that, stretched by `CLEAR` about its value, clears 1 by more than the floor, `same` one inside the
+    floor, and each of them `MIN_PAIRS` pairs. Everything else is `unclear`.
     """
     if not 0 <= floor < np.inf:
         raise ValueError(f"noise floor {floor} is not a share of at least 0, such as {DEFAULT_FLOOR}")
+    if estimate.n < pairs_min:
+        return "insufficient"
     if estimate.n < MIN_PAIRS:
         return "unclear"
     if _stretched(estimate.value, estimate.low) > 1 + floor:
@@ -156,6 +169,20 @@ def _log_ratios(baseline_s: ArrayLike, arm_s: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"pairs need two sides of equal length, got {baseline.size} baseline and {arm.size} arm times")
     ratios: NDArray[np.float64] = np.log(baseline) - np.log(arm)
     return ratios
+
+
+def _joined(logs: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """The log ratios of rounds, those that were cut short joined until none has less than a share of 1/`SHORT` of the longest."""
+    longest = max(ratios.size for ratios in logs)
+    whole = [ratios for ratios in logs if SHORT * ratios.size >= longest]
+    rest = np.empty(0)
+    for ratios in logs:
+        if SHORT * ratios.size < longest:
+            rest = np.concatenate((rest, ratios))
+            if SHORT * rest.size >= longest:
+                whole.append(rest)
+                rest = np.empty(0)
+    return [*whole[:-1], np.concatenate((whole[-1], rest))]
 
 
 @lru_cache(maxsize=4096)

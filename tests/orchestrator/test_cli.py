@@ -192,6 +192,23 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     assert "starting Ray" not in again.stdout
 
 
+def test_a_time_out_before_the_pairs_asked_for_is_no_answer(tmp_path: Path) -> None:
+    """A run whose time is up before `pairs: min` ends with exit code 1, the count, and the command that adds pairs."""
+    few = SWEEP.replace("[32, 48, 64]", "[32]").replace("min: 30, max: 30", "min: 99999, max: 99999").replace("1m", "8s")
+    (tmp_path / "sweep.yaml").write_text(few)
+
+    done = breakeven("run", "sweep.yaml", folder=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "1 comparison is insufficient: time was up before the pairs that `pairs: min` asks for" in said
+    assert "this adds pairs to them: breakeven run sweep.yaml" in said
+    assert "0 of 1 comparisons are answered" in " ".join(breakeven("plan", "sweep.yaml", folder=tmp_path).stdout.split())
+    with sqlite3.connect(tmp_path / "breakeven.db") as connection:
+        assert connection.execute("SELECT verdict FROM speedup").fetchall() == [("insufficient",)]
+    connection.close()
+
+
 def test_ctrl_c_stops_within_seconds_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
     """Ctrl-C ends a run with exit code 130 within seconds, and what was not measured waits in the queue."""
     (tmp_path / "sweep.yaml").write_text(SWEEP.replace("max: 30}", "max: 100000}").replace("500ms", "40s"))

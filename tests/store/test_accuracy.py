@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store import queue, reading
+from store.answers import answers
 from store.connection import StoreError, writing
 from store.judgements import ACCURACY
 from store.recording import reanalyse, record
@@ -170,7 +171,7 @@ def test_answered(
     outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=made)), images=seen)
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
-    found = reading.answered(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id])
+    found = answers(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id]).answered
     assert found == ({(comparison, 0)} if expected else set())
 
 
@@ -183,7 +184,7 @@ def test_a_time_out_answers_for_as_many_images(
     outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure])
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
-    found = reading.answered(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id])
+    found = answers(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id]).answered
     assert found == ({(comparison, 0)} if expected else set())
 
 

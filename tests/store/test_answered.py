@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import Engine
 
 from store import queue, reading
+from store.answers import answers, doubted
 from store.connection import StoreError
 from store.recording import record
 from sweeps.job import Job, Protocol
-from sweeps.outcome import Failure, Outcome
+from sweeps.outcome import Environment, Failure, Outcome
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -19,8 +20,8 @@ def is_answered(engine: Engine, outcomes: Sequence[Outcome], asked: Protocol) ->
     for outcome in outcomes:
         record(engine, None, None, outcome)
     comparison, environment = outcomes[0].job.comparison_ids()[0], outcomes[0].environment.environment_id
-    found = reading.answered(engine, {comparison: asked}, [environment])
-    return found == {(comparison, number) for number in range(asked.rounds)}
+    found = answers(engine, {comparison: asked}, [environment])
+    return found.answered == {(comparison, number) for number in range(asked.rounds)}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,66 @@ def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     for number in (0, 2):
         record(engine, None, None, make_outcome(rounds[number], seed=number, flags=["contended"]))
     (environment,) = reading.environments(engine)
-    assert reading.answered(engine, {comparison: protocol}, [environment["environment_id"]]) == {(comparison, 0), (comparison, 2)}
+    assert answers(engine, {comparison: protocol}, [environment["environment_id"]]).answered == {(comparison, 0), (comparison, 2)}
+
+
+def test_pairs_reached_decide_not_pairs_asked(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """An attempt that was cut short answers nothing, however little its pairs scatter; the next one adds its pairs to them."""
+    cut = make_outcome(make_job(), pairs=12, noise=0.0001)
+    comparison, environment = cut.job.comparison_ids()[0], cut.environment.environment_id
+    record(engine, None, None, cut)
+    assert answers(engine, {comparison: Protocol()}, [environment]) == (set(), {(comparison, 0): 12}, {})
+    assert list(reading.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
+    record(engine, None, None, make_outcome(make_job(), pairs=18, noise=0.0001, seed=1))
+    assert answers(engine, {comparison: Protocol()}, [environment]) == ({(comparison, 0)}, {}, {})
+    assert reading.table(engine, "SELECT verdict, pairs FROM speedup").to_dict("records") == [{"verdict": "faster", "pairs": 30}]
+
+
+def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Many pairs in one round do not stand in for another round that was cut short."""
+    protocol = Protocol(rounds=2)
+    for number, pairs in enumerate((300, 5)):
+        job = make_job(protocol=protocol).model_copy(update={"round": number})
+        record(engine, None, None, make_outcome(job, pairs=pairs, seed=number))
+    (comparison,) = job.comparison_ids()
+    (environment,) = reading.environments(engine)
+    found = answers(engine, {comparison: protocol}, [environment["environment_id"]])
+    assert (found.answered, found.pairs) == ({(comparison, 0)}, {(comparison, 1): 5})
+    assert list(reading.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
+
+
+def test_pairs_of_other_environments_do_not_add_up(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Twenty pairs on each of two machines are no forty pairs."""
+    there = Environment(device="cpu", device_name="Another CPU")
+    outcomes = [make_outcome(make_job(), pairs=20), make_outcome(make_job(), pairs=20, environment=there)]
+    for outcome in outcomes:
+        record(engine, None, None, outcome)
+    (comparison,) = make_job().comparison_ids()
+    found = answers(engine, {comparison: Protocol()}, [outcome.environment.environment_id for outcome in outcomes])
+    assert (found.answered, found.pairs) == (set(), {(comparison, 0): 20})
+
+
+def test_flagged_pairs_count_until_unflagged_ones_suffice(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A few unflagged pairs do not displace a whole flagged attempt; enough of them do."""
+    record(engine, None, None, make_outcome(make_job(), flags=["contended"]))
+    for seed, (pairs, flags) in enumerate([(5, "contended"), (30, "")], start=1):
+        record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
+        assert list(reading.table(engine, "SELECT flags FROM speedup")["flags"]) == [flags]
+
+
+def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Flagged, unclear and failed answers are found by themselves, for measuring them again."""
+    kinds = {
+        32: {"flags": ["contended"]},
+        64: {"speedups": (1.0,), "noise": 0.5},
+        96: {"failures": [Failure(arm=1, reason="crash", message="so")]},
+        128: {},
+    }
+    for size, how in kinds.items():
+        record(engine, None, None, make_outcome(make_job(size), **how))
+    (environment,) = reading.environments(engine)
+    for doubt, size in (("flagged", 32), ("unclear", 64), ("failed", 96)):
+        assert doubted(engine, doubt, [environment["environment_id"]]) == set(make_job(size).comparison_ids())
 
 
 @pytest.mark.parametrize(
@@ -83,8 +143,9 @@ def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make
     outcome = make_outcome(make_job(version=1))
     record(engine, None, None, outcome)
     old, new = outcome.job.comparison_ids()[0], make_job(version=2).comparison_ids()[0]
-    assert reading.answered(engine, {old: Protocol()}, ["elsewhere"]) == set()
-    assert reading.answered(engine, {old: Protocol(), new: Protocol()}, [outcome.environment.environment_id]) == {(old, 0)}
+    assert answers(engine, {old: Protocol()}, ["elsewhere"]).answered == set()
+    found = answers(engine, {old: Protocol(), new: Protocol()}, [outcome.environment.environment_id])
+    assert found.answered == {(old, 0)}
 
 
 def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

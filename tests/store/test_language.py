@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store import queue
+from store.answers import answers
 from store.connection import StoreError
 from store.judgements import QUALITY
 from store.querying import query
-from store.reading import answered
 from store.recording import reanalyse, record
 from sweeps import fidelity, statistics
 from sweeps.job import DENSE, Pair, Protocol
@@ -231,12 +231,12 @@ def test_quality_is_answered_by_as_many_characters(engine: Engine) -> None:
     record(engine, None, None, a_reading(job))
     (comparison,) = job.comparison_ids()
     done = {(comparison, 0)}
-    assert answered(engine, {comparison: Protocol(characters=500)}, HERE) == done
-    assert answered(engine, {comparison: Protocol(characters=10_000)}, HERE) == set()
+    assert answers(engine, {comparison: Protocol(characters=500)}, HERE).answered == done
+    assert answers(engine, {comparison: Protocol(characters=10_000)}, HERE).answered == set()
     ended = a_quality_job(characters=10_000_000, seed=1)
     record(engine, None, None, a_reading(ended, complete=True))
     (comparison,) = ended.comparison_ids()
-    assert answered(engine, {comparison: Protocol()}, HERE) == {(comparison, 0)}
+    assert answers(engine, {comparison: Protocol()}, HERE).answered == {(comparison, 0)}
 
 
 def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) -> None:
@@ -246,15 +246,15 @@ def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) ->
     (comparison,) = asked.comparison_ids()
     assert job.comparison_ids() == (comparison,)
     record(engine, None, None, a_reading(job))
-    assert answered(engine, {comparison: asked.protocol}, HERE) == set()
+    assert answers(engine, {comparison: asked.protocol}, HERE).answered == set()
     late = Failure(arm=None, reason="timeout", message="slow")
     record(engine, None, None, a_reading(asked, ended_at=NOW + 1, failures=[late]))
-    assert answered(engine, {comparison: asked.protocol}, HERE) == {(comparison, 0)}
+    assert answers(engine, {comparison: asked.protocol}, HERE).answered == {(comparison, 0)}
     one = Protocol(characters=1000, tasks=("./a.yaml",))
-    assert answered(engine, {comparison: one}, HERE) == set()
+    assert answers(engine, {comparison: one}, HERE).answered == set()
     record(engine, None, None, a_reading(asked, ended_at=NOW + 2))
-    assert answered(engine, {comparison: one}, HERE) == {(comparison, 0)}
-    assert answered(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE) == set()
+    assert answers(engine, {comparison: one}, HERE).answered == {(comparison, 0)}
+    assert answers(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE).answered == set()
     assert queue.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
     some, more = (one.model_copy(update={"documents": documents}) for documents in (50, 80))
     assert queue.stricter(some, more).documents == queue.stricter(more, Protocol()).documents == 80
@@ -268,7 +268,7 @@ def test_every_metric_must_be_narrow(engine: Engine) -> None:
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
     finer = Protocol(pairs_max=1000, half_width=0.009)
-    assert answered(engine, {comparison: finer}, HERE) == {(comparison, 0)}
+    assert answers(engine, {comparison: finer}, HERE).answered == {(comparison, 0)}
     assert outcome.samples is not None
     wide = np.asarray(outcome.samples.series["ttft"]) * np.exp(np.random.default_rng(2).normal(0, 0.2, (40, 2)))
     series = {**outcome.samples.series, "ttft": tuple(map(tuple, wide.tolist()))}
@@ -276,7 +276,7 @@ def test_every_metric_must_be_narrow(engine: Engine) -> None:
     assert noisy.samples is not None
     record(engine, None, None, noisy.model_copy(update={"samples": noisy.samples.model_copy(update={"series": series})}))
     (comparison,) = noisy.job.comparison_ids()
-    assert answered(engine, {comparison: finer}, HERE) == set()
+    assert answers(engine, {comparison: finer}, HERE).answered == set()
 
 
 def test_a_time_out_is_tried_again_with_more_time_to_compile(engine: Engine) -> None:
@@ -284,5 +284,5 @@ def test_a_time_out_is_tried_again_with_more_time_to_compile(engine: Engine) -> 
     job = a_generation_job(runtime="compile").model_copy(update={"protocol": Protocol(compile_timeout_s=60)})
     record(engine, None, None, a_generation(job, failures=[Failure(arm=1, reason="timeout", message="compiling")]))
     (comparison,) = job.comparison_ids()
-    assert answered(engine, {comparison: Protocol(compile_timeout_s=60)}, HERE) == {(comparison, 0)}
-    assert answered(engine, {comparison: Protocol(compile_timeout_s=600)}, HERE) == set()
+    assert answers(engine, {comparison: Protocol(compile_timeout_s=60)}, HERE).answered == {(comparison, 0)}
+    assert answers(engine, {comparison: Protocol(compile_timeout_s=600)}, HERE).answered == set()

@@ -16,7 +16,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, text
 
-from store import migration, reading, recording
+from store import migration, recording
+from store.answers import answers
 from store.connection import StoreError, connect, connect_readonly
 from store.tables import METADATA
 from sweeps.job import Protocol
@@ -147,7 +148,7 @@ def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views:
         shown = connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all()
         ids = {id_: Protocol() for id_ in connection.execute(text("SELECT comparison_id FROM comparison")).scalars()}
         environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
-    assert {found[0] for found in reading.answered(engine, ids, environments)} == set(ids)
+    assert {found[0] for found in answers(engine, ids, environments).answered} == set(ids)
     assert recording.reanalyse(engine) == asked
     with engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all() == shown

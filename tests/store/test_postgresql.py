@@ -13,7 +13,8 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 
-from store import migration, queue, reading, views
+from store import migration, queue, views
+from store.answers import answers
 from store.connection import StoreError, connect
 from store.querying import query
 from store.recording import reanalyse, record
@@ -115,7 +116,7 @@ def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Eng
     assert {view: shown(engines[0], view) for view in views.VIEWS} == before
     ids = dict.fromkeys(outcomes[0].job.comparison_ids(), Protocol(pairs_min=6, pairs_max=6))
     here_ids = [outcomes[0].environment.environment_id]
-    assert reading.answered(engines[0], ids, here_ids) == reading.answered(engines[1], ids, here_ids) != set()
+    assert answers(engines[0], ids, here_ids).answered == answers(engines[1], ids, here_ids).answered != set()
 
 
 def test_curves_of_language_models_cross_alike(engines: tuple[Engine, Engine]) -> None:

@@ -166,10 +166,10 @@ def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> 
         lambda: queue.release(engine, claimed.row, "other:1:1"),
         lambda: queue.split(engine, claimed.row, "other:1:1", [claimed.job]),
     ):
-        with pytest.raises(StoreError, match=f"is held by {ME}; it is not running for other:1:1"):
+        with pytest.raises(StoreError, match=f"is held by {ME}; it is no longer running for other:1:1"):
             speak()
     queue.release(engine, claimed.row, ME)
-    with pytest.raises(StoreError, match="is waiting; it is not running for"):
+    with pytest.raises(StoreError, match="is waiting; it is no longer running for"):
         record(engine, claimed.row, ME, make_outcome(claimed.job))
     with pytest.raises(StoreError, match="job 77 does not exist"):
         queue.release(engine, 77, ME)

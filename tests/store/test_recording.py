@@ -254,7 +254,7 @@ def test_few_pairs_have_no_interval(engine: Engine, make_job: MakeJob, make_outc
     """Where there are too few pairs for an interval its ends are NULL, not 0 and infinity."""
     record(engine, None, None, make_outcome(make_job(), pairs=3))
     (row,) = rows(engine, "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup")
-    assert row == {"speedup_low": None, "speedup_high": None, "verdict": "unclear", "pairs": 3}
+    assert row == {"speedup_low": None, "speedup_high": None, "verdict": "insufficient", "pairs": 3}
 
 
 def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

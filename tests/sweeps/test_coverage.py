@@ -107,6 +107,23 @@ def test_two_rounds_cover_while_they_differ_little() -> None:
     assert sum(covers(pooled_speedup(rounds_of(rng, 2, 0.0025)), 1.0) for _ in range(1000)) >= 930
 
 
+@pytest.mark.parametrize("between", [0.0, 0.004, 0.02])
+@pytest.mark.parametrize("cut", [(1, 50, 50, 50), (8, 50, 12, 50, 50), (25, 50, 50, 30)])
+def test_attempts_that_were_cut_short_do_not_spoil_the_interval(cut: tuple[int, ...], between: float) -> None:
+    """Three or more whole attempts beside others of a few pairs cover like whole ones alone, and are hardly wider."""
+    rng = np.random.default_rng(11)
+    covered, wider = 0, []
+    for _ in range(500):
+        whole_rounds = zip(cut, rounds_of(rng, len(cut), between), strict=True)
+        rounds = [(baseline[:pairs], arm[:pairs]) for pairs, (baseline, arm) in whole_rounds]
+        estimate = pooled_speedup(rounds)
+        covered += covers(estimate, 1.0)
+        whole = pooled_speedup([each for each in rounds if len(each[0]) == 50])
+        wider.append(estimate.half_width / whole.half_width)
+    assert covered >= 465
+    assert np.median(wider) < 1.2
+
+
 def test_throwing_all_pairs_together_would_not_cover() -> None:
     """The rounds above need their own rule: as one heap of pairs they would cover in fewer than half of the runs."""
     rng = np.random.default_rng(8)

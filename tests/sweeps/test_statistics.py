@@ -138,6 +138,25 @@ def test_verdicts_follow_from_the_interval(low: float, value: float, high: float
     assert verdict(Estimate(value, low, high, pairs)) == expected
 
 
+def test_fewer_pairs_than_asked_are_insufficient() -> None:
+    """What was cut short is `insufficient` however narrow; enough pairs, though fewer than any claim needs, are `unclear`."""
+    assert verdict(Estimate(1.5, 1.49, 1.51, 99), pairs_min=100) == "insufficient"
+    assert verdict(Estimate(1.5, 1.49, 1.51, 100), pairs_min=100) == "faster"
+    assert verdict(Estimate(1.5, 1.49, 1.51, 10), pairs_min=10) == "unclear"
+
+
+def test_pooled_rounds_weigh_by_their_pairs() -> None:
+    """The value is the mean of the rounds' medians by pairs; a round of a few pairs joins another one instead of being one."""
+
+    def ratios(ratio: float, pairs: int) -> tuple[list[float], list[float]]:
+        return [ratio] * pairs, [1.0] * pairs
+
+    assert pooled_speedup([ratios(np.e, 40), ratios(1.0, 20)]).value == pytest.approx(np.exp(2 / 3))
+    assert pooled_speedup([ratios(1.1, 40), ratios(9.0, 1)]) == speedup([1.1] * 40 + [9.0], [1.0] * 41)
+    assert pooled_speedup([ratios(1.1, 1)] * 30).n == 30
+    assert pooled_speedup([ratios(2.0, 3), ratios(1.1, 40), ratios(1.1, 40), ratios(2.0, 17)]).n == 100
+
+
 def test_a_higher_floor_gives_fewer_verdicts() -> None:
     """What is faster by 3 % is no difference on a device that is noisy by 5 %; a floor below 0 is refused."""
     estimate = Estimate(1.03, 1.025, 1.035, 100)

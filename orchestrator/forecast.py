@@ -1,0 +1,62 @@
+"""Forecast: how long the rest of a run takes, from the durations of its own jobs and the estimates of those still to come."""
+
+import math
+from collections.abc import Iterable
+
+from orchestrator.estimate import seconds
+from sweeps.job import Job, Kind
+
+Round = tuple[str, int]
+"""A comparison id and a round."""
+
+
+class Forecast:
+    """Durations of jobs of each kind as a share of their estimates; times in seconds of any one clock."""
+
+    def __init__(self) -> None:
+        self._open: dict[Round, tuple[Kind, float]] = {}
+        self._took: dict[Kind, float] = {}
+        self._estimated: dict[Kind, float] = {}
+        self._running: dict[Job, float] = {}
+        self._parallel = 1
+
+    def expect(self, jobs: Iterable[Job]) -> None:
+        """Replace what is still to come by `jobs`."""
+        self._open = {}
+        for job in jobs:
+            for key in _rounds(job):
+                self._open[key] = (job.kind, seconds(job) / len(job.pairs))
+
+    def start(self, job: Job, now: float) -> None:
+        """`job`, one of those expected or a part of one, began."""
+        self._running[job] = now
+        self._parallel = max(self._parallel, len(self._running))
+
+    def end(self, job: Job) -> None:
+        """`job` ended without an answer; it, or its parts, are still to come."""
+        self._running.pop(job, None)
+
+    def answer(self, job: Job, now: float) -> None:
+        """`job` was answered."""
+        began = self._running.pop(job, None)
+        estimated = sum(self._open.pop(key, (job.kind, 0.0))[1] for key in _rounds(job))
+        if began is not None:
+            self._took[job.kind] = self._took.get(job.kind, 0.0) + now - began
+            self._estimated[job.kind] = self._estimated.get(job.kind, 0.0) + estimated
+
+    def left_s(self, now: float) -> float | None:
+        """Seconds that the rest takes if jobs go on as those before; `None` before the first has ended."""
+        known = math.fsum(self._estimated.values())
+        if not known:
+            return None
+        overall = math.fsum(self._took.values()) / known
+        share = {kind: self._took[kind] / estimated for kind, estimated in self._estimated.items() if estimated}
+        expected = {key: share.get(kind, overall) * estimated for key, (kind, estimated) in self._open.items()}
+        gone = math.fsum(
+            min(now - began, math.fsum(expected.get(key, 0.0) for key in _rounds(job))) for job, began in self._running.items()
+        )
+        return max(0.0, math.fsum(expected.values()) - gone) / self._parallel
+
+
+def _rounds(job: Job) -> list[Round]:
+    return [(comparison_id, job.round) for comparison_id in job.comparison_ids()]

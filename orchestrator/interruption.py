@@ -1,0 +1,38 @@
+"""Interruption: signals that ask a run to end, turned into a request that it looks for where nothing can be torn."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, the end that a scheduler or `kill` asks for, and a terminal that was closed."""
+
+
+@contextlib.contextmanager
+def stop_requested() -> Iterator[Callable[[], bool]]:
+    """Turn the first of `SIGNALS` into a request to stop, so that no transaction is torn; the second acts as it did before.
+
+    A signal that was ignored stays so (`nohup`). Outside the main thread, which alone receives signals, nothing is changed.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop.is_set
+        return
+    former = {number: signal.getsignal(number) for number in SIGNALS}
+    former = {number: handler for number, handler in former.items() if handler is not signal.SIG_IGN}
+
+    def restore() -> None:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+    def request(_number: int, _frame: object) -> None:
+        stop.set()
+        restore()
+
+    for number in former:
+        signal.signal(number, request)
+    try:
+        yield stop.is_set
+    finally:
+        restore()
