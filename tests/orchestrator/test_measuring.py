@@ -146,7 +146,7 @@ def test_too_few_pairs_are_left_and_the_next_run_adds_to_them(store: Store, clus
     jobs = [job("a", pairs_min=50)]
     first, shown = run(store, jobs, cluster)
     assert (first.plan.answered, list(first.plan.insufficient.values())) == (0, [30])
-    assert "insufficient" in shown
+    assert "too few pairs" in shown
     second, _ = run(store, jobs, cluster)
     assert (second.plan.answered, second.plan.jobs, second.plan.insufficient) == (1, (), {})
     assert store.table("SELECT pairs, verdict FROM speedup").to_dict("records") == [{"pairs": 60, "verdict": "same"}]
