@@ -67,8 +67,8 @@ class Vocabulary:
     languages: Mapping[str, LanguageNetwork] = field(default_factory=languages)
     world: World = "vision"
     """That of all models of the sweep."""
-    folders: dict[str, LanguageNetwork] = field(default_factory=dict)
-    """Language models in local directories, by path, once they were looked into."""
+    folders: dict[str, LanguageNetwork | None] = field(default_factory=dict)
+    """Language models in local directories, by path, once they were looked into; `None`: only transformers knows the sizes."""
 
     def world_of(self, model: Any) -> World | None:
         """The world of a model by its name; `None` for a word that names none."""
@@ -77,7 +77,7 @@ class Vocabulary:
         return "language" if model in self.languages or is_folder(str(model)) or is_hub(str(model)) else None
 
     def language(self, model: str) -> LanguageNetwork | None:
-        """The geometry of a language model; `None` where only the hub knows it."""
+        """The geometry of a language model; `None` where only the hub or transformers knows it."""
         return self.languages.get(model) or self.folders.get(model)
 
     def present_name(self, methods: Iterable[str], key: str) -> str:

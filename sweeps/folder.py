@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sweeps.identity import digest
-from sweeps.language import LanguageNetwork, from_config
+from sweeps.language import LanguageNetwork, SizesNotGiven, from_config
 
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -24,8 +24,11 @@ def is_hub(model: str) -> bool:
     return _HUB.fullmatch(model) is not None
 
 
-def geometry(model: str) -> LanguageNetwork:
-    """The geometry of the model in a directory. Raises `ValueError` that says what the directory lacks."""
+def geometry(model: str) -> LanguageNetwork | None:
+    """The geometry of the model in a directory; `None` where its config.json leaves sizes to transformers.
+
+    Raises `ValueError` that says what the directory lacks.
+    """
     folder = Path(model)
     if not folder.is_dir():
         raise ValueError(f"there is no folder {model}; a relative one counts from the current folder")
@@ -49,6 +52,8 @@ def geometry(model: str) -> LanguageNetwork:
         raise ValueError(f"{model}: config.json cannot be read: {error}") from None
     try:
         return from_config(model, config)
+    except SizesNotGiven:
+        return None
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{model}: config.json makes no model: {first['loc'][0]}: {first['msg']}") from None

@@ -1,5 +1,6 @@
 """LanguageNetwork: the geometry of a causal language model, enough to count MACs and KV bytes without building it."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -10,13 +11,25 @@ from pydantic import Field
 from sweeps.identity import Noun
 
 Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
+"""Those whose layers are described (`workers/models/anatomy.py`): single rows of their matrices can be skipped, and MACs follow
+from their sizes. Any other causal model of transformers runs too, and its MACs are counted when it does."""
+DESCRIBED: tuple[str, ...] = get_args(Architecture)
+NO_CACHE = frozenset({"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"})
+"""Architectures without keys and values, which no `kv_cache` holds."""
+UNSTATED = 131_072
+"""Positions of a model whose configuration bounds them nowhere."""
+
+
+class SizesNotGiven(ValueError):  # noqa: N818 - a fact about a file
+    """A config.json leaves sizes to the defaults of transformers, which are not known without importing it."""
 
 
 class LanguageNetwork(Noun):
     """The geometry of a decoder-only transformer."""
 
     name: str
-    architecture: Architecture
+    architecture: str
+    """transformers' `model_type`."""
     layers: int = Field(gt=0)
     width: int = Field(gt=0)
     heads: int = Field(gt=0)
@@ -34,9 +47,14 @@ class LanguageNetwork(Noun):
     """Whether the head shares the weights of the embedding."""
 
     @property
+    def described(self) -> bool:
+        """Whether the sizes say all about the layers; of others MACs from sizes are an estimate, for planning only."""
+        return self.architecture in DESCRIBED
+
+    @property
     def gated(self) -> bool:
         """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
-        return self.architecture in ("llama", "qwen2", "mistral")
+        return self.architecture not in ("phi", "gpt2")
 
     @property
     def layer_macs(self) -> int:
@@ -111,12 +129,17 @@ TRAINED_LANGUAGE = ("tiny_lm", "tiny_lm_smoke")
 """Those whose weights are trained on demand (`weights: trained`): in minutes, or for a trial in one (see `workers/artifacts`)."""
 
 
-def from_config(name: str, config: Mapping[str, Any]) -> LanguageNetwork:
-    """The geometry that a transformers `config.json` describes. Raises `ValueError` for an architecture that is not supported."""
-    architecture = config.get("model_type")
-    if architecture not in get_args(Architecture):
-        known = ", ".join(get_args(Architecture))
-        raise ValueError(f"{name}: model_type {architecture!r} is not supported; supported are {known}")
+def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False) -> LanguageNetwork:
+    """The geometry that a transformers `config.json` describes; `complete`: defaults of transformers are spelled out in it.
+
+    Raises `ValueError` for what is no causal model in plain precision, and `SizesNotGiven` for an architecture that is not
+    described and whose sizes are left to defaults.
+    """
+    if (reason := refusal(config)) is not None:
+        raise ValueError(f"{name}: {reason}")
+    architecture = config["model_type"]
+    if architecture not in DESCRIBED:
+        return _generic(name, config, complete=complete)
     try:
         if architecture == "gpt2":
             width, heads = int(config["n_embd"]), int(config["n_head"])
@@ -152,6 +175,69 @@ def from_config(name: str, config: Mapping[str, Any]) -> LanguageNetwork:
         )
     except KeyError as missing:
         raise ValueError(f"{name}: its config.json lacks {missing}, which a {architecture} model has") from None
+
+
+def refusal(config: Mapping[str, Any]) -> str | None:
+    """Why no model of this configuration runs here, in one line, or `None`: it is quantised, not causal, or keeps no cache."""
+    architecture, classes = config.get("model_type"), config.get("architectures") or []
+    if not architecture:
+        return "its config.json holds no model_type, which names the architecture"
+    if quantised := config.get("quantization_config"):
+        how = quantised.get("quant_method", "a method that is not named") if isinstance(quantised, Mapping) else quantised
+        return f"its weights are quantised ({how}), which is not supported; write a model in float32, bfloat16 or float16"
+    if config.get("is_encoder_decoder"):
+        return f"model_type {architecture!r} is an encoder with a decoder; only causal language models (decoder only) are supported"
+    if classes and not any(re.search(r"CausalLM|LMHead|ConditionalGeneration|Model$", each) for each in classes):
+        return f"{classes[0]} is no causal language model; only these are supported (decoder only, ...ForCausalLM)"
+    if architecture in NO_CACHE:
+        return f"model_type {architecture!r} is not supported: it has no keys and values, which language jobs keep in a cache"
+    return None
+
+
+_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "width": ("hidden_size", "n_embd", "d_model"),
+        "heads": ("num_attention_heads", "n_head", "n_heads"),
+        "kv_heads": ("num_key_value_heads", "num_kv_heads"),
+        "mlp_width": ("intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"),
+        "vocabulary": ("vocab_size",),
+        "positions": ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
+    }
+)
+"""What architectures call their sizes in transformers' configurations."""
+
+
+def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> LanguageNetwork:
+    """The geometry of an architecture that is not described: what its caches, texts and the time it takes are planned by."""
+    text = config.get("text_config")
+    sizes: Mapping[str, Any] = text if isinstance(text, Mapping) else config
+
+    def size(field: str) -> int | None:
+        values = [sizes[key] for key in _NAMES[field] if sizes.get(key)]
+        most = values[0] if values else None
+        return int(max(most) if isinstance(most, list | tuple) else most) if most else None
+
+    layers, width, heads, vocabulary = size("layers"), size("width"), size("heads"), size("vocabulary")
+    positions = size("positions") or (UNSTATED if complete else None)
+    if layers is None or width is None or heads is None or vocabulary is None or positions is None:
+        given = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary, "positions": positions}
+        names = ", ".join(_NAMES[field][0] for field, value in given.items() if value is None)
+        raise SizesNotGiven(f"{name}: its config.json does not give {names}")
+    experts = int(sizes.get("num_experts_per_tok") or 1)
+    return LanguageNetwork(
+        name=name,
+        architecture=config["model_type"],
+        layers=layers,
+        width=width,
+        heads=heads,
+        kv_heads=1 if sizes.get("multi_query") else size("kv_heads") or heads,
+        head_dim=int(sizes.get("head_dim") or width // heads),
+        mlp_width=experts * (size("mlp_width") or 4 * width),
+        vocabulary=vocabulary,
+        positions=positions,
+        tied=bool(sizes.get("tie_word_embeddings", True)),
+    )
 
 
 def _window(config: Mapping[str, Any]) -> tuple[int | None, int]:

@@ -17,7 +17,7 @@ from sweeps.job import Decoding, KvCache
 from workers.caches import make_cache
 from workers.models import Unsupported
 from workers.models.language import Speaker, Tokenizer
-from workers.models.stepping import last_logits
+from workers.models.stepping import last_logits, signature
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 STEP = 7
@@ -133,7 +133,10 @@ class Workload:
             said = Greedy(tokenizer, [len(passage.continuation) for passage in self.passages])
         room, fixed = longest + steps, speaker.steps
         cache = make_cache(self.kv_cache, speaker, len(prompts), room) if fixed is None else fixed.cache(len(prompts), room)
-        fed = Fed(prompts, speaker.model.device, None if fixed is None else room)
+        positions = "position_ids" in signature(speaker.model.__class__)
+        # With ALiBi a static cache needs a mask as wide as itself, which the bias is made from.
+        wide = room if fixed is not None or (self.kv_cache == "static" and not positions) else None
+        fed = Fed(prompts, speaker.model.device, wide, positions=positions)
         stamps: list[float] = []
         for step in range(steps):
             logits_BV = last_logits(speaker.model, fed.inputs, cache) if fixed is None or step == 0 else fixed(fed.inputs)
@@ -212,7 +215,10 @@ class Fed:
     The mask of padded sequences grows with the tokens, or has `room` columns from the start for steps of one shape.
     """
 
-    def __init__(self, prompts: Sequence[Sequence[int]], device: torch.device, room: int | None = None) -> None:
+    def __init__(
+        self, prompts: Sequence[Sequence[int]], device: torch.device, room: int | None = None, *, positions: bool = True
+    ) -> None:
+        """`positions`: the model reads them; one with ALiBi finds them in the mask."""
         longest = max(map(len, prompts))
         self.device, self.room = device, room
         self.inputs: dict[str, Tensor] = {
@@ -221,7 +227,9 @@ class Fed:
         self.padded = any(len(prompt) < longest for prompt in prompts)
         if self.padded:  # without padding transformers needs no mask, and its attention is faster
             mask_BT = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
-            self.inputs |= {"attention_mask": mask_BT, "position_ids": (mask_BT.cumsum(-1) - 1).clamp(min=0)}
+            self.inputs["attention_mask"] = mask_BT
+            if positions:
+                self.inputs["position_ids"] = (mask_BT.cumsum(-1) - 1).clamp(min=0)
             if room is not None:
                 self._widen(room - longest)
 
@@ -231,7 +239,8 @@ class Fed:
         if self.padded:
             if self.room is None:
                 self._widen(1)
-            self.inputs["position_ids"] = self.inputs["position_ids"][:, -1:] + 1
+            if "position_ids" in self.inputs:
+                self.inputs["position_ids"] = self.inputs["position_ids"][:, -1:] + 1
 
     def _widen(self, columns: int) -> None:
         mask_BT = self.inputs["attention_mask"]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from sweeps.language import LanguageNetwork
+from sweeps.language import DESCRIBED, LanguageNetwork
 from sweeps.method import Params
 
 Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
@@ -66,8 +66,13 @@ def spread(sparsity: float, coefficients: Coefficients | None, network: Language
     return tuple(scale * own for own in coefficients)
 
 
-def overfull(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> str | None:
-    """Why the coefficients cannot be had at this sparsity, or `None`."""
+def refuses(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> str | None:
+    """Why rows of this network's matrices cannot be skipped, or why not with these coefficients at this sparsity; or `None`."""
+    if not network.described:
+        return (
+            f"rows of matrices are skipped in architectures whose layers are described here, which are {', '.join(DESCRIBED)}; "
+            f"{network.name} is a {network.architecture}"
+        )
     shares = spread(sparsity, coefficients, network)
     name, most = max(zip(NAMES, shares, strict=True), key=lambda pair: pair[1])
     if most < 1:

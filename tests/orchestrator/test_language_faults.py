@@ -92,7 +92,7 @@ def ngrams(file: str) -> str:
         (
             of_another_kind,
             sweep(VIRTUAL),
-            (4, "model_type 'mamba' is not supported; supported are llama, qwen2, mistral, phi, gpt2"),
+            (4, "model_type 'mamba' is not supported: it has no keys and values"),
         ),
         (
             None,

@@ -50,7 +50,7 @@ def test_the_first_and_the_last_layer_move_and_those_between_do_not(architecture
     made = untied(architecture)
     weights, losses = tune(made, TEXTS, BRIEF)
     assert len(losses) == 2
-    assert sorted(weights) == sorted(trained(made.model, architecture))
+    assert sorted(weights) == sorted(trained(made.model, made.network.layers))
     layers = {name.split("layers.")[-1].split("h.")[-1][0] for name in weights if ".layers." in name or ".h." in name}
     assert layers == {"0", "2"}
     for name, values in weights.items():
@@ -114,7 +114,7 @@ def test_kept_as_safetensors_with_facts(cache: Path) -> None:
     assert facts(file)["tuning"] == BRIEF.model_dump()
     assert len(facts(file)["losses"]) == 2
     loaded = with_weights(made.model, file)
-    names = trained(made.model, "llama")
+    names = trained(made.model, made.network.layers)
     weights = load_file(file)
     assert sorted(weights) == sorted(names)
     for name, parameter in loaded.named_parameters():
@@ -127,7 +127,7 @@ def test_kept_as_safetensors_with_facts(cache: Path) -> None:
 def test_a_model_in_half_precision_is_tuned_in_float32() -> None:
     """Weights are kept in float32 under a key of their own, and come back in the model's type."""
     made = untied()
-    half = dataclasses.replace(made, model=fitted(made.model, Vocabulary(tokenizer="", tokens=510), "exp", untie=True).bfloat16())
+    half = dataclasses.replace(made, model=copy.deepcopy(made.model).bfloat16())
     file = tuned(half, TEXTS, BRIEF, made_of="a")
     assert file != tuned(untied(), TEXTS, BRIEF, made_of="a")
     assert {values.dtype for values in load_file(file).values()} == {torch.float32}

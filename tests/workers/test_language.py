@@ -113,7 +113,7 @@ def with_a_broken_tokenizer(folder: Path) -> None:
         (with_a_pickle, "save its pickled weights again as safetensors: nothing is unpickled here"),
         (without_a_tokenizer, r"holds no tokenizer.json, a fast tokenizer; write what `save_pretrained`"),
         (with_a_weight_missing, "1 weights are missing or of another shape, the first being model.norm.weight"),
-        (of_another_kind, "model_type 'mamba' is not supported; supported are llama"),
+        (of_another_kind, "model_type 'mamba' is not supported: it has no keys and values"),
         (with_no_json, "config.json cannot be read"),
         (without_merges, "the tokenizer has no merges"),
         (with_a_large_tokenizer, f"the tokenizer has {TOKENS + 1} tokens and the model only {TOKENS}"),

@@ -41,7 +41,7 @@ def test_allocation_keeps_the_macs():
         shares = skipping.spread(0.4, coefficients, network)
         assert skipping.skipped_macs(network, shares) / network.layers / network.layer_macs == pytest.approx(0.4, abs=1e-3)
     params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(mode="json")
-    arm = Arm(stack=(Step(method="topk_activation", params=params),))
+    arm = Arm(stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),))
     assert refuses(arm, network) == (
         "topk_activation: allocation asks for a sparsity of 1.17 in h2, which must stay below 1; give h2 a smaller coefficient"
     )

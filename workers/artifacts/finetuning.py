@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sweeps.identity import Noun, digest
 from workers.artifacts import kept
-from workers.models.anatomy import ANATOMIES
+from workers.models.anatomy import layers_of
 from workers.models.sharing import twin
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def tune(speaker: "Speaker", texts: Sequence[str], tuning: Tuning) -> tuple[dict
     with _one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
         model = _trainable(speaker)
         losses = _fit(model, speaker, pieces, tuning)
-        return {name: model.get_parameter(name).detach().cpu() for name in trained(model, speaker.network.architecture)}, losses
+        return {name: model.get_parameter(name).detach().cpu() for name in trained(model, speaker.network.layers)}, losses
 
 
 def _trainable(speaker: "Speaker") -> Any:
     """A twin in float32 whose tensors are the given ones, apart from those to be tuned, which are copies."""
     model = twin(speaker.model)
-    names = trained(model, speaker.network.architecture)
+    names = trained(model, speaker.network.layers)
     for name, before in list(model.named_parameters()):
         module, _, last = name.rpartition(".")
         # Weights made under inference mode cannot take part in a backward pass; copies of them can.
@@ -107,9 +107,12 @@ def _trainable(speaker: "Speaker") -> Any:
     return model
 
 
-def trained(model: nn.Module, architecture: Any) -> list[str]:
-    """Names of the parameters that are tuned: embedding, head, first and last layer. Raises `ValueError` for a tied head."""
-    layers: Any = model.get_submodule(ANATOMIES[architecture].layers)
+def trained(model: nn.Module, count: int) -> list[str]:
+    """Names of the parameters that are tuned: embedding, head, first and last of the `count` layers.
+
+    Raises `ValueError` for a tied head, `Unsupported` where the layers are not found.
+    """
+    layers = layers_of(model, count)
     parts = [model.get_input_embeddings(), model.get_output_embeddings(), layers[0], layers[-1]]  # type: ignore[operator]
     if parts[0].weight is parts[1].weight:
         raise ValueError("the head is tied to the embedding; untie it before tuning")

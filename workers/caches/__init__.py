@@ -25,7 +25,7 @@ def make_cache(kind: KvCache, speaker: "Speaker", batch: int, tokens: int) -> "C
 
     `dynamic` grows by copying. `static` is allocated for `tokens` in the first forward, as `generate` does when it knows the
     length; attention always runs over all of it. `virtual` reserves addresses for the model's longest context, or for `tokens`
-    if that is more. Raises `Unsupported` where `virtual` cannot be had here, `ValueError` for any other kind.
+    if that is more. Raises `Unsupported` where `static` or `virtual` cannot be had, `ValueError` for any other kind.
     """
     from transformers.cache_utils import DynamicCache, StaticCache
 
@@ -33,7 +33,10 @@ def make_cache(kind: KvCache, speaker: "Speaker", batch: int, tokens: int) -> "C
     if kind == "dynamic":
         return DynamicCache(config=config)
     if kind == "static":
-        return StaticCache(config=config, max_cache_len=tokens)
+        try:
+            return StaticCache(config=config, max_cache_len=tokens)
+        except KeyError as missing:
+            raise Unsupported(f"kv_cache 'static': transformers has no static cache for layers of the kind {missing}") from None
     if kind == "virtual":
         return _virtual(speaker, batch, tokens)
     raise ValueError(f"kv_cache {kind!r} is not one of {', '.join(get_args(KvCache))}")
@@ -51,6 +54,8 @@ def _virtual(speaker: "Speaker", batch: int, tokens: int) -> "Cache":
             raise Unsupported(f"kv_cache 'virtual' has no place for what layer {index} keeps ({type(layer).__name__})")
         layers.append(VirtualLayer(longest, window=getattr(layer, "sliding_window", None)))
     cache = Cache(layers=layers)
+    if not network.described:
+        return cache  # each layer reserves for the shapes that its first tokens have
     cache.early_initialization(batch, network.kv_heads, network.head_dim, speaker.model.dtype, speaker.model.device)
     return cache
 

@@ -25,6 +25,7 @@ from workers.kinds.speakers import held_out, outcome, proofs, skipped
 from workers.kinds.zeroshot import UNAVAILABLE, Answers, answers, drops, questions
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
+from workers.methods import spoken_macs
 from workers.models import Unsupported
 from workers.models.language import Speaker, build, loaded
 
@@ -168,16 +169,11 @@ class Pass:
         if first is not None and (positions := sum(first.positions)):
             rows["agreement"] = (100 * sum(first.agree) / positions, "%")
             rows["kl"] = (float(np.average(first.kl, weights=first.positions)), "nat")
-        decoded = round(float(np.mean(reader.tokens)))
-        known = outcome(
-            reader.index,
-            reader.arm,
-            base=base.network,
-            speaker=reader.speaker,
-            prompt=round(float(np.mean(reader.context))),
-            decoded=decoded,
-            skipped=skipped(reader.arm, reader.speaker, base.network, decoded, len(text)),
-        )
+        prompt, decoded = round(float(np.mean(reader.context))), round(float(np.mean(reader.tokens)))
+        left_out = skipped(reader.arm, reader.speaker, base.network, decoded, len(text))
+        added = spoken_macs(reader.arm, base.network, prompt, decoded)
+        gmacs = (base.macs(prompt, decoded) - left_out) / 1e9, added / 1e9
+        known = outcome(reader.index, reader.speaker, gmacs, prompt, decoded)
         metrics = [Metric(name=name, value=value, unit=unit, n=len(text)) for name, (value, unit) in rows.items()]
         return known.model_copy(update={"metrics": (*metrics, *proofs(reader.speaker))})
 

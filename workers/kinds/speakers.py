@@ -60,9 +60,7 @@ class Voice:
     @property
     def weight_bytes(self) -> float:
         """Bytes of weights that one decoded token reads: each matrix once, less the share that the methods left out."""
-        network = self.base.network
-        dense = network.layers * network.layer_macs + network.head_macs
-        read = dense + self._added(1, 1) - self._added(1, 0) - self.skipped / max(self.decoded, 1)
+        read = self.base.weights_read + self._added(1, 1) - self._added(1, 0) - self.skipped / max(self.decoded, 1)
         return read * DTYPES[self.condition.dtype].itemsize
 
     def _added(self, prompt: int, decoded: int) -> int:
@@ -70,9 +68,8 @@ class Voice:
 
     def _work(self, prompt: int, decoded: int) -> list[Metric]:
         """GMACs of one sequence until its first token, and of each further one on average: the network's and the methods' own."""
-        network = self.base.network
-        first = (network.macs(prompt, 0), self._added(prompt, 0))
-        whole = (network.macs(prompt, decoded) - self.skipped, self._added(prompt, decoded))
+        first = (self.base.macs(prompt, 0), self._added(prompt, 0))
+        whole = (self.base.macs(prompt, decoded) - self.skipped, self._added(prompt, decoded))
         further = [(after - before) / max(decoded, 1) for after, before in zip(whole, first, strict=True)]
         parts = {"gmacs_ttft": first[0], "gmacs_method_ttft": first[1], "gmacs_tpot": further[0], "gmacs_method_tpot": further[1]}
         return [Metric(name=name, value=macs / 1e9, unit="GMAC") for name, macs in parts.items()]
@@ -86,15 +83,8 @@ class Voice:
         if any(len(said) < len(passage.continuation) for said, passage in zip(run.texts, asked, strict=True)):
             flags.append("text_too_short")
         prompt, decoded = round(run.prompt_tokens / self.sequences), self.decoded
-        known = outcome(
-            self.index,
-            self.arm,
-            base=self.base.network,
-            speaker=self.speaker,
-            prompt=prompt,
-            decoded=decoded,
-            skipped=self.skipped,
-        )
+        gmacs = (self.base.macs(prompt, decoded) - self.skipped) / 1e9, self._added(prompt, decoded) / 1e9
+        known = outcome(self.index, self.speaker, gmacs, prompt, decoded)
         counts = [("characters", run.characters), ("tokens_decoded", run.decoded)]
         return known.model_copy(
             update={
@@ -135,18 +125,17 @@ def skipped(arm: Arm, speaker: Speaker, network: LanguageNetwork, decoded: int, 
     return speaker.skipped() / sequences
 
 
-def outcome(
-    index: int, arm: Arm, *, base: LanguageNetwork, speaker: Speaker, prompt: int, decoded: int, skipped: float
-) -> ArmOutcome:
+def outcome(index: int, speaker: Speaker, gmacs: tuple[float, float], prompt: int, decoded: int) -> ArmOutcome:
     """What is known of an arm that reads `prompt` tokens of its own at once and `decoded` more one by one.
 
-    MACs are those of one sequence: `gmacs` of the unmodified network `base` on these tokens, less what the methods left out of it.
+    `gmacs` are those of one sequence: of the unmodified network on these tokens, less what the methods left out of it, and of the
+    methods themselves.
     """
     parameters = sum(parameter.numel() for parameter in speaker.model.parameters())
     return ArmOutcome(
         arm=index,
-        gmacs=(base.macs(prompt, decoded) - skipped) / 1e9,
-        gmacs_method=methods.spoken_macs(arm, base, prompt, decoded) / 1e9,
+        gmacs=gmacs[0],
+        gmacs_method=gmacs[1],
         parameters=parameters,
         trainable_parameters=parameters,
         batch=1,
@@ -154,6 +143,7 @@ def outcome(
         tokens_final=prompt + decoded,
         trace=(),
         threads=torch.get_num_threads(),
+        route=speaker.route,
     )
 
 
@@ -178,6 +168,8 @@ def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> Voice:
         first = work.run(speaker, look=finite)
     ready = Voice(index, arm, own, loaded(own, job.contents), speaker, work, first, first_call_s)
     ready.skipped = skipped(arm, speaker, ready.base.network, ready.decoded, ready.sequences)
+    for decoded in (0, ready.decoded):  # what must be counted is counted before timing
+        ready.base.macs(round(first.prompt_tokens / ready.sequences), decoded)
     return ready
 
 

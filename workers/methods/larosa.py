@@ -71,7 +71,7 @@ def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
 
 
 def refuses(params: Params, network: LanguageNetwork) -> str | None:
-    return skipping.overfull(params.sparsity, _given(params), network)
+    return skipping.refuses(params.sparsity, _given(params), network)
 
 
 def apply(speaker: "Speaker", params: Params) -> "Speaker":

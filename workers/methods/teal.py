@@ -51,7 +51,7 @@ def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
 
 
 def refuses(params: Params, network: LanguageNetwork) -> str | None:
-    return skipping.overfull(params.sparsity, params.allocation, network)
+    return skipping.refuses(params.sparsity, params.allocation, network)
 
 
 def apply(speaker: "Speaker", params: Params) -> "Speaker":

@@ -1,13 +1,12 @@
 """Anatomy: where the parts of each supported architecture are in its transformers module."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from sweeps.language import Architecture
 from workers.models import Unsupported
 
 
@@ -37,7 +36,7 @@ _LLAMA = Anatomy(
         ("mlp.down_proj",),
     ),
 )
-ANATOMIES: Mapping[Architecture, Anatomy] = {
+ANATOMIES: Mapping[str, Anatomy] = {
     "llama": _LLAMA,
     "qwen2": _LLAMA,
     "mistral": _LLAMA,
@@ -66,6 +65,14 @@ ANATOMIES: Mapping[Architecture, Anatomy] = {
 def layers(model: nn.Module, anatomy: Anatomy) -> Iterator[nn.Module]:
     """The layers, first to last."""
     return iter(cast(nn.ModuleList, model.get_submodule(anatomy.layers)))
+
+
+def layers_of(model: nn.Module, count: int) -> Sequence[nn.Module]:
+    """The `count` layers of any causal model, first to last. Raises `Unsupported` where they are in no list of that length."""
+    found = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part) == count]
+    if not found:
+        raise Unsupported(f"{type(model).__name__} keeps its {count} layers in no list of modules, so first and last are not known")
+    return cast(Sequence[nn.Module], max(found, key=lambda part: sum(weight.numel() for weight in part.parameters())))
 
 
 def matrix(module: nn.Module) -> Tensor:

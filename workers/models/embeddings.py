@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sweeps.language import LanguageNetwork
+from workers.models import Unsupported
 from workers.models.patching import Vocabulary
 from workers.models.sharing import twin
 
@@ -73,10 +74,16 @@ def widened(table_VD: Tensor, vocabulary: Vocabulary, init: Init, toward: Toward
 def fitted(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: int = 0, *, untie: bool = False) -> Any:
     """A twin of a `transformers` causal model with the embeddings and the head of the vocabulary; all other weights are shared.
 
-    A head tied to the embedding stays so where both would get the same rows, unless `untie`.
+    A head tied to the embedding stays so where both would get the same rows, unless `untie`. Raises `Unsupported` for a model
+    without a head, or with more tables than one that have a row for each token.
     """
     made: Any = twin(model)
     embedding, head = made.get_input_embeddings(), made.get_output_embeddings()
+    if head is None:
+        raise Unsupported(f"{type(model).__name__} has no output embeddings, to which n-tokens could be added")
+    for name, part in made.named_modules():
+        if isinstance(part, nn.Embedding) and part is not embedding and len(part.weight) == len(embedding.weight):
+            raise Unsupported(f"{type(model).__name__} has a second table of tokens ({name}), to which n-tokens cannot be added")
     tied = head.weight is embedding.weight
     if tied and not untie and (init == "mean" or not vocabulary.ngrams):
         head.weight = embedding.weight = _parameter(widened(embedding.weight, vocabulary, init, "last", seed), embedding.weight)

@@ -20,7 +20,9 @@ from sweeps.language import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_con
 from workers import artifacts, methods
 from workers.artifacts import language as recipes
 from workers.models import Unsupported, downloads, stepping, tokenization
+from workers.models.counting import MacCounter
 from workers.models.sharing import twin
+from workers.models.tokenization import FastTokenizer
 
 MODELS_KEPT = 2
 DTYPES: Mapping[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -62,8 +64,22 @@ class Speaker:
     """Each is called before every run of the workload, such as to reset what is counted."""
     opening: tuple[int, ...] = field(default=())
     """Special tokens that stand before every text, because the model was trained so (often one that begins a sequence)."""
+    route: str | None = None
+    """The implementation that runs where the model does not have the one that the condition names (see `ArmOutcome.route`)."""
     steps: stepping.Steps | None = None
     """How tokens after the first are decoded where that is compiled or captured, else `None`."""
+    counter: MacCounter | None = None
+    """Counts the MACs of a model whose sizes do not say them, else `None`."""
+
+    def macs(self, prompt: int, decoded: int) -> int:
+        """MACs of one sequence without any method (see `LanguageNetwork.macs`), by the sizes or, the first time, counted."""
+        return (self.counter or self.network).macs(prompt, decoded)
+
+    @property
+    def weights_read(self) -> int:
+        """Weights that one decoded token is multiplied with: those of the layers, of experts the chosen ones, and the head."""
+        network = self.network
+        return self.counter.weights_read if self.counter else network.layers * network.layer_macs + network.head_macs
 
 
 @contextlib.contextmanager
@@ -134,8 +150,7 @@ def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speake
     if (reason := methods.refuses(arm, speaker.network)) is not None:
         raise Unsupported(reason)
     model = twin(speaker.model)
-    model.set_attn_implementation(ATTENTIONS[own.attention])
-    speaker = replace(speaker, model=model)
+    speaker = replace(speaker, model=model, route=_attention(model, ATTENTIONS[own.attention]))
     for step in arm.stack:
         method, params = methods.spoken(step)
         if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
@@ -143,6 +158,14 @@ def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speake
         speaker = method.apply(speaker, params)
     speaker.model.eval()
     return replace(speaker, steps=stepping.steps(own.runtime, speaker))
+
+
+def _attention(model: Any, wanted: str) -> str | None:
+    """Give the model the attention that is wanted; where transformers has no such for it, keep and name the one it has."""
+    if model._can_set_attn_implementation():
+        model.set_attn_implementation(wanted if wanted != "sdpa" or model._supports_sdpa else "eager")
+    has: str = model.config._attn_implementation
+    return None if has == wanted else f"attention {has}"
 
 
 def _known(condition: Condition) -> Speaker:
@@ -154,7 +177,7 @@ def _known(condition: Condition) -> Speaker:
             raise Unsupported(f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only")
         recipe = recipes.recipe(name)
         speaker = _folder(recipes.obtain(recipe), condition)
-        return replace(speaker, network=network, origin=recipe.hash)
+        return replace(speaker, network=network, origin=recipe.hash, counter=None)
     if condition.weights != "random":
         raise Unsupported(
             f"weights {condition.weights}: {name} is a size with random weights; for others name a folder or a hub's model"
@@ -171,15 +194,13 @@ def _known(condition: Condition) -> Speaker:
 
 def _folder(folder: Path, condition: Condition) -> Speaker:
     """A model saved with `save_pretrained`."""
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        network = geometry(str(folder))
+        geometry(str(folder))
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
     tokenizer = tokenization.read(folder / recipes.TOKENIZER)
-    if tokenizer.size > network.vocabulary:
-        raise Unsupported(f"model: {folder}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
-    model = _pretrained(str(folder), condition, local_files_only=True)
-    return Speaker(model, tokenizer, network, content(str(folder)), opening=tokenizer.opening)
+    return _speaker(str(folder), condition, tokenizer, content(str(folder)), options)
 
 
 def _hub(condition: Condition) -> Speaker:
@@ -196,21 +217,39 @@ def _downloaded(condition: Condition, *, local: bool) -> Speaker:
     tokenizer = tokenization.read(downloads.fetched(name, recipes.TOKENIZER, local=local))
     commit = downloads.fetched(name, "config.json", local=local).parent.name
     options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
+    return _speaker(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)
+
+
+def _speaker(name: str, condition: Condition, tokenizer: FastTokenizer, origin: str, options: Mapping[str, Any]) -> Speaker:
+    """A model that brings its weights, read by transformers with `options`. Raises `Unsupported` in one line."""
     try:
-        network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict())
-    except ValueError as error:
-        raise Unsupported(f"model: {error}") from error
+        network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict(), complete=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unsupported(f"model: {_line(error)}") from error
+    if tokenizer.size > network.vocabulary:
+        raise Unsupported(f"model: {name}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
     model = _pretrained(name, condition, **options)
-    return Speaker(model, tokenizer, network, digest({"hub": name, "commit": commit}), opening=tokenizer.opening)
+    counter = None if network.described else MacCounter(model)
+    return Speaker(model, tokenizer, network, origin, opening=tokenizer.opening, counter=counter)
 
 
 def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
     read: Any = AutoModelForCausalLM.from_pretrained
-    model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, output_loading_info=True, **options)
+    try:
+        model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, output_loading_info=True, **options)
+    except ValueError as error:  # the configuration of no causal model
+        raise Unsupported(f"model: {name}: {_line(error)}") from error
     wrong = sorted(found["missing_keys"]) + sorted(str(each) for each in found["mismatched_keys"])
     if wrong:
         raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
+    if "past_key_values" not in stepping.signature(model.__class__):
+        raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values, which language jobs keep in a cache")
     return _ready(model, condition)
+
+
+def _line(error: Exception) -> str:
+    """The first line of what transformers says."""
+    return str(error).strip().partition("\n")[0]
 
 
 def _config(config: Mapping[str, Any]) -> Any:

@@ -3,6 +3,8 @@
 Shapes: B sequences, V tokens of the vocabulary.
 """
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -35,6 +37,12 @@ def refuses(condition: Condition) -> str | None:
             "write kv_cache: static"
         )
     return None
+
+
+@functools.cache
+def signature(model: Any) -> frozenset[str]:
+    """The names of what a class of models reads."""
+    return frozenset(inspect.signature(model.forward).parameters)
 
 
 def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:

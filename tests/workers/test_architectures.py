@@ -1,0 +1,164 @@
+"""Architectures that are not described here run dense, with caches, an adapted vocabulary and quality; rows are skipped in none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.outcome import ArmOutcome, Outcome
+from tests.workers.llm_zoo import ZOO, saved_from_zoo
+from tests.workers.saved import written
+from workers import methods
+from workers.decoding import Workload, passages
+from workers.kinds.speakers import held_out
+from workers.models.language import Speaker, load
+from workers.models.sharing import twin
+from workers.run import run
+
+PROMPT, NEW = 24, 6
+LINEAR = ("qwen3_next",)
+"""Those with layers that keep no keys and values."""
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A folder for each architecture, written when it is first asked for, and a text."""
+    root = tmp_path_factory.mktemp("zoo")
+    return {"root": str(root), "data": written(root / "text")}
+
+
+def place(places: dict[str, str], architecture: str) -> dict[str, str]:
+    folder = Path(places["root"]) / architecture
+    return {"model": str(folder if folder.exists() else saved_from_zoo(folder, architecture)), "data": places["data"]}
+
+
+def answered(where: dict[str, str], kind: Any, *arms: Arm, **condition: Any) -> Outcome:
+    """A job without a fresh process for each arm; each arm is compared with the first."""
+    asked = {"threads": 1, "prompt_tokens": PROMPT, "new_tokens": NEW, "decoding": "replay", **where, **condition}
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    protocol = Protocol(pairs_min=2, pairs_max=2, characters=600)
+    job = Job(kind=kind, condition=Condition(**asked), arms=arms, pairs=pairs, protocol=protocol)
+    return run(job, pass_seconds=0.01, fresh=False) if kind == "generation" else run(job)
+
+
+def metrics(arm: ArmOutcome) -> dict[str, float]:
+    return {metric.name: metric.value for metric in arm.metrics}
+
+
+def step(method: str, **params: Any) -> Arm:
+    module = methods.language_methods()[method]
+    stack = (Step(method=method, params=module.Params(**params).model_dump(mode="json"), version=module.VERSION),)
+    return Arm(stack=stack)
+
+
+@pytest.fixture(autouse=True)
+def _calm() -> Iterator[None]:
+    with torch.inference_mode():
+        yield
+
+
+def one_by_one(speaker: Speaker, tokens: int) -> int:
+    """MACs of so many tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
+    model: Any = twin(speaker.model)
+    if model._can_set_attn_implementation():
+        model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
+    one_B1 = torch.zeros((1, 1), dtype=torch.long)
+    cache, total = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).past_key_values, 0
+    for _ in range(tokens - 1):
+        with FlopCounterMode(display=False) as counter:
+            model(input_ids=one_B1, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        total += counter.get_total_flops() // 2
+    return int(total)
+
+
+@pytest.mark.parametrize("architecture", ["gemma2", "mixtral", "qwen3_next"])
+def test_generation(places: dict[str, str], architecture: str) -> None:
+    """A whole job: dense with every cache is timed, and one that cannot hold what a layer keeps is unsupported with the reason."""
+    arms = [DENSE, *(Arm(overrides=Overrides(kv_cache=kind)) for kind in ("static", "virtual"))]
+    outcome = answered(place(places, architecture), "generation", *arms)
+    refused = {failure.arm: failure for failure in outcome.failures}
+    assert set(refused) == ({2} if architecture in LINEAR else set()), refused
+    for failure in refused.values():
+        assert failure.reason == "unsupported"
+        assert "kv_cache 'virtual' has no place for what layer 0 keeps (LinearAttention" in failure.message
+    for arm in outcome.arms:
+        found = metrics(arm)
+        assert found["tokens_decoded"] == NEW
+        assert found["effective_gb_per_s"] > 0
+        assert not arm.flags
+        assert arm.route == ("attention eager" if architecture == "gemma2" else None)
+
+
+@pytest.mark.parametrize("architecture", ZOO)
+def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
+    """MACs of the prompt and of what follows are those that torch counts token by token, beyond a sliding window too."""
+    speaker = load(Condition(**place(places, architecture)))
+    head = speaker.model.get_output_embeddings().weight.numel()
+    prompt, total = one_by_one(speaker, PROMPT), one_by_one(speaker, PROMPT + NEW)
+    # What a layer's first token costs is no step of `one_by_one`; between it and the second one lies one more key of attention.
+    first = 3 * one_by_one(speaker, 2) - one_by_one(speaker, 3)
+    assert speaker.macs(PROMPT, NEW) - speaker.macs(PROMPT, 0) == total - prompt
+    assert speaker.macs(PROMPT, 0) == first + prompt - (PROMPT - 1) * head
+
+
+def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
+    """Two of Mixtral's four experts: an independent sum of all matrices, and of attention over 30 tokens."""
+    speaker = load(Condition(**place(places, "mixtral")))
+    width, heads, kv_heads, head_dim, mlp, layers, vocabulary = 32, 4, 2, 8, 48, 2, speaker.network.vocabulary
+    matrices = width * head_dim * 2 * (heads + kv_heads) + width * 4 + 2 * 3 * width * mlp
+    attention = 2 * heads * head_dim * 30 * 31 // 2
+    assert speaker.macs(24, 6) == layers * (30 * matrices + attention) + 7 * width * vocabulary
+    assert speaker.weights_read == layers * matrices + width * vocabulary
+
+
+@pytest.mark.parametrize("architecture", ZOO)
+def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -> None:
+    """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the model takes."""
+    speaker = load(Condition(**place(places, architecture)))
+    texts = passages(held_out(Condition(**place(places, architecture))), speaker.tokenizer, PROMPT, NEW, 2)
+    shorter = texts[1]._replace(prompt=speaker.tokenizer.decode(speaker.tokenizer.encode(texts[1].prompt)[4:]))
+    for kind in ("dynamic", "static") if architecture in LINEAR else ("dynamic", "static", "virtual"):
+        alone = Workload((shorter,), "greedy", kind, NEW).run(speaker)
+        both = Workload((texts[0], shorter), "greedy", kind, NEW).run(speaker)
+        assert both.texts[1][: len(shorter.continuation)] == alone.texts[0][: len(shorter.continuation)]
+
+
+@pytest.mark.parametrize("architecture", ZOO)
+def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architecture: str) -> None:
+    """The loop and the caches that are chosen here give the tokens of transformers' own `generate`."""
+    where = place(places, architecture)
+    speaker, condition = load(Condition(**where)), Condition(**where)
+    (passage,) = passages(held_out(condition), speaker.tokenizer, PROMPT, NEW, 1)
+    chosen: list[int] = []
+    work = Workload((passage,), "greedy", "dynamic", NEW)
+    work.run(speaker, look=lambda logits_BV: chosen.append(int(logits_BV[0, : speaker.tokenizer.size].argmax())))
+    prompt_BT = torch.tensor([speaker.tokenizer.encode(passage.prompt)])
+    wanted = speaker.model.generate(
+        prompt_BT, attention_mask=torch.ones_like(prompt_BT), max_new_tokens=len(chosen), do_sample=False, pad_token_id=0
+    )
+    assert chosen == wanted[0, PROMPT:].tolist()
+
+
+@pytest.mark.parametrize("architecture", ZOO)
+def test_quality_and_vocabulary(places: dict[str, str], architecture: str) -> None:
+    """Bits per byte are measured, with an adapted vocabulary too; rows are skipped in no such model, and the reason says so."""
+    where = place(places, architecture)
+    vocabulary = step("adaptivocab", ngrams=12, data=where["data"], finetune_steps=1)
+    outcome = answered(where, "quality", DENSE, vocabulary, step("topk_activation", sparsity=0.5))
+    assert [failure.arm for failure in outcome.failures] == [2], outcome.failures
+    (failure,) = outcome.failures
+    assert failure.reason == "unsupported"
+    assert (
+        "rows of matrices are skipped in architectures whose layers are described here, which are llama, qwen2" in failure.message
+    )
+    assert f"is a {architecture}" in failure.message
+    dense, adapted = outcome.arms
+    assert 0 < metrics(dense)["bits_per_byte"] < 30
+    assert 0 < metrics(adapted)["bits_per_byte"] < 30
+    assert metrics(adapted)["tokens_scored"] < metrics(dense)["tokens_scored"]
+    assert dense.gmacs > 0
