@@ -29,15 +29,16 @@ MOST_ROWS = 24
 
 
 class Place(NamedTuple):
-    """A model and the size of its input: pixels, or tokens of the prompt and new ones."""
+    """A model and the size of its input: pixels, or tokens of the prompt and new ones of each sequence."""
 
     model: str
     size: int
     new_tokens: int | None = None
+    sequences: int = 1
 
     def __str__(self) -> str:
         size = f"{self.size} pixels" if self.new_tokens is None else f"{self.size} + {self.new_tokens} tokens"
-        return f"{self.model}, {size}"
+        return f"{self.model}, {size}" + (f", batch {self.sequences}" if self.sequences > 1 else "")
 
 
 class Counted(NamedTuple):
@@ -145,7 +146,7 @@ def _place(condition: Condition) -> Place | None:
         return Place(condition.model, condition.image_size)
     if condition.prompt_tokens is None:
         return None
-    return Place(condition.model, condition.prompt_tokens, condition.new_tokens or 0)
+    return Place(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
 
 
 def _counted(arm: Arm, place: Place) -> Counted:
@@ -176,9 +177,9 @@ def _spoken(unknown: Counted, network: LanguageNetwork, new_tokens: int) -> Coun
     arm, prompt, decoded = unknown.arm, unknown.place.size, max(0, new_tokens - 1)
     if (reason := methods.refuses(arm, network)) is not None:
         return unknown._replace(refused=reason)
-    if any(methods.retokenizes(step) for step in arm.stack):
+    if not network.described or any(methods.retokenizes(step) for step in arm.stack):
         return unknown
-    own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded)) / 1e9
+    own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.place.sequences)) / 1e9
     return unknown._replace(gmacs=own, gmacs_method=methods.spoken_macs(arm, network, prompt, decoded) / 1e9)
 
 

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,8 @@ from orchestrator import planning
 from orchestrator.cluster import Cluster
 from sweeps.reading import SweepError
 from tests.orchestrator.conftest import Store
-from tests.orchestrator.test_cli import breakeven
+from tests.orchestrator.test_cli import ROOT, breakeven
+from tests.workers.llm_zoo import saved_from_zoo
 from tests.workers.saved import TEXTS, TOKENS, changed, saved
 from workers.artifacts.vocabulary import Recipe, build
 from workers.models.tokenization import FastTokenizer, train
@@ -133,6 +137,33 @@ def test_what_no_machine_could_run_is_an_error_of_the_file(
     assert caught.value.line == line
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_plan_of_any_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of an architecture that is not described is planned without torch; a quantised one is refused in a line, exit 2."""
+    monkeypatch.chdir(tmp_path)
+    saved_from_zoo(tmp_path / "model", "qwen3")
+    (tmp_path / "sweep.yaml").write_text(sweep(VIRTUAL))
+    code = (
+        "import sys\nfrom orchestrator.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as ended:\n    code = ended.code\n"
+        "print(code, sorted({'torch', 'transformers', 'tokenizers'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "plan", "sweep.yaml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] in ("0 []", "None []"), done.stderr
+    assert "counted when run" in done.stdout
+    changed(tmp_path / "model" / "config.json", quantization_config={"quant_method": "gptq"})
+    refused = breakeven("plan", "sweep.yaml", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "sweep.yaml:4: defaults.model: ./model: its weights are quantised (gptq), which is not supported" in refused.stderr
+    assert refused.stderr.count("\n") == 1
 
 
 def dispatched(store: Store, cluster: Cluster, text: str) -> dict[tuple[str, str, str], dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field
 
 from sweeps.expansion import Expansion, load
-from sweeps.folder import content
+from sweeps.folder import content, geometry
 from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Protocol, Step
 from sweeps.language import CONFIGS, LanguageNetwork, languages
 from sweeps.method import AnyMethod, Params
@@ -181,6 +181,14 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
         (lambda at: (at / "config.json").write_text("[]"), "config.json makes no model"),
         (lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'), "'mamba' is not supported: it has no keys"),
         (lambda at: (at / "config.json").write_text('{"model_type": "llama"}'), "lacks 'hidden_size'"),
+        (lambda at: (at / "config.json").write_text("{}"), "its config.json holds no model_type"),
+        (lambda at: described(at, quantization_config={"quant_method": "gptq", "bits": 4}), "its weights are quantised (gptq)"),
+        (lambda at: described(at, quantization_config={"load_in_4bit": True}), "are quantised (a method that is not named)"),
+        (lambda at: described(at, model_type="t5", is_encoder_decoder=True), "model_type 't5' is an encoder with a decoder"),
+        (
+            lambda at: described(at, model_type="bert", architectures=["BertForMaskedLM"]),
+            "BertForMaskedLM is no causal language model",
+        ),
         (lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_head": 0})), "makes no model: integer"),
         (
             lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_layer": 0})),
@@ -194,6 +202,25 @@ def test_a_folder_that_lacks_something(folder: Path, spoil: Any, told: str) -> N
     found = refused(f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n")
     assert (found.line, found.key) == (4, "defaults.model")
     assert told in found.problem
+
+
+def described(folder: Path, **fields: Any) -> None:
+    """Change fields of a folder's config.json."""
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+def test_architectures_that_are_not_described(folder: Path) -> None:
+    """Their sizes are read where config.json has them; where it leaves them to transformers, the worker checks lengths."""
+    text = f"defaults: {{model: {folder}, prompt_tokens: 4090, new_tokens: 16}}\nmethods: [skip]\n"
+    described(folder, model_type="qwen3", architectures=["Qwen3ForCausalLM"])
+    assert "4096 positions" in refused(text).problem
+    found = geometry(str(folder))
+    assert found is not None
+    assert not found.described
+    (folder / "config.json").write_text('{"model_type": "qwen3", "hidden_size": 64}')
+    assert geometry(str(folder)) is None
+    assert expand(text).jobs[0].condition.prompt_tokens == 4090
 
 
 DEIT = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"

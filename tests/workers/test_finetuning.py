@@ -15,7 +15,7 @@ from workers.artifacts.finetuning import Tuning, cut, facts, share, trained, tun
 from workers.artifacts.vocabulary import Recipe, build
 from workers.models.embeddings import fitted, geometry
 from workers.models.language import Speaker
-from workers.models.patching import PatchTokenizer, Vocabulary
+from workers.models.patching import PatchTokenizer
 
 calm = pytest.fixture(autouse=True)(calm)
 BRIEF = Tuning(steps=2, learning_rate=1e-2, pieces=2, characters=200)

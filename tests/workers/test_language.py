@@ -84,6 +84,22 @@ def of_another_kind(folder: Path) -> None:
     changed(folder / "config.json", model_type="mamba")
 
 
+def of_no_kind(folder: Path) -> None:
+    changed(folder / "config.json", model_type="unheard_of")
+
+
+def quantised(folder: Path) -> None:
+    changed(folder / "config.json", quantization_config={"quant_method": "awq"})
+
+
+def masked(folder: Path) -> None:
+    changed(folder / "config.json", model_type="t5", architectures=None)
+
+
+def with_code(folder: Path) -> None:
+    changed(folder / "config.json", model_type="own", auto_map={"AutoConfig": "own.Config"})
+
+
 def with_no_json(folder: Path) -> None:
     (folder / "config.json").write_text("{")
 
@@ -114,6 +130,10 @@ def with_a_broken_tokenizer(folder: Path) -> None:
         (without_a_tokenizer, r"holds no tokenizer.json, a fast tokenizer; write what `save_pretrained`"),
         (with_a_weight_missing, "1 weights are missing or of another shape, the first being model.norm.weight"),
         (of_another_kind, "model_type 'mamba' is not supported: it has no keys and values"),
+        (of_no_kind, "model type `unheard_of` but Transformers does not recognize this architecture"),
+        (quantised, r"its weights are quantised \(awq\), which is not supported"),
+        (masked, "is an encoder with a decoder; only causal language models"),
+        (with_code, "custom code"),
         (with_no_json, "config.json cannot be read"),
         (without_merges, "the tokenizer has no merges"),
         (with_a_large_tokenizer, f"the tokenizer has {TOKENS + 1} tokens and the model only {TOKENS}"),

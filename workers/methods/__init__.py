@@ -96,9 +96,17 @@ def spoken_macs(arm: Arm, network: LanguageNetwork, prompt: int, decoded: int) -
     return sum(method.macs(params, network, prompt, decoded) for method, params in map(spoken, arm.stack))
 
 
-def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int) -> int:
-    """MACs per sequence of the network that the arm's methods leave out while `tokens` tokens are decoded one by one."""
-    return sum(method.skipped(params, network, tokens) for method, params in map(spoken, arm.stack))
+def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int = 1) -> int:
+    """MACs per sequence of the network that the arm's methods promise to leave out while `tokens` tokens are decoded one by one.
+
+    Methods with `ONE_SEQUENCE = True` leave out none where several `sequences` are decoded at once.
+    """
+    steps = [(method, params) for method, params in map(spoken, arm.stack) if sequences == 1 or not _takes_one(method)]
+    return sum(method.skipped(params, network, tokens) for method, params in steps)
+
+
+def _takes_one(method: LanguageMethod) -> bool:
+    return bool(getattr(method, "ONE_SEQUENCE", False))
 
 
 def retokenizes(step: Step) -> bool:

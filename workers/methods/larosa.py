@@ -28,6 +28,7 @@ PAPER = (
 )
 VERSION = 2
 EAGER_ONLY = skipping.EAGER_ONLY
+ONE_SEQUENCE = True
 
 
 class Params(CalibratedParams):
