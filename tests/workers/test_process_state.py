@@ -100,6 +100,16 @@ def test_settings_changed_in_an_accuracy_job_are_put_back() -> None:
     assert torch.get_default_dtype() == torch.float32
 
 
+def test_variables_that_torch_sets_while_it_compiles_are_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled arm is not flagged for what inductor notes in the environment; the same variables changed later would be."""
+    monkeypatch.delenv("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", raising=False)
+    before = State()
+    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "16"
+    assert before.restore() == []
+    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "24"
+    assert before.restore() == ["environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"]
+
+
 def test_children_left_by_a_job_are_killed_and_said() -> None:
     """Arm and job are flagged: the process ran beside the samples of every arm."""
     outcome = measured(job(untidy("child"), TIDY))

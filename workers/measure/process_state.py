@@ -17,7 +17,15 @@ from workers.measure.descendants import left_running
 from workers.measure.process_settings import SETTINGS, flushes_denormals
 
 FLAG = "state_changed"
-BENIGN_VARIABLES = ("TORCHINDUCTOR_", "TRITON_", "KINETO_", "KMP_", "CUDA_MODULE_LOADING", "TOKENIZERS_PARALLELISM")
+BENIGN_VARIABLES = (
+    "TORCHINDUCTOR_",
+    "_TORCHINDUCTOR_",
+    "TRITON_",
+    "KINETO_",
+    "KMP_",
+    "CUDA_MODULE_LOADING",
+    "TOKENIZERS_PARALLELISM",
+)
 """Beginnings of environment variables that torch and transformers set for themselves when a part of theirs is first used."""
 
 
