@@ -1,4 +1,4 @@
-"""Next steps: what to do about answers that are flagged, unclear, or rest on too few pairs."""
+"""Next steps: what to do about answers that are flagged, unclear, or rest on too few pairs; and what a report's words mean."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.conclusions import bits, drop, speed
 from orchestrator.phrases import rows
-from sweeps.conclusion import PROBABLE, Finding
+from sweeps.conclusion import PROBABLE, SMALL, Finding
 
 if TYPE_CHECKING:
     from orchestrator.report import Report
@@ -21,20 +21,16 @@ ADVICE: Mapping[str, str] = {
 
 
 def steps(report: "Report", file: str = "FILE") -> Iterator[str]:
-    """Sentences on a whole report; `file` is the sweep's.
-
-    Nothing for answers that more time cannot change.
-    """
+    """Sentences on a whole report; `file` is the sweep's. Nothing on answers that more time cannot change."""
     yield from flag_steps(report, file)
     short: set[str] = set()
     unclear: set[str] = set()
-    for frame, conclusion in ((report.speedups, speed), (report.accuracies, drop), (report.qualities, bits)):
-        for row in rows(frame):
-            finding = conclusion(row).finding
-            if finding in {Finding.INSUFFICIENT, Finding.NO_INTERVAL}:
-                short.add(row.comparison_id)
-            elif frame is report.speedups and finding in PROBABLE | {Finding.UNCLEAR}:
-                unclear.add(row.comparison_id)
+    for row in rows(report.speedups):
+        finding = speed(row).finding
+        if finding is Finding.INSUFFICIENT:
+            short.add(row.comparison_id)
+        elif finding in PROBABLE | {Finding.UNCLEAR, Finding.NO_INTERVAL} and not row.flags:
+            unclear.add(row.comparison_id)
     if short:
         yield f"{_counted(short)} too few pairs; the same command adds pairs: breakeven run {file}"
     if unclear := unclear - short:
@@ -42,6 +38,16 @@ def steps(report: "Report", file: str = "FILE") -> Iterator[str]:
             f"{_counted(unclear)} an unclear speed-up; more pairs narrow the interval: raise `budget` or `pairs: max` in the "
             f"sweep, then: breakeven run {file} --again --only unclear"
         )
+
+
+def legend(report: "Report") -> Iterator[str]:
+    """What those words mean that a report has and whose verdict is another word."""
+    frames = ((report.speedups, speed), (report.accuracies, drop), (report.qualities, bits))
+    findings = {conclusion(row).finding for frame, conclusion in frames for row in rows(frame)}
+    if findings & PROBABLE:
+        yield "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs (the verdict is `unclear`)"
+    if findings & SMALL:
+        yield "within floor: the interval excludes no difference, but lies within the floor (the verdict is `same`)"
 
 
 def flag_steps(report: "Report", file: str = "FILE") -> Iterator[str]:

@@ -141,6 +141,8 @@ def render(report: Report, todo: Iterable[str] | None = None) -> RenderableType:
         parts += [Text(), _failures_table(report.failures)]
     if not any(map(len, (report.speedups, report.failures, report.accuracies, report.qualities))):
         parts.append(Text("nothing measured yet", style="dim"))
+    if words := list(next_steps.legend(report)):
+        parts += [Text(), *(Text(line, style="dim") for line in words)]
     if lines := list(next_steps.steps(report) if todo is None else todo):
         parts += [Text(), Text(next_steps.TITLE, style="bold"), *(Text(f"  {line}", style="yellow") for line in lines)]
     return Group(*parts)
@@ -228,6 +230,7 @@ def markdown(report: Report) -> str:
             f"- {label(row)}, {row.kind}, {row.model}, {_size(row)}: {row.reason}: {row.message}" for row in rows(report.failures)
         ]
         lines += ["## No measurement", "", *why, ""]
+    lines += [line for words in next_steps.legend(report) for line in (words, "")]
     if todo := [f"- {line}" for line in next_steps.steps(report)]:
         lines += [f"## {next_steps.TITLE}", "", *todo, ""]
     return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""The end of a report: what its words mean, and what to do about answers that are flagged, unclear or too few."""
+
+import dataclasses
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from orchestrator.next_steps import flag_steps, legend, steps
+from orchestrator.report import Report, markdown, read, render
+from store.connection import connect
+from store.queue import submit
+from store.recording import record
+from tests.orchestrator.test_accuracy_report import job, outcome, topk
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A report of two clear comparisons."""
+    path = str(tmp_path_factory.mktemp("steps") / "store.db")
+    engine = connect(path)
+    found = job("latency", [topk(0.2), topk(0.4)])
+    submit(engine, "sweep", "text", "What is next?", found.comparisons(), [])
+    record(engine, None, None, outcome(found))
+    engine.dispose()
+    return read(path, "sweep")
+
+
+def altered(report: Report, **columns: Any) -> Report:
+    """The report with other values in its first speed-up."""
+    speedups = report.speedups.copy()
+    for name, value in columns.items():
+        speedups[name] = speedups[name].astype(object)
+        speedups.loc[speedups.index[0], name] = value
+    return dataclasses.replace(report, speedups=speedups)
+
+
+def shown(report: Report) -> str:
+    console = Console(file=io.StringIO(), width=240)
+    console.print(render(report))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_clear_answers_need_nothing(measured: Report) -> None:
+    """A report without doubts ends with its numbers."""
+    assert not list(steps(measured))
+    assert not list(legend(measured))
+    assert "What to do next" not in shown(measured) + markdown(measured)
+
+
+def test_doubtful_answers_name_the_command(measured: Report) -> None:
+    """Too few pairs, an unclear speed-up and a busy machine each have their own advice, which names the command."""
+    unclear = {"verdict": "unclear", "speedup": 0.97, "speedup_low": 0.95, "speedup_high": 0.985}
+    (advice,) = steps(altered(measured, verdict="insufficient"), "x.yaml")
+    assert advice == "1 comparison has too few pairs; the same command adds pairs: breakeven run x.yaml"
+    (advice,) = steps(altered(measured, **unclear), "x.yaml")
+    assert advice.endswith("raise `budget` or `pairs: max` in the sweep, then: breakeven run x.yaml --again --only unclear")
+    (advice,) = steps(altered(measured, **unclear, flags="contended"), "x.yaml")
+    assert advice == (
+        "1 comparison has the flag contended: the machine was busy; when it is quiet, run again: "
+        "breakeven run x.yaml --again --only flagged"
+    )
+    assert list(flag_steps(altered(measured, flags="tokens_differ"))) == [
+        "1 comparison has the flag tokens_differ, which workers/README.md explains (Flags)"
+    ]
+
+
+def test_words_are_explained_where_they_are_used(measured: Report) -> None:
+    """`probably slower` stands in the table in place of `unclear`, and below it what that means."""
+    text = shown(altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985))
+    assert "0.970x [0.950, 0.985]     40  probably slower" in text
+    assert "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs" in text
+    text = shown(altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008))
+    assert "1.005x [1.002, 1.008]     40  within floor" in text
+    assert "within floor: the interval excludes no difference, but lies within the floor" in text
