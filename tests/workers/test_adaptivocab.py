@@ -9,6 +9,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from sweeps.job import Arm, Step
 from sweeps.language import languages
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
 from tests.workers.small import calm
@@ -39,6 +40,26 @@ def logits(made: Any, text: str = HELD_OUT) -> torch.Tensor:
     """Of the first 60 of the text's tokens."""
     found: torch.Tensor = made.model(input_ids=torch.tensor([made.tokenizer.encode(text)[:60]])).logits
     return found
+
+
+def test_a_younger_parameter_at_its_default_is_in_no_identity() -> None:
+    """Arms of before `segmentation` keep their identity, also where the default is written; the authors' way is another arm."""
+
+    def arm(**params: Any) -> str:
+        return Arm(stack=(Step(method="adaptivocab", params=Params(**params).model_dump(mode="json")),)).arm_id
+
+    assert arm() == arm(segmentation="longest") == "b568f17bdcbc3639"
+    assert arm(ngrams=20, mode="replace") == "80cb82d09a38838d"
+    assert arm(segmentation="score") != arm()
+
+
+def test_segmentation_is_the_tokenizers(domain: str) -> None:
+    """By score the same text is cut otherwise, and what is made of it has an origin of its own."""
+    given = speaker("llama")
+    longest, scored = (apply(given, Params(ngrams=60, data=domain, segmentation=way)) for way in ("longest", "score"))
+    assert longest.tokenizer.encode(HELD_OUT) != scored.tokenizer.encode(HELD_OUT)
+    assert scored.tokenizer.decode(scored.tokenizer.encode(HELD_OUT)) == HELD_OUT
+    assert longest.origin != scored.origin
 
 
 def test_it_is_registered_for_language_models() -> None:

@@ -71,6 +71,31 @@ def test_longest_match_by_hand() -> None:
     assert match([1, 2, 3, 3, 1, 2, 3, 4, 1], root) == [10, 12, 11, 1]
 
 
+@given(
+    tokens=st.lists(st.integers(0, 3), max_size=40),
+    ngrams=st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=5).map(tuple), max_size=12, unique=True),
+)
+def test_segmentation_by_score_is_the_authors_scan(tokens: list[int], ngrams: list[tuple[int, ...]]) -> None:
+    """At each token all n-grams are tried in the order of their scores, and the first that begins there is taken."""
+    numbered = {ngram: 100 + index for index, ngram in enumerate(ngrams)}
+    wanted, at = [], 0
+    while at < len(tokens):
+        first = next((ngram for ngram in ngrams if tuple(tokens[at : at + len(ngram)]) == ngram), None)
+        wanted.append(tokens[at] if first is None else numbered[first])
+        at += len(first or (0,))
+    assert match(tokens, trie(numbered), {token: token for token in numbered.values()}) == wanted
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_segmentation_by_score_keeps_the_text(mode: Mode) -> None:
+    """Texts survive, spans are those of the tokens, and there are no fewer tokens than with the longest n-grams in all."""
+    scored = PatchTokenizer(bytes_bpe(), BUILT[mode], "score")
+    found = scored.encode_batch(TEXTS)
+    assert scored.decode_batch(found) == list(TEXTS)
+    assert [[span.token for span in scored.spans(text)] for text in TEXTS] == found
+    assert sum(map(len, found)) >= sum(map(len, PATCHED[mode].encode_batch(TEXTS)))
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
     """The text is cut into as many tokens as a scan in the order of length finds, fewer than before, and the counts say so."""

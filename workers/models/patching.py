@@ -1,7 +1,8 @@
 """A patch over any fast tokenizer: some tokens are taken from it, runs of others become one token (an n-token); imports no torch.
 
 AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). A text is first cut by the tokenizer as it is, then each
-removed token is replaced by its parts, then from left to right the longest n-gram that begins at a token by its n-token.
+removed token is replaced by its parts, then from left to right the longest n-gram that begins at a token by its n-token, or, as in
+the authors' code, the one of the highest score.
 """
 
 import json
@@ -22,6 +23,8 @@ _END = -1
 """The key of a trie's node under which the n-token stands that ends there; tokens are not negative."""
 
 Side = Literal["left", "right"]
+Segmentation = Literal["longest", "score"]
+"""Which of several n-grams that begin at a token replaces it."""
 
 
 class UnusableVocabulary(Unsupported):
@@ -154,8 +157,11 @@ class PatchTokenizer:
     since `reset` prove that n-tokens were used.
     """
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
-        """Raises `UnusableVocabulary` where the vocabulary was made for another tokenizer or touches its special tokens."""
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, segmentation: Segmentation = "longest") -> None:
+        """`score`: of several n-grams the one that stands first in the vocabulary.
+
+        Raises `UnusableVocabulary` where the vocabulary was made for another tokenizer or touches its special tokens.
+        """
         self.backend = backend(tokenizer)
         if (own := fingerprint(tokenizer)) != vocabulary.tokenizer:
             raise UnusableVocabulary(
@@ -170,6 +176,7 @@ class PatchTokenizer:
         self._trie = trie(dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True)))
         self._runs: dict[int, tuple[int, ...]] = {**vocabulary.removed, **dict(zip(vocabulary.ids, vocabulary.ngrams, strict=True))}
         self._merged = frozenset(vocabulary.ids)
+        self._rank = {token: rank for rank, token in enumerate(vocabulary.ids)} if segmentation == "score" else None
         self.reset()
 
     @property
@@ -210,7 +217,7 @@ class PatchTokenizer:
             below.extend(Span(part, start, end) for part in self.vocabulary.removed.get(token, (token,)))
         found: list[Span] = []
         at = 0
-        for token in match([span.token for span in below], self._trie):
+        for token in match([span.token for span in below], self._trie, self._rank):
             ahead = at + (len(self._runs[token]) if token in self._merged else 1)
             found.append(Span(token, below[at].start, below[ahead - 1].end))
             at = ahead
@@ -254,7 +261,7 @@ class PatchTokenizer:
         }
 
     def _patched(self, below: list[int]) -> list[int]:
-        found = match(expanded(below, self.vocabulary.removed), self._trie)
+        found = match(expanded(below, self.vocabulary.removed), self._trie, self._rank)
         self._encoded += len(found)
         self._encoded_base += len(below)
         return found
@@ -271,12 +278,15 @@ def trie(ngrams: Mapping[Sequence[int], int]) -> dict[int, Any]:
     return root
 
 
-def match(tokens: Sequence[int], root: Mapping[int, Any]) -> list[int]:
-    """The tokens with, from left to right, the longest n-gram that begins at a token replaced by its n-token."""
+def match(tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int] | None = None) -> list[int]:
+    """The tokens with, from left to right, the longest n-gram that begins at a token replaced by its n-token.
+
+    `rank`: of those that begin at a token, the one whose n-token has the lowest rank.
+    """
     found: list[int] = []
     at, length = 0, len(tokens)
     while at < length:
-        token = tokens[at]
+        token, best = tokens[at], None
         at += 1
         node = root.get(token)
         if node is not None:
@@ -284,7 +294,9 @@ def match(tokens: Sequence[int], root: Mapping[int, Any]) -> list[int]:
             while ahead < length and (node := node.get(tokens[ahead])) is not None:
                 ahead += 1
                 if _END in node:
-                    token, at = node[_END], ahead
+                    own = -ahead if rank is None else rank[node[_END]]
+                    if best is None or own < best:
+                        token, at, best = node[_END], ahead, own
         found.append(token)
     return found
 
