@@ -39,9 +39,9 @@ retry: {{max_attempts: 50, when: [worker_crash, node_died]}}
 METHODS = 3
 STUCK_S = 300.0
 """A run that answers nothing for so long hangs."""
-PAUSE_S = (0.3, 5.0)
+PAUSE_S = (0.2, 2.0)
 """Between two kills."""
-CHANCE = 0.03
+CHANCE = 0.1
 """That a victim that is due is killed at a look: it may be starting, working or waiting."""
 PATIENCE_S = 30.0
 """Another kind is drawn if no process of the one that was drawn runs for so long."""
@@ -270,6 +270,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     print(f"stores and logs: {folder}", flush=True)
     campaign = Campaign(folder, kills=asked.kills, seed=asked.seed, points=asked.points, say=lambda line: print(line, flush=True))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
     campaign.run()
     return 1 if campaign.problems else 0
 
