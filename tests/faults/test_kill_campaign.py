@@ -1,0 +1,83 @@
+"""The campaign of kills, short, and that its checks find what they look for."""
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from store.connection import connect
+from store.queue import claim, owner, submit
+from store.recording import record
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from tests.faults import toy
+from tests.faults.kill_checks import answered, overlaps, problems_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+    """Two stores, three dispatchers with a Ray each: after five SIGKILLs every comparison is answered once, nothing is left."""
+    command = [sys.executable, "-m", "tests.faults.kill_campaign", "--kills", "5", "--points", "6", "--folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "nothing lost, nothing double, exit codes true, nothing left behind"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """A store with a sweep of two jobs, of which each was answered once."""
+    found = tmp_path / "store.db"
+    engine = connect(str(found))
+    jobs = [
+        Job(
+            condition=Condition(model="deit_tiny_patch16_224", image_size=size),
+            arms=(DENSE, Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),))),
+            pairs=(Pair(0, 1),),
+        )
+        for size in (32, 48)
+    ]
+    sweep = submit(engine, "kills", "text", "Why?", [comparison for job in jobs for comparison in job.comparisons()], jobs)
+    for _ in jobs:
+        (queued,) = claim(engine, sweep, owner=owner(), limit=1)
+        record(engine, queued.row, owner(), toy.run(queued.job))
+    yield found
+    engine.dispose()
+
+
+def test_a_sound_store_has_no_problem(path: Path) -> None:
+    """Both comparisons are measured, once, one after the other."""
+    assert problems_of(path, {"kills": 2}) == []
+    assert answered(path, "kills") == 2
+    assert overlaps([path]) == 0
+    assert answered(path.with_name("none.db"), "kills") == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("DELETE FROM pairing WHERE attempt = 1", "kills has 2 comparisons; 2 are stored, 1 are measured"),
+        ("DELETE FROM sweep_comparison_row WHERE rowid = 1", "kills has 2 comparisons; 1 are stored, 1 are measured"),
+        ("UPDATE job SET state = 'waiting' WHERE id = 1", "1 jobs are waiting"),
+        (
+            "UPDATE pairing SET comparison_id = (SELECT comparison_id FROM pairing WHERE attempt = 2) WHERE attempt = 1",
+            "2 measurements of",
+        ),
+    ],
+)
+def test_what_is_lost_or_double_is_found(path: Path, damage: str, problem: str) -> None:
+    """Each kind of loss gives a line that names it."""
+    with contextlib.closing(sqlite3.connect(path)) as store, store:
+        assert store.execute(damage).rowcount == 1
+    assert any(problem in line for line in problems_of(path, {"kills": 2})), problems_of(path, {"kills": 2})
+
+
+def test_measurements_at_the_same_time_are_counted(path: Path) -> None:
+    """Two attempts whose spans overlap, in one store or in two."""
+    with contextlib.closing(sqlite3.connect(path)) as store, store:
+        store.execute("UPDATE attempt SET started_at = (SELECT started_at FROM attempt WHERE id = 1) WHERE id = 2")
+    assert overlaps([path]) == 1
