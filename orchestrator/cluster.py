@@ -89,7 +89,10 @@ class Cluster:
         """
         ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS)))
         setting = Setting(entry, survey, str(Path.cwd()), _import_path(), ours, memory_bytes)
-        folder = None if address else Folder()
+        try:
+            folder = None if address else Folder()
+        except OSError as error:
+            raise ClusterError(f"Ray cannot be started here, because it has no place for its files: {error}") from error
         try:
             start_ray(address, folder)
         except BaseException:

@@ -1,36 +1,88 @@
-"""Folder: where a Ray of our own keeps its files while it runs."""
+"""Folder: where a Ray of our own keeps its files while it runs, and the removal of what killed runs left.
+
+Everything lies in one parent folder per user, which nobody else can write. Only what carries our marker is ever removed.
+"""
 
 import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from store.queue import ended, owner
+
 SHORT = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
-PREFIX = "breakeven-"
+VARIABLE = "RAY_TMPDIR"
+LONGEST = 43
+"""Characters of a folder's path: Ray appends 64 to name its sockets."""
+PREFIX = "ray-"
+MARKER = ".breakeven-owner"
 
 
 class Folder:
     """The files of a Ray of our own: gone when it ends, or at our next start if it was killed."""
 
     def __init__(self) -> None:
-        for old in SHORT.glob(f"{PREFIX}*"):
-            with contextlib.suppress(OSError):
-                self._hold(str(old))
-                self.remove()
-        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=SHORT)
-        self._hold(self.path)
-
-    def _hold(self, path: str) -> None:
-        """Lock the folder until this process ends. Raises `OSError` if another one holds it."""
-        self.path, self._file = path, os.open(path, os.O_RDONLY)
+        """Raises `OSError`, whose text says what is wrong with the place, if it cannot be used."""
+        parent = _parent()
+        for old in parent.glob(f"{PREFIX}*"):
+            _remove_if_abandoned(old)
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file = _mark(Path(self.path))
         except OSError:
-            os.close(self._file)
+            shutil.rmtree(self.path, ignore_errors=True)
             raise
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._file)
+
+
+def _parent() -> Path:
+    """The folder of this user, made if it is not there."""
+    place = Path(os.environ.get(VARIABLE) or SHORT)
+    parent = place / f"breakeven-{os.geteuid()}"
+    if len(str(parent / f"{PREFIX}12345678")) > LONGEST:
+        raise OSError(f"{place} is too long a path for the sockets of Ray; name a shorter one with {VARIABLE}")
+    with contextlib.suppress(FileExistsError):
+        parent.mkdir(mode=0o700)
+    found = parent.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise OSError(f"{parent} is not a folder of this user; remove it, or name another place with {VARIABLE}")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        parent.chmod(0o700)
+    return parent
+
+
+def _mark(folder: Path) -> int:
+    """Put the marker into the folder, which names this process and is locked until it ends. Returns the open file."""
+    unfinished = folder / f"{MARKER}.new"
+    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.write(file, owner().encode())
+    unfinished.rename(folder / MARKER)  # never there without its lock
+    return file
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    """Remove a folder with our marker whose process is known to have ended; anything else is left alone."""
+    with contextlib.suppress(OSError), _locked(folder / MARKER) as text:
+        if ended(text):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(marker: Path) -> Iterator[str]:
+    """The text of a marker, which is ours and locked by nobody else. Raises `OSError` otherwise."""
+    file = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(file).st_uid != os.geteuid() or stat.S_ISLNK(marker.parent.lstat().st_mode):
+            raise OSError(f"{marker} is not ours")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield os.read(file, 1000).decode(errors="replace")
+    finally:
+        os.close(file)

@@ -359,12 +359,17 @@ def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> Non
         connection.execute(UNLINK, [{"job": row.id} for row in stale])
 
 
-def _alive(owner: str, renewed_at: float) -> bool:
+def ended(owner: str) -> bool:
+    """Whether the process that `owner` names is known to have ended: it ran on this host, and does no more."""
     host, _, process = owner.partition(":")
-    if host != _host():
-        return time.time() - renewed_at <= LEASE_S
     pid, _, started = process.partition(":")
-    return _started(int(pid)) == started
+    return host == _host() and pid.isdecimal() and _started(int(pid)) != started
+
+
+def _alive(owner: str, renewed_at: float) -> bool:
+    if owner.partition(":")[0] != _host():
+        return time.time() - renewed_at <= LEASE_S
+    return not ended(owner)
 
 
 def _host() -> str:

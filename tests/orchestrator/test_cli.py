@@ -131,6 +131,15 @@ def test_device_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "breakeven.db").exists()
 
 
+def test_ray_that_cannot_start_is_one_line(tmp_path: Path) -> None:
+    """Where Ray has no place for its files a run ends with exit code 2 and a line that names the place."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    done = breakeven("run", "sweep.yaml", folder=tmp_path, RAY_TMPDIR="/nowhere")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "Ray cannot be started here, because it has no place for its files" in done.stderr
+    assert "/nowhere/breakeven-" in done.stderr
+
+
 @pytest.mark.slow
 def test_plan_writes_jobs_that_the_worker_runs_and_import_takes_in(tmp_path: Path) -> None:
     """Plan writes job files, `python -m workers.run` answers one without Ray or store, import stores it once, report shows it."""
