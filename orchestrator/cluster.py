@@ -29,7 +29,8 @@ WAITS_S, REPEAT_S = 2.0, 30.0
 """How often a running job is asked whether it waits for its host, and how often that is reported."""
 DISCOVERY_S = 5.0
 """How often the cluster is asked for nodes that joined or left."""
-OURS = "BREAKEVEN_"
+OURS, STORE = "BREAKEVEN_", "BREAKEVEN_DB"
+"""Our environment variables, which workers get, and the one that they do not: it may hold a password."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Cluster:
         worker may allocate; `notify` gets a line for each node that is left out, joins or leaves. Raises `ClusterError` when Ray
         cannot be started or reached, or no node can be used.
         """
-        ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS)))
+        ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS) and key != STORE))
         setting = Setting(entry, survey, str(Path.cwd()), _import_path(), ours, memory_bytes)
         try:
             folder = None if address else Folder()
