@@ -37,6 +37,7 @@ Again = Literal["all"] | Doubt
 
 def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
     """Measure what is left of the sweep, and what is asked for `again`, and print its report. Returns the exit code."""
+    from orchestrator.next_steps import flag_steps
     from orchestrator.report import read, render
     from orchestrator.terminal import output
 
@@ -67,7 +68,8 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
             console.print(f"stopped with {left} jobs left; the same command goes on from here", style="yellow")
             return INTERRUPTED
     console.print()
-    console.print(render(read(db, expansion.sweep.name)))
+    report = read(db, expansion.sweep.name)
+    console.print(render(report, flag_steps(report, str(file))))  # `_conclude` has the rest
     return _conclude(console, engine, plan, file)
 
 
