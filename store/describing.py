@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
-from sweeps.identity import canonical, digest, digest_of, mapping
+from sweeps.identity import canonical, digest, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
 from sweeps.outcome import Environment
 
@@ -51,7 +51,7 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
     names in brackets where the baseline's differ.
     """
     condition, arm, baseline = comparison.condition, comparison.arm, comparison.baseline
-    texts = {"arm": arm, "baseline": baseline, "condition": condition}
+    baseline_and_condition = f'"baseline":{baseline.canonical_text},"condition":{condition.canonical_text}'
     return {
         "comparison_id": comparison_id or comparison.comparison_id(contents),
         "question_id": comparison.question_id,
@@ -63,7 +63,7 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
         "method": arm.method,
         "params": _params(arm),
         "baseline": baseline_text(comparison),
-        "document": mapping({key: noun.canonical_text for key, noun in texts.items()} | {"kind": f'"{comparison.kind}"'}),
+        "document": f'{{"arm":{arm.canonical_text},{baseline_and_condition},"kind":"{comparison.kind}"}}',
         "contents": canonical(contents) if contents else "{}",
         "baseline_id": baseline.arm_id,
         "condition_id": digest_of(condition.canonical_text),
@@ -114,8 +114,8 @@ def spoken_row(job: Job, arm: int) -> dict[str, Any]:
 
 def curve_id(comparison: Comparison) -> str:
     """Identity of the curve that a comparison is a point of: all that was asked but the image size or the prompt's length."""
-    arms = {"arm": comparison.arm.asked_text, "baseline": comparison.baseline.asked_text}
-    return digest_of(mapping({**arms, "condition": _on_curve(comparison.condition), "kind": f'"{comparison.kind}"'}))
+    baseline_and_condition = f'"baseline":{comparison.baseline.asked_text},"condition":{_on_curve(comparison.condition)}'
+    return digest_of(f'{{"arm":{comparison.arm.asked_text},{baseline_and_condition},"kind":"{comparison.kind}"}}')
 
 
 def asked_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
@@ -175,6 +175,14 @@ def insert_jobs(connection: Connection, jobs: Sequence[Job], parent: int | None 
     ]
     connection.execute(INSERT_JOB, rows)
     return list(connection.execute(JOBS_AFTER, {"last": last}).scalars())
+
+
+def insert_many(connection: Connection, statement: TextClause, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Execute the statement for all rows of plain values, without the processing of each that SQLAlchemy is made for."""
+    compiled = statement.compile(dialect=connection.dialect)
+    names = compiled.positiontup
+    values = [dict(row) for row in rows] if names is None else [tuple([row[name] for name in names]) for row in rows]
+    connection.exec_driver_sql(str(compiled), values)
 
 
 def timestamp(seconds: float) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy import text as sql
 
 from store import views
 from store.connection import StoreError, explained, shown, writing
-from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job, insert_jobs
+from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job, insert_jobs, insert_many
 from store.states import STATES
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Device, Job, Protocol
@@ -143,8 +143,8 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
         sweep = _sweep(connection, name, text, question, canonical(settings or {}))
         fresh = sorted(asked.keys() - set(connection.execute(LINKED, {"sweep": sweep}).scalars()))
         if fresh:
-            connection.execute(INSERT_COMPARISON, [rows.get(key) or _row(key, asked) for key in fresh])
-            connection.execute(LINK_COMPARISON, [{"sweep": sweep, "comparison": key} for key in fresh])
+            insert_many(connection, INSERT_COMPARISON, [rows.get(key) or _row(key, asked) for key in fresh])
+            insert_many(connection, LINK_COMPARISON, [{"sweep": sweep, "comparison": key} for key in fresh])
             _derive(connection, sweep)
         wanted = _queued(connection, jobs)
         _drop_stale_plan(connection, name, wanted)

@@ -46,6 +46,8 @@ class Candidate(NamedTuple):
     """Validated parameters of the stack's steps."""
     schedules: tuple[Schedule, ...] = ()
     """Its parameters with a number for each block."""
+    overrides: bool = True
+    """Whether the arm may set a field of the condition for itself."""
 
 
 @dataclass
@@ -118,7 +120,7 @@ class Entry:
         size_path = beside["image_size"].path if "image_size" in beside else self.path
         listed = [(lever.step, pick) for lever, pick in picks if lever.step is not None]
         schedules = tuple(Schedule(step, pick.blocks, pick.path) for step, pick in listed if pick.blocks is not None)
-        return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules)
+        return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules, bool(values))
 
     def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
         model = self.vocabulary.methods[self.names[step]].Params

@@ -47,6 +47,8 @@ class Hasher:
 
     def named(self, arm: Arm, path: KeyPath) -> dict[str, str]:
         """What the parameters of an arm (written at `path`) name, for `Job.contents`. Raises `SweepError`."""
+        if not arm.names():
+            return {}
         for step in arm.stack:
             for key in NAMING:
                 name = step.params.get(key)

@@ -233,10 +233,10 @@ class _Expander:
 
     def _settle(self, item: Candidate, condition: Condition, kind: Kind | None = None) -> Candidate:
         """The arm without overrides that repeat the condition, or that the kind (if none is named: timing) does not depend on."""
+        if not item.overrides:
+            return item
         kind = kind or WORLD_KINDS[self.world][0]
         overrides = item.arm.overrides
-        if all(getattr(overrides, name) is None for name in OVERRIDES):
-            return item
         key = (kind, item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
         if key not in self.settled:
             arm = item.arm.model_copy(update={"overrides": overrides_of_kind(kind, overrides, condition)})

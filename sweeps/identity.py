@@ -51,11 +51,6 @@ def canonical(value: Any) -> str:
     return json.dumps(_without_none(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def mapping(parts: Mapping[str, str]) -> str:
-    """`canonical` of a mapping whose values are canonical JSON already."""
-    return "{" + ",".join([f'"{key}":{parts[key]}' for key in sorted(parts)]) + "}"
-
-
 def digest(value: Any) -> str:
     """The first 16 hexadecimal characters of the SHA-256 of `canonical(value)`."""
     return digest_of(canonical(value))

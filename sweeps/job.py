@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
-from sweeps.identity import Noun, canonical, digest_of, mapping
+from sweeps.identity import Noun, canonical, digest_of
 
 Kind = Literal["latency", "accuracy", "generation", "quality"]
 Device = Literal["cpu", "cuda"]
@@ -158,6 +158,15 @@ class Arm(Noun):
         """`asked` as canonical JSON."""
         return self._asked_text
 
+    @cached_property
+    def _versioned_text(self) -> str:
+        return f"[{self._asked_text},{canonical([version for _, version in self.versions])}]"
+
+    @property
+    def versioned_text(self) -> str:
+        """`asked` and the versions of its steps, as canonical JSON."""
+        return self._versioned_text
+
     @property
     def versions(self) -> tuple[tuple[str, int], ...]:
         """Each method of the stack with its VERSION."""
@@ -174,6 +183,10 @@ class Arm(Noun):
 
     def names(self) -> tuple[str, ...]:
         """What its parameters name outside the sweep: the text (`data`) or the file (`file`) that a method is made from."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
         return tuple(step.params[key] for step in self.stack for key in NAMING if isinstance(step.params.get(key), str))
 
     def condition(self, condition: Condition) -> Condition:
@@ -312,16 +325,12 @@ class Job(Noun):
 
     @cached_property
     def _job_id(self) -> str:
-        asked = [f"[{arm.asked_text},{canonical([version for _, version in arm.versions])}]" for arm in self.arms]
-        plain = {
-            "kind": self.kind,
-            "contents": self.contents,
-            "pairs": self.pairs,
-            "round": self.round,
-            "protocol": PROTOCOL_VERSION,
-        }
-        texts = {key: canonical(value) for key, value in plain.items()}
-        return digest_of(mapping({**texts, "arms": f"[{','.join(asked)}]", "condition": self.condition.canonical_text}))
+        # the canonical JSON of all parts, the arms and the condition being shared by many jobs
+        arms = ",".join([arm.versioned_text for arm in self.arms])
+        pairs = ",".join([f"[{baseline},{arm}]" for baseline, arm in self.pairs])
+        contents = canonical(self.contents) if self.contents else "{}"
+        condition = f'"condition":{self.condition.canonical_text},"contents":{contents},"kind":"{self.kind}"'
+        return digest_of(f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{PROTOCOL_VERSION},"round":{self.round}}}')
 
     @property
     def compiled(self) -> tuple[int, ...]:
