@@ -18,7 +18,7 @@ from orchestrator.worker import Fault, Keeper, Setting
 from sweeps.job import Device, Job
 from sweeps.outcome import Outcome
 
-__all__ = ["Cluster", "ClusterError", "Finished", "Node", "Running"]
+__all__ = ["Cluster", "ClusterError", "Finished", "Node", "Place", "Running"]
 
 PLACEMENT_S = 60.0
 """A keeper that Ray has not placed after this long will not be placed while others hold what it needs."""
@@ -33,6 +33,10 @@ OURS, STORE = "BREAKEVEN_", "BREAKEVEN_DB"
 """Our environment variables, which workers get, and the one that they do not: it may hold a password."""
 
 
+Place = tuple[str, Device, int]
+"""A worker's place: node, device class, and a number among those that run there at once."""
+
+
 @dataclass(frozen=True, eq=False)
 class Running:
     """A job that a worker has."""
@@ -41,6 +45,11 @@ class Running:
     job: Job
     reference: Any
     """Ray's promise of the result."""
+    slot: int = 0
+
+    @property
+    def place(self) -> Place:
+        return self.node.node_id, self.job.condition.device, self.slot
 
 
 class Finished(NamedTuple):
@@ -58,14 +67,12 @@ class Cluster:
 
     def __init__(self, setting: Setting, folder: Folder | None, notify: Callable[[str], None]) -> None:
         self._setting, self._folder, self._notify = setting, folder, notify
-        self._keepers: dict[tuple[str, Device], Any] = {}
+        self._keepers: dict[Place, Any] = {}
         self._running: dict[Any, Running] = {}
         self._nodes: list[Node] = []
         self._known: set[str] = set()
         """Nodes that were surveyed, or are being surveyed; one that died and returned has a new id."""
         self._surveys: dict[Any, dict[str, Any]] = {}
-        self._surveyed_twice: set[str] = set()
-        """Nodes whose first survey ended because our process there was killed."""
         self._asked: dict[Any, Running] = {}
         self._asked_at = time.monotonic()
         self._reported: dict[Any, float] = {}
@@ -138,17 +145,18 @@ class Cluster:
             there = "; ".join(f"{node.host}: {', '.join(node.devices)}" for node in self._nodes) or "no node"
             raise ClusterError(f"no node offers device {', '.join(missing)}; there is {there}")
 
-    def submit(self, job: Job, node: Node, *, fresh: bool = False) -> Running:
-        """Hand `job` to the worker of its device class on `node`, which must be idle; in a new process if `fresh`.
+    def submit(self, job: Job, node: Node, *, slot: int = 0, fresh: bool = False) -> Running:
+        """Hand `job` to the worker of its device class and `slot` on `node`, which must be idle; in a new process if `fresh`.
 
         Raises `ClusterError` when the node does not offer the device, or others keep its GPUs.
         """
         device = job.condition.device
         if device not in node.devices:
             raise ClusterError(f"{node.host} does not offer device {device}; it offers {', '.join(node.devices)}")
-        keeper = self._keepers.get((node.node_id, device)) or self._place(node.node_id, device)
+        place = (node.node_id, device, slot)
+        keeper = self._keepers.get(place) or self._place(place)
         reference = keeper.run.remote(job.model_dump_json(), job.timeout_s, fresh=fresh)
-        running = Running(node, job, reference)
+        running = Running(node, job, reference, slot)
         self._running[reference] = running
         return running
 
@@ -180,7 +188,7 @@ class Cluster:
         if now - self._asked_at > WAITS_S:
             self._asked_at = now
             for running in set(self._running.values()) - set(self._asked.values()):
-                keeper = self._keepers[running.node.node_id, running.job.condition.device]
+                keeper = self._keepers[running.place]
                 self._asked[keeper.waiting.options(concurrency_group=STATUS).remote()] = running
             self._reported = {reference: told for reference, told in self._reported.items() if reference in self._running}
         return found
@@ -188,7 +196,7 @@ class Cluster:
     def kill(self, running: Running) -> None:
         """Kill the job and its worker at once; the next job on that node and device class gets new ones."""
         self._running.pop(running.reference, None)
-        self._discard(running.node, running.job.condition.device)
+        self._discard(running.place)
 
     def close(self) -> None:
         """Kill all workers and leave the cluster; our own is shut down and its files are removed."""
@@ -239,7 +247,7 @@ class Cluster:
         for facts in alive:
             if facts["NodeID"] not in self._known:
                 self._known.add(facts["NodeID"])
-                self._surveys[self._place(facts["NodeID"], "cpu").survey.remote()] = facts
+                self._surveys[self._place((facts["NodeID"], "cpu", 0)).survey.remote()] = facts
 
     def _collect(self, timeout_s: float) -> list[Node]:
         """Judge the surveys that have come in; the nodes that can be used since."""
@@ -252,24 +260,21 @@ class Cluster:
             try:
                 found = judged(facts, ray.get(reference))
             except ray.exceptions.RayError as error:
-                if isinstance(error, ray.exceptions.RayActorError) and facts["NodeID"] not in self._surveyed_twice:
-                    self._surveyed_twice.add(facts["NodeID"])
-                    self._surveys[self._place(facts["NodeID"], "cpu").survey.remote()] = facts
-                    continue
                 last = str(error).strip().splitlines()[-1]
                 found = left_out(facts, f"it cannot run our worker ({last}); install this version of breakeven there")
             if found.node is None:
-                ray.kill(self._keepers.pop((facts["NodeID"], "cpu")))
+                ray.kill(self._keepers.pop((facts["NodeID"], "cpu", 0)))
             else:
                 self._nodes.append(found.node)
             for line in found.lines:
                 self._notify(line)
         return self._nodes[before:]
 
-    def _place(self, node_id: str, device: Device) -> Any:
+    def _place(self, place: Place) -> Any:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+        node_id, device, _ = place
         remote: Any = ray.remote  # its annotations leave concurrency groups out
         keeper = (
             remote(concurrency_groups={STATUS: 1})(Keeper)
@@ -292,7 +297,7 @@ class Cluster:
                 ) from error
             except ray.exceptions.RayError:
                 pass  # the node has died, which the job's own result will tell
-        self._keepers[node_id, device] = keeper
+        self._keepers[place] = keeper
         return keeper
 
     def _result(self, running: Running) -> Outcome | Fault:
@@ -314,22 +319,24 @@ class Cluster:
         import ray
 
         node = running.node
-        self._discard(node, "cpu")
-        self._discard(node, running.job.condition.device)
+        probe: Place = (node.node_id, "cpu", -1)
+        self._discard(running.place)
         try:
             # Ray takes a while to call a node dead, and its old processes may answer meanwhile; a new one needs a living node.
-            ray.get(self._place(node.node_id, "cpu").survey.remote(), timeout=NEW_PROCESS_S)
+            ray.get(self._place(probe).survey.remote(), timeout=NEW_PROCESS_S)
         except ray.exceptions.RayError:
-            self._discard(node, "cpu")
-            self._nodes.remove(node)
+            if node in self._nodes:
+                self._nodes.remove(node)
             self._known.discard(node.node_id)  # if it lives after all it is surveyed again
             return Fault("node_died", f"node {node.host} left the cluster", str(error))
+        finally:
+            self._discard(probe)
         return Fault("node_died", f"Ray lost our process on {node.host}", str(error))
 
-    def _discard(self, node: Node, device: Device) -> None:
+    def _discard(self, place: Place) -> None:
         import ray
 
-        keeper = self._keepers.pop((node.node_id, device), None)
+        keeper = self._keepers.pop(place, None)
         if keeper is not None:
             ray.kill(keeper)
 

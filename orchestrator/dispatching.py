@@ -3,10 +3,12 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Literal, NamedTuple, get_args
 
-from orchestrator.cluster import Cluster, Finished, Node, Running
+from orchestrator.cluster import Cluster, Finished, Node, Place, Running
 from orchestrator.interruption import stop_requested
+from orchestrator.occupancy import fits, room
 from orchestrator.worker import Fault
 from store import queue
 from store.connection import Engine, StoreError
@@ -72,10 +74,10 @@ def dispatch(
 ) -> Summary:
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
 
-    A node has one job at a time, whatever its device class. Jobs of owners that have died meanwhile are run too. A result whose
-    lease was lost (this process stood still for longer than a lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs
-    in flight go back to the queue. `tick` is called about every `LOOK_S`. Raises `ClusterError` before anything runs when a job
-    waits for a device class that no node offers, and at the end when the nodes that offered it have died.
+    A timed job has its node alone, others share one as far as its cores and GPUs reach. Jobs of owners that have died meanwhile
+    are run too. A result whose lease was lost (this process stood still for longer than a lease) is dropped. Ctrl-C, SIGTERM and
+    SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every `LOOK_S`. Raises `ClusterError` before
+    anything runs when a job waits for a device class that no node offers, and at the end when the nodes that offered it died.
     """
     queue.recover(engine)
     dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer)
@@ -92,7 +94,7 @@ class Dispatcher:
         self._tasks: dict[Running, Task] = {}
         self._innocent: set[tuple[Condition, Arm]] = set()
         self._guilty: dict[tuple[Condition, Arm], Outcome | Fault] = {}
-        self._unsound: set[tuple[str, Device]] = set()
+        self._unsound: set[Place] = set()
         self._summary = Summary()
 
     def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:
@@ -132,23 +134,37 @@ class Dispatcher:
                 self._cluster.require([device])
 
     def _fill(self) -> None:
-        """Give every idle node a job, machines that can do little first, so that the GPU is left to those who need it."""
-        busy = {running.node.node_id for running in self._tasks}
+        """Give every node what it has room for, machines that can do little first, so that the GPU is left to those who need it."""
         for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
-            if node.node_id not in busy:
-                claimed = next((queued for device in reversed(node.devices) for queued in self._claim(device)), None)
-                if claimed:
-                    self._start(node, Task(claimed))
+            while claimed := self._next(node):
+                self._start(node, Task(claimed))
 
-    def _claim(self, device: Device) -> list[queue.QueuedJob]:
-        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, limit=1)
+    def _next(self, node: Node) -> queue.QueuedJob | None:
+        """A waiting job that the node has room for: any if it is idle, else one that may run beside what runs there."""
+        there = self._jobs_on(node)
+        if there and not room(node, there):
+            return None
+        for device in reversed(node.devices):
+            for queued in self._claim(device, timing=not there):
+                if fits(queued.job, node, there):
+                    return queued
+                queue.release(self._engine, queued.row, self._owner)
+        return None
+
+    def _jobs_on(self, node: Node) -> list[Job]:
+        return [running.job for running in self._tasks if running.node.node_id == node.node_id]
+
+    def _claim(self, device: Device, *, timing: bool = True) -> list[queue.QueuedJob]:
+        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, limit=1, timing=timing)
 
     def _start(self, node: Node, task: Task) -> None:
         job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)
-        place = (node.node_id, job.condition.device)
+        taken = {running.slot for running in self._tasks if running.place[:2] == (node.node_id, job.condition.device)}
+        slot = next(slot for slot in count() if slot not in taken)
+        place = (node.node_id, job.condition.device, slot)
         fresh = job.protocol.rounds > 1 or job.round > 0 or place in self._unsound
         try:
-            running = self._cluster.submit(job, node, fresh=fresh)
+            running = self._cluster.submit(job, node, slot=slot, fresh=fresh)
         except BaseException:
             self._give_back(task)
             raise
@@ -170,10 +186,12 @@ class Dispatcher:
         if isinstance(result, Outcome):
             self._acquit(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
-                self._unsound.add((running.node.node_id, result.job.condition.device))
+                self._unsound.add(running.place)
             self._record(running.node, task, result if task.fault is None else self._convict(running.node, task, result))
         elif result.kind == "node_died":
             self._after_node_death(running.node, task, result)
+        elif result.kind == "out_of_memory" and self._jobs_on(running.node) and task.executions < self._retry.max_attempts:
+            self._retry_later(running.node, task, result)  # the memory may have been a neighbour's
         elif task.fault is not None:
             self._record(running.node, task, self._convict(running.node, task, result))
         else:

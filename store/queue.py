@@ -41,6 +41,7 @@ INSERT_SWEEP = sql(
 NEXT = sql(
     """SELECT j.id, j.document, j.attempts FROM job AS j JOIN sweep_job AS l ON l.job = j.id
        WHERE l.sweep = :sweep AND j.state = 'waiting' AND (:device = '' OR j.device = :device)
+         AND (:timing = 1 OR j.kind IN ('accuracy', 'quality'))
        ORDER BY j.id LIMIT :limit"""
 )
 LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
@@ -158,10 +159,15 @@ def owner() -> str:
     return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
 
 
-def claim(engine: Engine, sweep_id: int, *, owner: str, device: Device | None = None, limit: int = 1) -> list[QueuedJob]:
-    """Take up to `limit` waiting jobs of the sweep (for one class of device, or any) and mark them running, oldest first."""
+def claim(
+    engine: Engine, sweep_id: int, *, owner: str, device: Device | None = None, limit: int = 1, timing: bool = True
+) -> list[QueuedJob]:
+    """Take up to `limit` waiting jobs of the sweep and mark them running, oldest first.
+
+    Only those for one class of device if it is given, and without `timing` none that times anything.
+    """
     with writing(engine) as connection:
-        found = connection.execute(NEXT, {"sweep": sweep_id, "device": device or "", "limit": limit}).all()
+        found = connection.execute(NEXT, {"sweep": sweep_id, "device": device or "", "limit": limit, "timing": int(timing)}).all()
         if found:
             now = time.time()
             connection.execute(LEASE, [{"job": row.id, "owner": owner, "now": now} for row in found])

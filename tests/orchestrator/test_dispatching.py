@@ -208,6 +208,36 @@ def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: 
     assert overlaps(spans(store)) == 0
 
 
+def test_accuracy_jobs_share_a_node_and_timing_has_it_alone(store: Store, cluster: Cluster) -> None:
+    """With one thread each as many accuracy jobs run at once as there are cores, each in a worker; a latency job with none."""
+    (node,) = cluster.nodes()
+    assert node.cpus >= 2
+    timed = [job("a", model="slow", image_size=size) for size in (32, 48)]
+    condition = timed[0].condition.model_copy(update={"threads": 1})
+    judged = [
+        timed[0].model_copy(update={"kind": "accuracy", "condition": condition.model_copy(update={"image_size": size})})
+        for size in range(32, 32 + 16 * 2 * node.cpus, 16)
+    ]
+    summary, events = store.dispatch(store.submit([timed[0], *judged, timed[1]]), cluster)
+    assert summary.measured == len(judged) + 2
+    outcomes = [event.outcome for event in events if event.outcome]
+    shared = [(one.started_at, one.ended_at) for one in outcomes if one.job.kind == "accuracy"]
+    most: dict[str, int] = {}
+    running: list[str] = []
+    for event in events:
+        if event.what == "started":
+            running.append(event.job.kind)
+            most[event.job.kind] = max(most.get(event.job.kind, 0), len(running))
+        elif event.what == "answered":
+            running.remove(event.job.kind)
+    alone = [(one.started_at, one.ended_at) for one in outcomes if one.job.kind == "latency"]
+    assert most == {"latency": 1, "accuracy": node.cpus}
+    assert overlaps(alone) == 0
+    assert not any(start < end and begin < stop for start, stop in shared for begin, end in alone)
+    assert len({one.readings["pid"] for one in outcomes if one.job.kind == "accuracy"}) > 1
+    assert len(outcomes) == len(judged) + 2
+
+
 def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
     """A job that waits for another store's timing job is reported with that job's kind and process, and answered after it."""
     sweep = store.submit([job("a")])

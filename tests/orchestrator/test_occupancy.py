@@ -1,0 +1,50 @@
+"""What may run on a node at once."""
+
+import pytest
+
+from orchestrator.nodes import Node
+from orchestrator.occupancy import fits, room
+from sweeps.job import Device, Job, Kind
+from tests.orchestrator.conftest import job
+from tests.orchestrator.entries import SURVEY
+
+
+def asked(kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a") -> Job:
+    made = job(name, model="slow")
+    condition = made.condition.model_copy(update={"threads": threads, "device": device})
+    return made.model_copy(update={"kind": kind, "condition": condition})
+
+
+NODE = Node("ab", "box", ("cpu", "cuda"), SURVEY, 8, 2)
+
+
+def test_timing_needs_an_idle_node() -> None:
+    """And nothing starts beside it."""
+    assert fits(asked("latency"), NODE, [])
+    assert not fits(asked("latency", 1), NODE, [asked("accuracy", 1)])
+    assert not fits(asked("generation", 1), NODE, [asked("quality", 1)])
+    assert not room(NODE, [asked("latency", 1)])
+    assert not fits(asked("accuracy", 1), NODE, [asked("latency", 1)])
+
+
+@pytest.mark.parametrize(("threads", "at_once"), [(1, 8), (3, 2), (8, 1), (20, 1), (None, 1)])
+def test_others_share_the_cores(threads: int | None, at_once: int) -> None:
+    """As many as the cores reach for, and always one."""
+    there: list[Job] = []
+    while fits(one := asked("accuracy", threads), NODE, there):
+        there.append(one)
+    assert len(there) == at_once
+
+
+def test_each_gpu_has_one_job() -> None:
+    """Each takes its share of the cores unless it names its threads; CPU jobs fill what is left."""
+    there = [asked("accuracy", None, "cuda"), asked("accuracy", 2, "cuda")]
+    assert fits(there[1], NODE, there[:1])
+    assert not fits(asked("accuracy", 1, "cuda"), NODE, there)
+    assert fits(asked("accuracy", 2), NODE, there)
+    assert not fits(asked("accuracy", 3), NODE, there)
+
+
+def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
+    """Its cores are not counted, its GPU is."""
+    assert fits(asked("accuracy", None, "cuda"), Node("ab", "box", ("cuda",), SURVEY, 0, 1), [])
