@@ -161,12 +161,12 @@ def warn(warnings: Iterable[str]) -> None:
 
 def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, device: Device | None) -> int:
     """Store outcomes of `python -m workers.run`, and link them to a sweep if one is given. Returns the exit code."""
-    from store.recording import record
+    from store.recording import record_imported
 
     outcomes = [outcome for path in paths for outcome in _outcomes(path)]
     expansion = planning.read(sweep, auto=device or planning.preferred(devices())) if sweep else None
     engine = connect(db)
-    fresh = sum(record(engine, None, None, outcome) for outcome in outcomes)
+    fresh = record_imported(engine, outcomes)
     known = len(outcomes) - fresh
     typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
     if expansion is not None:

@@ -24,6 +24,7 @@ __all__ = [
     "explained",
     "location",
     "network_file_system",
+    "reading_mode",
     "set_write_ahead",
     "shown",
     "sqlite_path",
@@ -89,10 +90,24 @@ def connect_readonly(url: str | None = None) -> Engine:
     path = sqlite_path(where)
     if path is not None:
         check_exists(path)
-    engine = _engine(where, mode="ro")
+    engine = _engine(where, mode="ro" if path is None else reading_mode(path))
     with explained(where):
         check_current(engine)
     return engine
+
+
+def reading_mode(path: Path) -> str:
+    """What `?mode=` of the SQLite file at `path` must be to read it.
+
+    A file with a write-ahead log is read with the help of files beside it, which cannot be made on a read-only file system.
+    There nobody writes, so if no log is left the file alone is the whole store.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        pending = log.stat().st_size > 0
+    except OSError:
+        pending = False
+    return "ro" if pending or os.access(path.parent, os.W_OK) else "ro&immutable=1"
 
 
 @contextmanager
@@ -167,11 +182,13 @@ def _engine(where: str, mode: str) -> Engine:
     """An engine that begins its own transactions: reading ones deferred, writing ones immediate."""
     try:
         if not where.startswith("sqlite"):
+            if "@" in (make_url(where).host or ""):
+                raise ValueError("a password that holds @ is written with %40 in its place")
             engine = create_engine(where, connect_args={"options": "-c default_transaction_read_only=on"} if mode == "ro" else {})
             engine.dialect.import_dbapi()
             return engine
-    except (ArgumentError, ImportError) as error:
-        raise StoreError(f"{shown(where)} is no usable database URL: {error}") from error
+    except (ArgumentError, ImportError, ValueError) as error:  # a port that is no number is a ValueError
+        raise StoreError(f"{shown(where)} is no usable database URL: {error}") from None
     path = sqlite_path(where)
     opened = partial(
         sqlite3.connect,
@@ -221,11 +238,17 @@ def set_write_ahead(engine: Engine) -> None:
 
 
 def shown(where: str | URL) -> str:
-    """The store's place for messages: a path for SQLite, a URL without its password for others."""
+    """The store's place for messages: a path for SQLite, a URL without its passwords for others."""
+    if isinstance(where, str) and where.startswith("sqlite"):
+        return str(sqlite_path(where) or "the store in memory")
     try:
-        url = make_url(where) if isinstance(where, str) and not where.startswith("sqlite") else where
-    except ArgumentError:
-        return str(where)
-    if isinstance(url, str):
-        return str(sqlite_path(url) or "the store in memory")
-    return (url.database or "the store in memory") if url.drivername == "sqlite" else url.render_as_string()
+        url = make_url(where)
+    except (ArgumentError, ValueError):
+        scheme, _, rest = str(where).partition("://")
+        return f"{scheme}://…{rest.rpartition('@')[2].partition('?')[0]}"
+    if url.drivername == "sqlite":
+        return url.database or "the store in memory"
+    if "@" in (url.host or ""):  # what stands before it is a part of the password
+        url = url.set(host=str(url.host).rpartition("@")[2])
+    hidden = {name: "***" if "pass" in name.lower() and "file" not in name.lower() else value for name, value in url.query.items()}
+    return url.set(query=hidden).render_as_string()

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from store.connection import BUSY_S, StoreError, check_exists, connect_readonly, explain, location, sqlite_path
+from store.connection import BUSY_S, StoreError, check_exists, connect_readonly, explain, location, reading_mode, sqlite_path
 from store.views import VIEWS
 
 VALUE_BYTES = 250_000
@@ -95,7 +95,9 @@ class _Guard:
 def _on_sqlite(path: Path, sql: str, seconds: float, rows: int) -> Result:
     check_exists(path)
     guard = _Guard(seconds)
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={reading_mode(path)}", uri=True, timeout=BUSY_S, isolation_level=None
+    )
     with closing(connection), _told(guard, path, connection):
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # is it a database at all?

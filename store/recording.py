@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic_core import to_json
@@ -55,14 +55,25 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
         if attempt.known(connection):
             return False
         if row is None:
-            before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
-            key = attempt.insert(connection, None, before + 1, "imported")
-        else:
-            n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
-            key = attempt.insert(connection, row, n, "measured")
+            attempt.record_imported(connection)
+            return True
+        n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
+        key = attempt.insert(connection, row, n, "measured")
         if attempt.fates:
             attempt.answer(connection, key)
     return True
+
+
+def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
+    """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new."""
+    attempts = [Incoming(outcome) for outcome in outcomes]
+    fresh = 0
+    with writing(engine) as connection:
+        for attempt in attempts:
+            if not attempt.known(connection):
+                attempt.record_imported(connection)
+                fresh += 1
+    return fresh
 
 
 def reanalyse(engine: Engine, sweep: str | None = None) -> int:
@@ -134,6 +145,13 @@ class Incoming:
 
     def known(self, connection: Connection) -> bool:
         return connection.execute(KNOWN, {"digest": self.digest}).first() is not None
+
+    def record_imported(self, connection: Connection) -> None:
+        """Insert the attempt as measured elsewhere, and let it answer."""
+        before = connection.execute(IMPORTED_BEFORE, {"job_id": self.job_id}).scalar_one()
+        key = self.insert(connection, None, before + 1, "imported")
+        if self.fates:
+            self.answer(connection, key)
 
     def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
         """Insert the attempt, the `n`-th of its job, with what was said of its arms. Returns its row; `answer` makes it count."""

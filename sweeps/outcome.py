@@ -1,14 +1,22 @@
 """Outcome: what a worker hands back for a job, as plain data; raw samples are the truth, everything else can be derived again."""
 
-from typing import Literal
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sweeps.evaluation import Evaluation
 from sweeps.identity import Noun, digest
 from sweeps.job import Device, Job
 from sweeps.method import BlockTokens
 from sweeps.scores import Scores
+
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+"""A count that every database can hold."""
+YEAR_3000 = 32_503_680_000.0
+"""Seconds since the epoch; what lies beyond is no time of a measurement."""
+INTEGER = 2**63
+"""No integer of an outcome is as large as this: a database cannot hold it."""
 
 FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number", "crash", "error"]
 ANSWERS: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
@@ -40,7 +48,7 @@ class Metric(Noun):
     unit: str
     low: float | None = None
     high: float | None = None
-    n: int | None = None
+    n: Count | None = None
 
 
 class Samples(Noun):
@@ -61,6 +69,24 @@ class Samples(Noun):
     """Further times of the same runs, each of the shape of `seconds`, in seconds: `ttft`, `tpot` and `time_per_char` of a
     generation job, whose `seconds` are those of the whole run, tokenizer included."""
 
+    @model_validator(mode="after")
+    def _rectangular(self) -> Self:
+        columns = len(self.arms)
+        if len(self.inner) != columns or any(not 0 < forwards < 2**31 for forwards in self.inner):
+            raise ValueError(f"samples.inner must have one positive number for each of the {columns} arms")
+        tables: dict[str, Sequence[Sequence[float]]] = {"seconds": self.seconds, "order": self.order, **self.series}
+        if self.device_seconds is not None:
+            tables["device_seconds"] = self.device_seconds
+        for name, table in tables.items():
+            if len(table) != len(self.seconds):
+                raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(self.seconds)}")
+            widths = {len(row) for row in table} - {columns}
+            if widths:
+                raise ValueError(f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns of arms")
+        if any(sorted(row) != list(range(columns)) for row in self.order):
+            raise ValueError(f"samples: a round of order is no order of the columns 0 to {columns - 1}")
+        return self
+
 
 class ArmOutcome(Noun):
     """What is known of one arm that ran."""
@@ -71,16 +97,16 @@ class ArmOutcome(Noun):
     """The network on the tokens it really saw, per image, in 1e9 MACs."""
     gmacs_method: float
     """What the method itself adds, per image, in 1e9 MACs."""
-    parameters: int
-    trainable_parameters: int
-    batch: int
+    parameters: int = Field(ge=0)
+    trainable_parameters: int = Field(ge=0)
+    batch: Count
     """Images per forward, from the tensor that the first block saw."""
-    tokens: int
+    tokens: Count
     """Patch tokens that enter the first block."""
-    tokens_final: int
+    tokens_final: Count
     """All tokens (prefix tokens included) that leave the last block."""
     trace: tuple[BlockTokens, ...]
-    threads: int
+    threads: Count
     """CPU threads really used."""
     warmup_s: float | None = None
     warmup_forwards: int | None = None
@@ -113,9 +139,9 @@ class Outcome(Noun):
     job: Job
     environment: Environment
     host: str
-    started_at: float
+    started_at: float = Field(gt=0, lt=YEAR_3000, allow_inf_nan=False)
     """Seconds since the epoch, UTC; the span in which the job held its device."""
-    ended_at: float
+    ended_at: float = Field(gt=0, lt=YEAR_3000, allow_inf_nan=False)
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None
@@ -131,3 +157,41 @@ class Outcome(Noun):
     """What flags of the job or of its arms are about, where their name does not say it all; a line each."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Outcomes come from files of strangers too: what contradicts itself is refused here, not by a database."""
+        if self.ended_at < self.started_at:
+            raise ValueError(f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})")
+        _check_arms("arms", [arm.arm for arm in self.arms], self.job)
+        _check_arms("failures", {failure.arm for failure in self.failures if failure.arm is not None}, self.job)
+        for name, kept in (("evaluation", self.evaluation), ("scores", self.scores)):
+            if kept is not None:
+                _check_arms(f"{name}.arms", [arm.arm for arm in kept.arms], self.job)
+                _check_arms(f"{name}.pairs", {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)}, self.job)
+        if self.samples is not None:
+            _check_arms("samples.arms", self.samples.arms, self.job)
+        large = next((number for number in _integers(self.model_dump(exclude={"samples"})) if abs(number) >= INTEGER), None)
+        if large is not None:
+            raise ValueError(f"an integer of {large.bit_length()} bits is too large; a database holds 63")
+        return self
+
+
+def _check_arms(name: str, arms: Collection[int], job: Job) -> None:
+    wrong = sorted(arm for arm in arms if not 0 <= arm < len(job.arms))
+    if wrong:
+        raise ValueError(f"{name} names arm {wrong[0]}; the job has arms 0 to {len(job.arms) - 1}")
+    if len(set(arms)) < len(arms):
+        raise ValueError(f"{name} names an arm twice")
+
+
+def _integers(value: Any) -> Iterator[int]:
+    """All integers in plain data."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _integers(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _integers(inner)

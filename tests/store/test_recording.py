@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 
 from store import analysis, queue
 from store.connection import StoreError, writing
-from store.recording import reanalyse, record
+from store.recording import reanalyse, record, record_imported
 from store.samples import unpack
 from sweeps import statistics
 from sweeps.breakeven import break_even
@@ -248,6 +248,18 @@ def test_ragged_samples_are_refused(engine: Engine, make_job: MakeJob, make_outc
     with pytest.raises(StoreError, match=r"a round of seconds has 1 values, but there are 2 columns"):
         record(engine, None, None, outcome.model_copy(update={"samples": ragged}))
     assert rows(engine, "SELECT * FROM attempt") == []
+
+
+def test_imports_are_all_or_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """If one of several outcomes cannot be stored, none is; those that are known already count for nothing."""
+    good, other = make_outcome(make_job(32)), make_outcome(make_job(64))
+    assert other.samples is not None
+    ragged = other.samples.model_copy(update={"seconds": ((0.1,), *other.samples.seconds[1:])})
+    with pytest.raises(StoreError, match="a round of seconds"):
+        record_imported(engine, [good, other.model_copy(update={"samples": ragged})])
+    assert rows(engine, "SELECT * FROM attempt") == []
+    assert (record_imported(engine, [good, good, other]), record_imported(engine, [good, other])) == (2, 0)
+    assert rows(engine, "SELECT count(*) AS n FROM speedup") == [{"n": 2}]
 
 
 def test_few_pairs_have_no_interval(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
