@@ -182,13 +182,13 @@ def _engine(where: str, mode: str) -> Engine:
     """An engine that begins its own transactions: reading ones deferred, writing ones immediate."""
     try:
         if not where.startswith("sqlite"):
-            if "@" in (make_url(where).host or ""):
-                raise ValueError("a password that holds @ is written with %40 in its place")
+            _check_host(make_url(where))
             engine = create_engine(where, connect_args={"options": "-c default_transaction_read_only=on"} if mode == "ro" else {})
             engine.dialect.import_dbapi()
             return engine
-    except (ArgumentError, ImportError, ValueError) as error:  # a port that is no number is a ValueError
-        raise StoreError(f"{shown(where)} is no usable database URL: {error}") from None
+    except (ArgumentError, ImportError, ValueError) as error:
+        why = "its port is no number" if "invalid literal for int" in str(error) else error
+        raise StoreError(f"{shown(where)} is no usable database URL: {why}") from None
     path = sqlite_path(where)
     opened = partial(
         sqlite3.connect,
@@ -203,6 +203,12 @@ def _engine(where: str, mode: str) -> Engine:
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _check_host(url: URL) -> None:
+    """Raise `ArgumentError` for a host that is the rest of a password."""
+    if "@" in (url.host or ""):
+        raise ArgumentError("a password that holds @ is written with %40 in its place")
 
 
 def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
@@ -250,5 +256,5 @@ def shown(where: str | URL) -> str:
         return url.database or "the store in memory"
     if "@" in (url.host or ""):  # what stands before it is a part of the password
         url = url.set(host=str(url.host).rpartition("@")[2])
-    hidden = {name: "***" if "pass" in name.lower() and "file" not in name.lower() else value for name, value in url.query.items()}
-    return url.set(query=hidden).render_as_string()
+    secret = {name for name in url.query if "pass" in name.lower() and "file" not in name.lower()}
+    return url.set(query={name: "hidden" if name in secret else value for name, value in url.query.items()}).render_as_string()

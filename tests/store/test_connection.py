@@ -13,6 +13,10 @@ from sqlalchemy import Engine, event, text
 
 from store import recording
 from store.connection import StoreError, connect, connect_readonly, location, network_file_system, writing
+from store.querying import query
+from store.reading import sweeps
+from sweeps.job import Job
+from sweeps.outcome import Outcome
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -210,3 +214,51 @@ def test_locked_by_another_program(engine: Engine, path: Path, monkeypatch: pyte
 def test_network_file_system(path: str, kind: str | None) -> None:
     """The mount that holds a path decides, and only network file systems are refused."""
     assert network_file_system(Path(path), MOUNTS) == kind
+
+
+def test_store_in_a_read_only_folder_is_read(
+    engine: Engine,
+    path: Path,
+    make_job: Callable[..., Job],
+    make_outcome: Callable[..., Outcome],
+    open_folder: Path,
+) -> None:
+    """Where SQLite can make no files beside it, as on a read-only mount, a store is read all the same, and stays as it is."""
+    recording.record(engine, None, None, make_outcome(make_job()))
+    engine.dispose()
+    closed = open_folder / "store.db"
+    shutil.copy(path, closed)
+    closed.chmod(0o444)
+    open_folder.chmod(0o555)
+
+    def read(store: Path) -> None:
+        reader = connect_readonly(str(store))
+        found = sweeps(reader), query(str(store), "SELECT count(*) FROM speedup").rows
+        reader.dispose()
+        raise StoreError(str(found))
+
+    with pytest.raises(StoreError):
+        read(path)  # imports all that reading needs, which another user may not
+    assert as_nobody(lambda: read(closed)) == "StoreError: ([], [(1,)])"
+    assert [each.name for each in open_folder.iterdir()] == ["store.db"]
+    open_folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://me:secret@127.0.0.1:abc/db", "its port is no number"),
+        ("postgresql://me:secret@127.0.0.1:99999/db", "invalid port number"),
+        ("postgresql://me:secret@127.0.0.1:1/db", "Connection refused"),
+        ("postgresql://me@127.0.0.1:1/db?password=secret", "Connection refused"),
+        ("postgresql://me@127.0.0.1:abc/db?password=secret", "its port is no number"),
+        ("postgresql://me:p@secret@127.0.0.1/db", "a password that holds @ is written with %40"),
+        ("nonsense://me:secret@host/db?sslpassword=secret", "no usable database URL"),
+    ],
+)
+def test_wrong_urls_are_one_line_without_their_passwords(url: str, said: str) -> None:
+    """Whatever is wrong with a URL, the message names it and shows no password, wherever that stands."""
+    with pytest.raises(StoreError, match=said) as caught:
+        connect_readonly(url)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
