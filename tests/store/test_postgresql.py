@@ -24,6 +24,7 @@ from sweeps.outcome import Failure, Outcome
 from tests.store import postgresql
 from tests.store.conftest import a_job, an_evaluation, an_outcome
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa
+from tests.store.test_asked import filled, found_states
 from tests.workers.saved import saved, written
 from workers.run import run
 
@@ -177,3 +178,12 @@ def copy(path: Path, engine: Engine) -> None:
                 if table.name != "alembic_version":
                     changed = {name: bool(row[name]) for name in truths if row[name] is not None}
                     connection.execute(table.insert(), row | changed)
+
+
+def test_states_of_comparisons_are_the_same(engines: tuple[Engine, Engine]) -> None:
+    """What is measured, failed, queued or neither reads the same from both."""
+    for engine in engines:
+        filled(engine)
+    there, here = map(found_states, engines)
+    assert there == here
+    assert len(here) == 4

@@ -6,11 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sweeps.job import Arm, Overrides
+from sweeps.job import Arm, Overrides, Step
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.test_along import store
 from tests.webapp.test_pages import Open, chart, opened, said  # noqa: F401 - a fixture
 from webapp import arms, charts, frames
+from workers.methods import adaptivocab
 
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
 ARMS = (larosa(0.5), stacked(0.5, kv_cache="virtual"), VIRTUAL)
@@ -92,3 +93,26 @@ def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path)
     assert costs["speedup"].isna().all()
     assert costs["bits_per_byte"].notna().any()
     assert opened(both, sweep="both", flagged="true").dataframe[0].value["speedup"].notna().all()
+
+
+def test_a_tuned_arm_stands_beside_its_control(opened: Open, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+    """The table has the change against the same tuning without the method, for the arm that tunes alone."""
+    tuned, control = (
+        Arm(
+            stack=(
+                Step(
+                    method="adaptivocab",
+                    params=adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(mode="json"),
+                    version=adaptivocab.VERSION,
+                ),
+            )
+        )
+        for ngrams in (500, 0)
+    )
+    timed = a_generation(a_generation_job(128, (tuned, control)), (1.0, 1.2, 1.0))
+    read = a_reading(a_quality_job((tuned, control)), (0.0, -0.47, -0.5), tokens=(100, 80, 100), noise=0.002)
+    app = opened(store(tmp_path / "tuned.db", "tuned", timed, read), sweep="tuned")
+    costs = app.dataframe[0].value.set_index("arm")
+    assert list(costs["judgement"]) == ["better", "better"]
+    (change,) = costs["control_change"].dropna()
+    assert re.fullmatch(r"worse by 0\.03\d\d \[0\.\d+, 0\.\d+\] bits per byte", change)
