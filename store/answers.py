@@ -72,9 +72,9 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)
     with explained(shown(engine.url)), engine.connect() as connection:
-        for row in connection.execute(FIGURES, environments):
+        for row in connection.execute(FIGURES, environments).all():
             known.narrow[row.comparison_id, row.environment, row.host].append(_narrow(row, comparisons))
-        for row in connection.execute(EXECUTIONS, environments):
+        for row in connection.execute(EXECUTIONS, environments).all():
             if row.comparison_id in comparisons:
                 known.add(row)
     return known.answers()

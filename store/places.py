@@ -1,12 +1,15 @@
 """Places: how the hosts and environments of a sweep's points are told apart, for the report and the app."""
 
-import pandas as pd
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Place = tuple[str, str]
 """Environment and host."""
 
 
-def places(points: pd.DataFrame) -> dict[Place, str]:
+def places(points: "pd.DataFrame") -> dict[Place, str]:
     """The name of each place in frames with the columns `environment` and `host`; empty where there is one place alone.
 
     The host is named, and the environment where a host has several.

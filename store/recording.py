@@ -18,6 +18,7 @@ from store.samples import pack, pack_series, timings
 from sweeps.identity import canonical
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
+from sweeps.statistics import load_distributions
 
 Source = Literal["measured", "imported"]
 
@@ -50,6 +51,7 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
     measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `LeaseError` if `owner`
     does not hold the job's lease, and `StoreError` if the outcome contradicts itself.
     """
+    load_distributions()  # before the transaction, in which all others wait
     attempt = Incoming(outcome)
     with writing(engine) as connection:
         if attempt.known(connection):

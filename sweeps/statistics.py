@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -209,3 +210,8 @@ def _stretched(value: float, end: float) -> float:
 
 def _exp(value: float | np.floating, low: float, high: float) -> tuple[float, float, float]:
     return float(np.exp(value)), float(np.exp(low)), float(np.exp(high))
+
+
+def load_distributions() -> None:
+    """Import SciPy's distributions now, which takes a second the first time, and not with the first interval."""
+    import_module("scipy.stats")
