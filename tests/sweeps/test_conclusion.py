@@ -119,8 +119,8 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
 )
 def test_examples(effect: Effect, bounds: tuple[float, float, float, str], word: str, phrase: str) -> None:
     """The sentences that were seen to contradict their numbers, and their neighbours."""
-    value, low, high, said = bounds
-    found = conclude(effect, value, low, high, verdict=said)
+    value, low, high, verdict_word = bounds
+    found = conclude(effect, value, low, high, verdict=verdict_word)
     assert (found.word, found.phrase) == (word, phrase)
 
 
@@ -131,7 +131,7 @@ def test_a_clear_verdict_is_printed_exactly_enough() -> None:
 
 
 def test_without_numbers_the_state_is_named() -> None:
-    """Queued, failed, asked and not asked are told apart, and so are effects without an interval."""
+    """Queued, failed, asked and not asked have words of their own, and so are effects without an interval."""
     states = ("queued", "failed", "not measured", "not asked")
     assert len({unanswered(BITS, state).word for state in states}) == len(states)
     assert len({unanswered(BITS, state).phrase for state in states}) == len(states)
