@@ -73,6 +73,8 @@ class Cluster:
         self._known: set[str] = set()
         """Nodes that were surveyed, or are being surveyed; one that died and returned has a new id."""
         self._surveys: dict[Any, dict[str, Any]] = {}
+        self._surveyed_twice: set[str] = set()
+        """Nodes whose first survey ended because our process there was killed."""
         self._asked: dict[Any, Running] = {}
         self._asked_at = time.monotonic()
         self._reported: dict[Any, float] = {}
@@ -260,6 +262,10 @@ class Cluster:
             try:
                 found = judged(facts, ray.get(reference))
             except ray.exceptions.RayError as error:
+                if isinstance(error, ray.exceptions.RayActorError) and facts["NodeID"] not in self._surveyed_twice:
+                    self._surveyed_twice.add(facts["NodeID"])
+                    self._surveys[self._place(facts["NodeID"], "cpu").survey.remote()] = facts
+                    continue
                 last = str(error).strip().splitlines()[-1]
                 found = left_out(facts, f"it cannot run our worker ({last}); install this version of breakeven there")
             if found.node is None:

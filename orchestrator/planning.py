@@ -16,7 +16,7 @@ from sweeps.expansion import Expansion, load
 from sweeps.job import Condition, Device, Job, Pair, Protocol
 from sweeps.outcome import Environment
 from workers.artifacts import recipe
-from workers.data import listing
+from workers.data import check_head, listing
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
 
@@ -63,11 +63,15 @@ def require(devices: Collection[Device], environments: Mapping[Device, Collectio
 
 def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansion:
     """Expand the sweep file against the methods and models that this installation knows. Raises `SweepError`."""
+    fitting: set[tuple[str, str, str | None]] = set()
     listings: dict[str | None, Mapping[str, str]] = {}  # a folder of many images is listed once
 
     def contents(condition: Condition) -> Mapping[str, str]:
         if condition.data not in listings:
             listings[condition.data] = listing(condition, _hashing(condition.data))
+        if (asked := (condition.model, condition.weights, condition.data)) not in fitting:
+            check_head(condition)
+            fitting.add(asked)
         return {**recipe(condition), **listings[condition.data]}
 
     return load(

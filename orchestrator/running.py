@@ -62,7 +62,14 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
         sweep = submit(engine, plan)
         interrupted = False
         if plan.jobs:
-            plan, interrupted = _measure(console, engine, plan, cluster, repeated)
+            try:
+                plan, interrupted = _measure(console, engine, plan, cluster, repeated)
+            except Exception:
+                if not started or started[0].nodes():
+                    raise
+                left = queue.progress(engine, sweep).unfinished
+                console.print(f"the last node was lost, with {left} jobs left; the same command goes on from here", style="red")
+                return UNANSWERED
         if interrupted:
             left = queue.progress(engine, sweep).unfinished
             console.print(f"stopped with {left} jobs left; the same command goes on from here", style="yellow")

@@ -228,6 +228,11 @@ def _cautions(told: pd.DataFrame, arms: pd.DataFrame) -> Iterator[str]:
         yield from cautions(row.model, row.weights, sizes.min() if len(sizes) else None)
 
 
+def _attention(ran: Any) -> str:
+    """The attention that ran, which is not the condition's where transformers has no such for the model."""
+    return str(ran.route) if str(ran.route).endswith(" attention") else f"{ran.attention} attention"
+
+
 def _place(points: pd.DataFrame, arms: pd.DataFrame) -> str:
     row = next(rows(points))
     plain = arms[arms["method"] == "dense"].assign(length=arms["params"].str.len()).sort_values("length")
@@ -235,7 +240,7 @@ def _place(points: pd.DataFrame, arms: pd.DataFrame) -> str:
     weights = "random weights" if row.weights == "random" else f"weights {row.weights}"
     return (
         f"{row.model} ({weights}), {row.prompt_tokens:.0f} tokens of {row.data} and {row.new_tokens:.0f} new "
-        f"({row.decoding}), batch {row.batch_size}, {ran.dtype}, {ran.attention} attention, {ran.runtime}, {ran.kv_cache} cache, "
+        f"({row.decoding}), batch {row.batch_size}, {ran.dtype}, {_attention(ran)}, {ran.runtime}, {ran.kv_cache} cache, "
         f"on {row.device_name}, {row.threads} threads"
     )
 

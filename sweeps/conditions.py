@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sweeps.axis import Choice, spread, unknown_word
 from sweeps.block import of_kind
+from sweeps.catalogue import HUB, not_known, timm_name
 from sweeps.folder import geometry, is_folder, is_hub
 from sweeps.identity import Noun
 from sweeps.job import KIND_FIELDS, WORLD_KINDS, Condition, Device, Kind, World
@@ -72,7 +73,7 @@ class Vocabulary:
 
     def world_of(self, model: Any) -> World | None:
         """The world of a model by its name; `None` for a word that names none."""
-        if model in self.networks:
+        if model in self.networks or str(model).startswith(HUB):
             return "vision"
         return "language" if model in self.languages or is_folder(str(model)) or is_hub(str(model)) else None
 
@@ -91,6 +92,7 @@ class Vocabulary:
         if name == "device" and value == "auto":
             return Choice(self.auto, path)
         if name == "model" and isinstance(value, str):
+            value = timm_name(value)
             self._check_model(document, value, path)
         if name == "corruption" and isinstance(value, str) and value not in (self.corruptions or (value,)):
             raise document.error(path, unknown_word("corruption", value, list(self.corruptions)))
@@ -108,7 +110,7 @@ class Vocabulary:
     def _check_model(self, document: Document, model: str, path: KeyPath) -> None:
         world = self.world_of(model)
         if world is None:
-            raise document.error(path, unknown_word("model", model, [*self.networks, *self.languages]))
+            raise document.error(path, not_known(model, [*self.networks, *self.languages]))
         if world != self.world:
             problem = f"{model} is a {world} model, but this sweep is about {self.world} models; write a sweep for each of the two"
             raise document.error(path, problem)
@@ -151,13 +153,14 @@ class Vocabulary:
         if self.world == "language":
             prompt: int | None = values.get("prompt_tokens")
             return prompt
-        network, size = self.networks[values["model"]], values["image_size"]
+        network = self.networks[values["model"]]
+        size = values.get("image_size") or network.image_size
         return None if size % network.patch else network.patch_tokens(size)
 
     def completed(self, values: Mapping[str, Any], paths: Mapping[str, KeyPath]) -> dict[str, Any]:
-        """The values of a point with a language model's defaults spelled out; `paths` says what is written."""
+        """The values of a point with its model's defaults spelled out; `paths` says what is written."""
         if self.world == "vision":
-            return dict(values)
+            return {"image_size": self.networks[values["model"]].image_size, **values}
         own = values["model"] not in self.languages and "weights" not in paths
         said = {name: value for name, value in values.items() if value is not None}
         return {**values, **SPELLED_OUT, **({"weights": "pretrained"} if own else {}), **said}

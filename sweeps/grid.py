@@ -41,7 +41,7 @@ def world_of(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> World:
 def required(world: World, kinds: Collection[Kind]) -> tuple[str, ...]:
     """The condition fields that every point must have."""
     if world == "vision":
-        return ("model", "image_size")
+        return ("model",)
     return ("model", *(("prompt_tokens", "new_tokens") if "generation" in kinds else ()))
 
 

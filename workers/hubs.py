@@ -41,6 +41,7 @@ class Settling(NamedTuple):
     tau: float | None = None
     temperature: float = 0
     recentre: bool = False
+    clip: str | None = None
 
 
 def signatures(attention_BHNN: Tensor, prefix: int) -> Tensor:
@@ -136,7 +137,7 @@ def settle(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, likeness_BRK: Ten
 
     `alone_BND` are the patch tokens before the merge, the kept ones first.
     """
-    alpha, beta, delta, top_r, eta, tau, temperature, recentre = settling
+    alpha, beta, delta, top_r, eta, tau, temperature, recentre, clip = settling
     B, K, D = x_BKD.shape
     share_BK1 = size_BK1 / size_BK1.mean(1, keepdim=True)
     if eta:
@@ -151,7 +152,8 @@ def settle(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, likeness_BRK: Ten
         x_BKD = x_BKD - x_BKD.mean(1, keepdim=True)
     if tau is not None:
         length_BK1 = x_BKD.norm(dim=-1, keepdim=True).clamp(min=SMALL)
-        x_BKD = x_BKD * (tau * length_BK1.mean(1, keepdim=True) / length_BK1).clamp(max=1)
+        most = tau if clip == "absolute" else tau * length_BK1.mean(1, keepdim=True)
+        x_BKD = x_BKD * (most / length_BK1).clamp(max=1)
     if temperature:
         x_BKD = x_BKD * share_BK1**temperature
     return x_BKD + mean_B1D if recentre else x_BKD

@@ -1,9 +1,12 @@
 """The campaign of kills, short, and that its checks find what they look for."""
 
 import contextlib
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +17,9 @@ from store.queue import claim, owner, submit
 from store.recording import record
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from tests.faults import toy
+from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of
+from workers.measure.descendants import descendants
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +31,24 @@ def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "nothing lost, nothing double, exit codes true, nothing left behind"
+
+
+@pytest.mark.slow
+def test_run_whose_only_node_is_lost_ends_with_one_and_says_what_to_do(tmp_path: Path) -> None:
+    """Ray's raylet is killed while jobs run: not wrong usage (2), and not answered (0); the same command measures the rest."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP.format(name="lost", batch=1, stop=32 + 16 * 29))
+    command = [sys.executable, "-m", "tests.faults.toy", "run", str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "store.db")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        while answered(tmp_path / "store.db", "lost") == 0:
+            assert process.poll() is None
+            time.sleep(0.05)
+        raylet = next(one for one in descendants(process.pid) if one.name == "raylet")
+        os.kill(raylet.pid, signal.SIGKILL)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert "the last node was lost, with " in said.splitlines()[-1]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    assert problems_of(tmp_path / "store.db", {"lost": 90}) == []
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from workers.measure.environment import fingerprint
 ROOT = Path(__file__).parents[2]
 
 
-def ran_elsewhere(script: str, *arguments: object, home: Path) -> list[str]:
+def ran_elsewhere(script: str, *arguments: object, home: Path, **variables: str) -> list[str]:
     """What a script prints that runs with a Ray and a home folder of its own; standard error included."""
     file = home / "script.py"
     file.write_text(textwrap.dedent(script))
@@ -25,7 +25,7 @@ def ran_elsewhere(script: str, *arguments: object, home: Path) -> list[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home), **variables},
         timeout=120,
         check=False,
     )
@@ -83,6 +83,20 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
+    """Whatever killed it, the node is not at fault: nobody is asked to install anything there."""
+    script = """
+        from orchestrator.cluster import Cluster
+        if __name__ == "__main__":
+            with Cluster.start(survey="tests.orchestrator.entries:survey_killed_once", notify=print) as cluster:
+                print(len(cluster.nodes()), "node")
+    """
+    said = ran_elsewhere(script, home=tmp_path, BREAKEVEN_TEST=str(tmp_path / "killed"))
+    assert (tmp_path / "killed").exists()
+    assert said[-1] == "1 node"
+    assert not any("install this version" in line for line in said)
+
+
 def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp_path: Path) -> None:
     """CPU and GPU node both get work at once; when the GPU node dies the CPU jobs are still answered, and what is left is told."""
     here = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]

@@ -181,6 +181,16 @@ def test_small_and_random_models_say_what_they_are(path: Path) -> None:
     assert "of 222 M parameters ranks methods; it does not predict" in text
 
 
+def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
+    """Where transformers has no SDPA for a model, the headline has the attention that it ran with."""
+    outcome = a_generation(a_generation_job(), (1.0, 1.5))
+    eager = outcome.model_copy(update={"arms": tuple(arm.model_copy(update={"route": "eager attention"}) for arm in outcome.arms)})
+    for found, said in ((outcome, "float32, sdpa attention, eager"), (eager, "float32, eager attention, eager")):
+        path = tmp_path / f"{found.arms[0].route}.db"
+        store(path, found).dispose()
+        assert said in written(path, "markdown")
+
+
 def test_quality_alone_is_a_report(tmp_path: Path) -> None:
     """A sweep that asks for quality only shows its table, and a failed arm its reason."""
     job = a_quality_job([larosa(0.5), larosa(0.25)], weights="trained", model="tiny_lm")

@@ -45,7 +45,6 @@ def test_too_many_arms_are_refused_before_they_are_built(fault: Fault) -> None:
         ("axes:\n  tokens: [4]\n" + TOPK, 4, "axes.tokens", "unknown key 'tokens'"),
         ("axes:\n  model: [deit_tny_patch16_224]\n" + TOPK, 4, "axes.model[0]", "did you mean 'deit_tiny_patch16_224'?"),
         ("axes:\n  image_size: 32\n" + TOPK, 3, "axes.model", "is missing; give it under `axes` or `defaults`"),
-        ("axes:\n  model: deit_tiny_patch16_224\n" + TOPK, 3, "axes.image_size", "is missing"),
         (MODEL + "axes:\n  image_size: []\n" + TOPK, 5, "axes.image_size", "is empty"),
         (MODEL + "axes:\n  image_size:\n    - 32\n    - 40\n" + TOPK, 7, "axes.image_size[1]", "patch size 16; near by: 32 or 48"),
         (MODEL + "axes:\n  image_size: ['32']\n" + TOPK, 5, "axes.image_size[0]", "did you mean 32 (without quotes)?"),

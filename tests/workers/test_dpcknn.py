@@ -5,7 +5,10 @@ import math
 import pytest
 import torch
 
+from sweeps.catalogue import networks
+from sweeps.job import Arm, Step
 from tests.workers.small import calm
+from workers.methods import methods
 from workers.methods.dpcknn import assign, merge_clusters, squared_distances
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -59,3 +62,32 @@ def test_equal_tokens():
     out, sizes = merge_clusters(1, 6, 5, like=torch.zeros(1))(torch.ones(2, 20, 4), None, None)
     assert torch.equal(out, torch.ones(2, 7, 4))
     assert sizes.min() >= 1
+
+
+def test_the_authors_counts_and_means():
+    """`counts: image` rounds down shares of all patch tokens; `means: plain` weighs all tokens alike, and no size goes on."""
+    dpcknn = methods()["dpcknn"]
+    network = networks()["deit_small_patch16_224"]
+    ours = dpcknn.Params(keep_rate=0.7)
+    theirs = dpcknn.Params(keep_rate=0.7, counts="image", means="plain", prop_attn=False)
+    assert list(ours.kept(196).values()) == [138, 97, 68]
+    assert list(theirs.kept(196).values()) == [137, 96, 67]
+    assert dpcknn.tokens(theirs, network, 224)[-1].mlp == 68
+    with pytest.raises(ValueError, match="prop_attn: false"):
+        dpcknn.Params(keep_rate=0.7, means="plain")
+    x, size = torch.randn(2, 21, 8), torch.randint(1, 9, (2, 21, 1)).float()
+    plain = dpcknn.merge_clusters(1, 5, 5, like=x, sized=False)
+    merged, sizes = plain(x, None, None)
+    assert sizes is None
+    counted, counts = dpcknn.merge_clusters(1, 5, 5, like=x)(x, torch.ones_like(size), None)
+    torch.testing.assert_close(merged, counted)
+    assert counts.sum() == 42
+
+
+def test_younger_parameters_leave_identities_as_they_were():
+    """Golden: arms that do not name them are the arms of before."""
+    known = {"dpcknn": ({"keep_rate": 0.5}, "9341eae5349e1aea"), "hquota": ({"r": 13}, "acbfc9454903ecdd")}
+    for name, (asked, arm_id) in known.items():
+        method = methods()[name]
+        params = method.Params.model_validate(asked).model_dump(mode="json", by_alias=True)
+        assert Arm(stack=(Step(method=name, params=params),)).arm_id == arm_id

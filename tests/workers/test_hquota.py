@@ -241,3 +241,17 @@ def test_layers_that_are_not_there():
     assert "block 12, but deit_small_patch16_224 has the blocks 0 to 11" in hquota.refuses(Params(r=1, layers=(3, 12)), DEIT_S)
     assert "r lists 13 blocks, but 12 of" in hquota.refuses(Params(r=(1,) * 13), DEIT_S)
     assert "r lists 4 blocks, but 3 of" in hquota.refuses(Params(r=(1,) * 4, layers="early"), DEIT_S)
+
+
+def test_an_absolute_clip_is_a_length():
+    """With `clip: absolute` no merged token is longer than tau, and shorter ones stay as they are; without it tau is a share."""
+    x = torch.randn(2, 6, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
+    sizes, likeness = torch.ones(2, 6, 1), torch.rand(2, 3, 6)
+    alone = torch.randn(2, 9, 4)
+    clipped = settle(x, sizes, alone, likeness, Settling(tau=3.0, clip="absolute"))
+    long = x.norm(dim=-1) > 3
+    assert long.any()
+    torch.testing.assert_close(clipped[~long], x[~long])
+    torch.testing.assert_close(clipped[long].norm(dim=-1), torch.full((int(long.sum()),), 3.0))
+    with pytest.raises(ValueError, match="clip is about tau"):
+        Params(r=1, clip="absolute")

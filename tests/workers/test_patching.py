@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
 from tests.workers.domain import TEXTS, bytes_bpe
@@ -291,3 +291,24 @@ def test_order_of_the_n_grams_does_not_matter() -> None:
     generator.shuffle(mixed)
     tokens = bytes_bpe().encode(TEXTS[1])
     assert match(tokens, trie(dict(mixed))) == match(tokens, trie(numbered))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_tokenizers_like_sentencepiece(kind: str) -> None:
+    """Words that begin with a mark instead of a space, and bytes where letters lack: texts survive, in fewer tokens."""
+    marks = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    if kind == "bpe":
+        below = Backend(models.BPE(byte_fallback=True, unk_token="<unk>"))
+        trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=marks, show_progress=False)
+    else:
+        below = Backend(models.Unigram())
+        trainer = trainers.UnigramTrainer(vocab_size=500, special_tokens=marks, unk_token="<unk>", show_progress=False)
+    below.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    below.decoder = decoders.Sequence(parts)
+    below.train_from_iterator(TEXTS, trainer)
+    patched = PatchTokenizer(below, build(below, TEXTS, Recipe(ngrams=20)))
+    for text in TEXTS:
+        plain = below.encode(text, add_special_tokens=False).ids
+        assert patched.decode(patched.encode(text)) == below.decode(plain, skip_special_tokens=False)
+        assert len(patched.encode(text)) < len(plain)

@@ -47,7 +47,7 @@ def test_random_weights_are_seeded():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"model": "resnet18"}, "resnet18 is not one of the 171"),
+        ({"model": "resnet18"}, "resnet18 is not supported: convolutional network"),
         ({"image_size": 40}, "image_size 40 is not a multiple of test_vit's patch size 16; near by: 32 or 48"),
         ({"weights": "archive.npz"}, "NumPy archive"),
         ({"weights": "broken.pt"}, "does not hold the weights of this model"),

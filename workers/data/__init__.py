@@ -1,7 +1,9 @@
 """The images that accuracy is measured on, in a fixed order: digits, a folder of class folders, a Hugging Face data set on disk."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,3 +100,45 @@ def listing(condition: Condition, observer: Callable[[int, int], None] | None = 
 
     path = data.removeprefix(FOLDER).removeprefix(HUGGINGFACE)
     return {"data": digest([[name, sha256] for name, sha256 in content_hashes(path.partition("#")[0], observer).items()])}
+
+
+def check_head(condition: Condition) -> None:
+    """Raise `UnusableData` where the classes of `condition.data` are not those of the model's head and no class map relates them.
+
+    Opens no image, and passes what only the worker can know: other checkpoints than safetensors, data of Hugging Face.
+    """
+    data, head = condition.data, _head(condition)
+    if head is None or data is None or not (data == DIGITS or data.startswith(FOLDER)):
+        return
+    if head == 0:
+        raise UnusableData(f"{condition.model} has no classes to choose from: with these weights timm makes it without a head")
+    found = images(data)
+    if found.class_map is not None or len(found.classes) == head:
+        return
+    if data == DIGITS:
+        raise UnusableData(
+            f"digits has 10 classes and the head of {condition.model} {head}; write digits_vit_64, or a checkpoint with 10 outputs"
+        )
+    found.outputs(head)
+
+
+def _head(condition: Condition) -> int | None:
+    """The outputs of the condition's model, as far as can be known without torch."""
+    from sweeps.catalogue import classes
+    from sweeps.conditions import NAMED_WEIGHTS
+
+    if condition.weights in NAMED_WEIGHTS:
+        return classes(condition.model)
+    file = Path(condition.weights)
+    return head_outputs(file) if file.suffix == ".safetensors" and file.is_file() else None
+
+
+def head_outputs(file: Path) -> int | None:
+    """The outputs of the head in a safetensors checkpoint, from its header; `None` where there is no `head.weight`."""
+    try:
+        with file.open("rb") as opened:
+            header = json.loads(opened.read(min(int.from_bytes(opened.read(8), "little"), file.stat().st_size)))
+        shape = header["head.weight"]["shape"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return int(shape[0]) if len(shape) == 2 else None

@@ -8,14 +8,27 @@ becomes the mean of its tokens weighted by size. Later attention adds log(size) 
 As in TCFormer distances are between the tokens themselves, divided by the square root of the channels. Left open there and taken
 here: a token is not its own neighbour, there is no noise to break ties (tokens of equal density are not above each other), products
 are compared as logarithms, since densities underflow where tokens lie far apart, and weights are sizes (TCFormer learns them).
+
+Differs from the authors' code (TCFormer, and Haurum's TokenReduction for plain ViTs):
+
+- place: there before a block, so that its attention sees the clusters; here between attention and MLP, as in all methods of
+  this folder, so that arms of equal layers are comparable. Compare at equal MACs, not at equal layers.
+- count: there `int(keep_rate^i x patch tokens of the image)` at the i-th of the layers; here `ceil` of what is left, as for
+  TopK. `counts: image` is the authors' way.
+- means: there unweighted (`equal_weight`) or weighted by a learned score, and no size is carried on; here weighted by size,
+  since without training nothing else makes a cluster of clusters the mean of its tokens. `means: plain` with `prop_attn: false`
+  is the authors' way without the score.
+- density: there a token counts itself among its `neighbours`, random noise of 1e-6 breaks ties, and the densest token's peak
+  distance is the largest of the image; here runs repeat exactly.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sweeps.method import BlockTokens, Network
-from workers.schedules import KeepParams
+from workers.schedules import ROUNDING, KeepParams, aligned
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -37,6 +50,28 @@ class Params(KeepParams):
 
     neighbours: int = Field(default=5, ge=1, le=1024, description="nearest tokens whose distances make a token's density")
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
+    counts: Literal["image"] | None = Field(
+        default=None,
+        description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count",
+    )
+    means: Literal["plain"] | None = Field(
+        default=None, description="plain: every token of a cluster weighs the same, whatever it stands for, as in the authors' code"
+    )
+
+    @model_validator(mode="after")
+    def _plain(self) -> Self:
+        if self.means == "plain" and self.prop_attn:
+            raise ValueError(
+                "means: plain carries no sizes on, so that attention cannot be in proportion to them: prop_attn: false"
+            )
+        return self
+
+    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
+        """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at least one."""
+        if self.counts is None or self.keep_rate is None:
+            return super().kept(patches, prefix)
+        counts = [max(1, int(round(self.keep_rate**stage * patches, ROUNDING))) for stage in range(1, len(self.layers) + 1)]
+        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
 
 NEUTRAL = Params(keep_rate=1)
@@ -45,6 +80,7 @@ EXAMPLES = (
     Params(keep_rate=0.7, layers=(0, 2, 3), neighbours=100),
     Params(keep_rate=0.1, layers=(1, 2), prop_attn=False),
     Params(keep_rate=0.5, layers=(0, 2), align=8),
+    Params(keep_rate=0.7, layers=(0, 2, 3), counts="image", means="plain", prop_attn=False),
 )
 
 
@@ -66,17 +102,17 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
     from workers.models.reduction import fit
 
-    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
+    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
     reductions = {}
     for layer, clusters in params.kept(patches, prefix).items():
         if clusters < patches:
-            reductions[layer] = merge_clusters(prefix, clusters, params.neighbours, like=model.patch_embed.proj.weight)
+            reductions[layer] = merge_clusters(prefix, clusters, params.neighbours, like=like, sized=params.means is None)
         patches = clusters
-    return fit(model, reductions, proportional=params.prop_attn, by_size=True)
+    return fit(model, reductions, proportional=params.prop_attn, by_size=params.means is None)
 
 
-def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor") -> "Reduction":
-    """Leaves `clusters` tokens behind the `prefix` tokens; constants get the device of `like`."""
+def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor", sized: bool = True) -> "Reduction":
+    """Leaves `clusters` tokens behind the `prefix` tokens; constants get the device of `like`. Without `sized` means are plain."""
     import torch
 
     from workers.tokens import collect, means, sums
@@ -87,7 +123,8 @@ def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor
         cluster_BN = assign(squared_distances(x_BND[:, prefix:]), number_1K, neighbours)
         sum_BNE = sums(x_BND, size_BN1)
         pooled_BKE = collect(sum_BNE[:, prefix:], cluster_BN, clusters)
-        return means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
+        mean_BMD, size_BM1 = means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
+        return mean_BMD, size_BM1 if sized else None
 
     return reduction
 

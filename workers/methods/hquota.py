@@ -26,6 +26,19 @@ What the summary leaves open, and what was taken:
 - push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
 
 At most half of the patch tokens present are removed in a block.
+
+Differs from the author's code (token_reduction_JM), which leaves parts of the summary undone; this file goes by the summary:
+
+- selection: there signatures are lengths of keys, or of the normalised tokens, and farthest-first keeps the least similarity to
+  the chosen tokens where it needs the greatest; sizes are counted anew in each block, and attention takes no account of them.
+- `alpha`: there the share of the group's mean in the kept token (1 - alpha of itself), or a correction of values that is never
+  given its reference; here push-lite's step. The author's mixture is `eta` = 1 - alpha.
+- `eta`: there the exponent of the size in the temperature; here the stabiliser of the summary, a share of the token itself.
+- `tau`: there an absolute length for values and keys; here a multiple of the mean length, which means the same in every block
+  and model. `clip: absolute` takes `tau` as a length, of whole tokens.
+- `recentre`: there the mean over tokens is taken off and not given back, which shifts a residual stream that was not trained
+  so; here the mean weighted by size takes its place.
+- `temperature`: there divides the queries; here scales merged tokens, since after the attention no query is left to scale.
 """
 
 import math
@@ -98,6 +111,10 @@ class Params(method.Params):
         serialization_alias="n",  # `n`, which YAML 1.1 takes for false, is its name in identities and stored answers
         description="merged tokens times (size / mean size)^temperature; 0: none",
     )
+    clip: Literal["absolute"] | None = Field(
+        default=None,
+        description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length",
+    )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
     budget: BudgetField = None
     align: AlignField = None
@@ -114,6 +131,8 @@ class Params(method.Params):
     @model_validator(mode="after")
     def _fitting(self) -> "Params":
         one_amount(r=self.r, keep_rate=self.keep_rate, budget=self.budget)
+        if self.clip is not None and self.tau is None:
+            raise ValueError("clip is about tau, and there is none; give tau too")
         if self.hold is not None and self.place != "around":
             raise ValueError("hold is for place: around only; after the attention every block groups anew")
         if isinstance(self.r, tuple) and isinstance(self.layers, tuple) and len(self.r) != len(self.layers):

@@ -165,7 +165,7 @@ def _attention(model: Any, wanted: str) -> str | None:
     if model._can_set_attn_implementation():
         model.set_attn_implementation(wanted if wanted != "sdpa" or model._supports_sdpa else "eager")
     has: str = model.config._attn_implementation
-    return None if has == wanted else f"attention {has}"
+    return None if has == wanted else f"{has} attention"
 
 
 def _known(condition: Condition) -> Speaker:

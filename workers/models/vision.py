@@ -8,14 +8,17 @@ from typing import Any, cast
 
 import timm
 import torch
+from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
 import workers.models.digits  # noqa: F401 - makes the models known to timm
-from sweeps.catalogue import networks
+from sweeps.catalogue import classes, networks, not_known
+from sweeps.conditions import NAMED_WEIGHTS
 from sweeps.job import Arm, Condition, Dtype
 from sweeps.method import Network
 from workers import artifacts, methods
+from workers.data import head_outputs
 from workers.models import Unsupported
 from workers.models.runtime import Autocast, Compiled, CudaGraph
 from workers.models.sharing import twin
@@ -45,7 +48,7 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     """
     network = networks().get(condition.model)
     if network is None:
-        raise Unsupported(f"{condition.model} is not one of the {len(networks())} vision transformers that Breakeven knows")
+        raise Unsupported(not_known(condition.model, list(networks())))
     _check_size(network, condition.pixels)
     pretrained = condition.weights == "pretrained"
     if condition.weights == artifacts.TRAINED and condition.model not in artifacts.RECIPES:
@@ -54,13 +57,20 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
     # A model made in inference mode could serve nothing else later.
+    checkpoint = None if condition.weights in NAMED_WEIGHTS else Path(condition.weights)
+    outputs = None if checkpoint is None else _outputs(checkpoint)
+    head: dict[str, Any] = {} if outputs is None else {"num_classes": outputs}
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
-        model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.pixels)
+        model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.pixels, **head)
     if condition.weights == artifacts.TRAINED:
         _read_weights(model, artifacts.trained(condition.model))
-    elif condition.weights not in ("random", "pretrained"):
-        _read_weights(model, Path(condition.weights))
+    elif checkpoint is not None:
+        _read_weights(model, checkpoint)
+    if outputs is not None and (made_for := classes(condition.model)) is not None:
+        heads = 2 if isinstance(model, VisionTransformerDistilled) else 1
+        more = (outputs - made_for) * network.width * heads
+        network = network.model_copy(update={"fixed_macs": network.fixed_macs + more})
     return Loaded(model.eval().to(device), network)
 
 
@@ -109,6 +119,20 @@ def _check_size(network: Network, image_size: int) -> None:
         network.patch_tokens(image_size)
     except ValueError as error:
         raise Unsupported(str(error)) from error
+
+
+def _outputs(file: Path) -> int | None:
+    """How many outputs the head of a checkpoint has; `None` where that cannot be read, which `_read_weights` explains."""
+    if not file.is_file() or file.suffix in (".npz", ".npy"):
+        return None
+    if file.suffix == ".safetensors":
+        return head_outputs(file)
+    try:
+        weights = timm.models.load_state_dict(str(file), use_ema=False, device="cpu")
+    except Exception:  # whatever it is, reading the weights meets it again and says so
+        return None
+    head = weights.get("head.weight")
+    return len(head) if isinstance(head, Tensor) and head.ndim == 2 else None
 
 
 def _read_weights(model: nn.Module, file: Path) -> None:
