@@ -264,7 +264,7 @@ class Cluster:
             except ray.exceptions.RayError as error:
                 if isinstance(error, ray.exceptions.RayActorError) and facts["NodeID"] not in self._surveyed_twice:
                     self._surveyed_twice.add(facts["NodeID"])
-                    self._surveys[self._place(facts["NodeID"], "cpu").survey.remote()] = facts
+                    self._surveys[self._place((facts["NodeID"], "cpu", 0)).survey.remote()] = facts
                     continue
                 last = str(error).strip().splitlines()[-1]
                 found = left_out(facts, f"it cannot run our worker ({last}); install this version of breakeven there")
