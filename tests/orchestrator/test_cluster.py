@@ -82,7 +82,6 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
     assert Path(cluster._folder.path).exists()
 
 
-@pytest.mark.slow
 def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
     """Whatever killed it, the node is not at fault: nobody is asked to install anything there."""
     script = """
@@ -97,6 +96,7 @@ def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Pat
     assert not any("install this version" in line for line in said)
 
 
+@pytest.mark.slow
 def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp_path: Path) -> None:
     """CPU and GPU node both get work at once; when the GPU node dies the CPU jobs are still answered, and what is left is told."""
     here = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]
