@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.workers.small import MAKES, calm, images, small
-from workers.models.reduction import Around, Merged, attend, attention_before, fit, project
+from workers.models.reduction import Around, Merged, attend, attention_before, fit, project, weigh
 
 calm = pytest.fixture(autouse=True)(calm)
 NOTHING_AROUND = Around(
@@ -72,3 +72,13 @@ def test_groups_are_handed_on():
     model(images())
     model(images())
     assert seen == ["a", "a", "b", "b"] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_matrix_is_that_of_the_formula(dtype):
+    """Scale and bias inside of the product give the softmax of scaled logits plus bias, whatever the strides of the heads."""
+    q, k, _ = torch.randn(2, 7, 3, 3, 8, dtype=dtype).permute(2, 0, 3, 1, 4)
+    bias = torch.rand(2, 1, 1, 7, dtype=dtype)
+    expected = ((q.double() * 0.3) @ k.double().mT + bias.double()).softmax(-1)
+    tolerance = 1e-6 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(weigh(q, k, 0.3, bias).double(), expected, rtol=0, atol=tolerance)

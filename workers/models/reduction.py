@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+import torch
 from timm.layers.attention import Attention
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
@@ -182,8 +183,13 @@ def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
 
 def weigh(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> Tensor:
     """The attention matrix after the softmax, [B, H, N, N]."""
-    logits_BHNN = (q_BHNd * scale) @ k_BHNd.mT
-    return (logits_BHNN if bias_B11N is None else logits_BHNN + bias_B11N).softmax(-1)
+    if bias_B11N is None:
+        return ((q_BHNd * scale) @ k_BHNd.mT).softmax(-1)
+    # Scale and bias inside of the product: the matrix is the largest tensor of a block, and each pass over it takes time.
+    B, H, N, d = q_BHNd.shape
+    bias_X1N = bias_B11N.expand(B, H, 1, N).reshape(B * H, 1, N)
+    q_XNd, k_XdN = q_BHNd.reshape(B * H, N, d), k_BHNd.reshape(B * H, N, d).mT
+    return torch.baddbmm(bias_X1N, q_XNd, k_XdN, alpha=scale).view(B, H, N, N).softmax(-1)
 
 
 def project(attn: Any, x_BND: Tensor, parts: slice) -> Tensor:
