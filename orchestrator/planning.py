@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.estimate import at_most
+from orchestrator.garbage import uncollected
 from orchestrator.preview import Preview, as_list, table
 from store.answers import answers as known_answers
 from store.connection import Engine
@@ -61,6 +62,7 @@ def require(devices: Collection[Device], environments: Mapping[Device, Collectio
         raise InfeasibleError(f"the sweep asks for device {', '.join(missing)}, and there is only {there or 'nothing'}")
 
 
+@uncollected()
 def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansion:
     """Expand the sweep file against the methods and models that this installation knows. Raises `SweepError`."""
     fitting: set[tuple[str, str, str | None]] = set()
@@ -95,6 +97,7 @@ def _hashing(data: str | None) -> Callable[[int, int], None]:
     return show
 
 
+@uncollected()
 def plan(
     expansion: Expansion,
     engine: Engine | None,

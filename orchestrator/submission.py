@@ -1,10 +1,12 @@
 """Submission: a plan put into the store, its sweep with all comparisons and its jobs into the queue."""
 
+from orchestrator.garbage import uncollected
 from orchestrator.planning import Plan
 from store import queue
 from store.connection import Engine
 
 
+@uncollected()
 def submit(engine: Engine, plan: Plan) -> int:
     """Store the sweep, link all its comparisons, and queue what is left. Returns the row of the sweep."""
     sweep = plan.expansion.sweep
