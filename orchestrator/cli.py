@@ -55,15 +55,18 @@ def run(
 @app.command()
 def plan(
     file: SweepFile,
+    *,
     db: Database = None,
     jobs: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write each job left to do as JSON into DIR.")] = None,
     form: Annotated[str, typer.Option("--format", metavar="table|json")] = "table",
     device: DeviceOption = None,
+    ray_address: Annotated[str | None, typer.Option(help="Plan for a running Ray cluster; default: for this machine.")] = None,
 ) -> None:
     """Show points, jobs, what is answered already, and how long the rest takes; nothing is stored or started."""
     from orchestrator.running import show_plan
 
-    show_plan(file, db=db, jobs=jobs, form=_one_of("--format", form, ("table", "json")), device=_device(device))
+    asked = _one_of("--format", form, ("table", "json"))
+    show_plan(file, db=db, jobs=jobs, form=asked, device=_device(device), ray_address=ray_address)
 
 
 @app.command()
@@ -217,7 +220,7 @@ def _mendable(error: Exception) -> bool:
         ("sweeps.reading", "SweepError"),
         ("store.connection", "StoreError"),
         ("orchestrator.cluster", "ClusterError"),
-        ("orchestrator.planning", "InfeasibleError"),
+        ("orchestrator.sites", "InfeasibleError"),
     )
     loaded = [getattr(sys.modules[module], name) for module, name in known if module in sys.modules]
     return isinstance(error, tuple(loaded))

@@ -1,6 +1,7 @@
 """Dispatching: hands a sweep's waiting jobs to idle nodes, records what comes back, and finds the guilty arm when a worker dies."""
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -91,6 +92,7 @@ class Dispatcher:
     def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
         self._owner = queue.owner()
+        self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
         self._tasks: dict[Running, Task] = {}
         self._innocent: set[tuple[Condition, Arm]] = set()
         self._guilty: dict[tuple[Condition, Arm], Outcome | Fault] = {}
@@ -145,7 +147,7 @@ class Dispatcher:
         if there and not room(node, there):
             return None
         for device in reversed(node.devices):
-            for queued in self._claim(device, timing=not there):
+            for queued in self._claim(device, node, timing=not there):
                 if fits(queued.job, node, there):
                     return queued
                 queue.release(self._engine, queued.row, self._owner)
@@ -154,8 +156,9 @@ class Dispatcher:
     def _jobs_on(self, node: Node) -> list[Job]:
         return [running.job for running in self._tasks if running.node.node_id == node.node_id]
 
-    def _claim(self, device: Device, *, timing: bool = True) -> list[queue.QueuedJob]:
-        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, limit=1, timing=timing)
+    def _claim(self, device: Device, node: Node | None = None, *, timing: bool = True) -> list[queue.QueuedJob]:
+        offer = None if node is None else node.offer(device, self._demands)
+        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, offer=offer, limit=1, timing=timing)
 
     def _start(self, node: Node, task: Task) -> None:
         job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)
@@ -184,6 +187,8 @@ class Dispatcher:
 
     def _settle(self, running: Running, result: Outcome | Fault, task: Task) -> None:
         if isinstance(result, Outcome):
+            # a driver or library may have changed since the node was asked: what is pinned to its former environment stays there
+            running.node.environments[result.job.condition.device] = result.environment
             self._acquit(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
                 self._unsound.add(running.place)

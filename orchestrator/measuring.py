@@ -1,24 +1,28 @@
 """Measuring: plan, submit, dispatch and wait for others, again and again, until the plan has nothing left that can be answered."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 from orchestrator import planning
-from orchestrator.cluster import Cluster
+from orchestrator.cluster import Cluster, ClusterError
 from orchestrator.dispatching import Event, dispatch
 from orchestrator.interruption import stop_requested
 from orchestrator.planning import Plan
 from orchestrator.progress import Display
+from orchestrator.sites import Site, by_device, demand_text
 from orchestrator.submission import submit
 from store import queue
+from store.answers import Round, environments_since
 from store.connection import Engine
-from sweeps.job import Device
-from sweeps.outcome import Environment
+from store.placement import Offer, Place
 
-Environments = Mapping[Device, Collection[Environment]]
 LOOK_S = 0.5
 """How often a run that waits for other dispatchers looks at the queue."""
+
+
+MAX_ENVIRONMENTS = 8
+"""Of one host during one run: a GPU and a CPU that both change their libraries thrice."""
 
 
 class Measured(NamedTuple):
@@ -36,43 +40,59 @@ def measure(engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display:
     another dispatcher holds are waited for, and measured here if it dies. `cluster` is called whenever jobs wait. `again` names
     comparisons to be measured although they are answered.
     """
-    expansion, environments = plan.expansion, plan.environments
-    tried: set[tuple[str, int]] = set()
+    expansion, began = plan.expansion, time.time()
+    sites: Collection[Site] = plan.sites
+    seen: set[str] = set()
+    tried: dict[Place, set[Round]] = {}
 
     def observe(event: Event) -> None:
-        if event.what == "answered":
-            tried.update((comparison_id, event.job.round) for comparison_id in event.job.comparison_ids())
+        if event.what == "answered" and event.outcome is not None:
+            rounds = {(comparison_id, event.job.round) for comparison_id in event.job.comparison_ids()}
+            here = event.node.place(event.job.condition.device)
+            for place in {Place(event.outcome.environment.environment_id, event.outcome.host), here}:
+                tried.setdefault(place, set()).update(rounds)
+            if sum(place.host == here.host for place in tried) > MAX_ENVIRONMENTS:
+                raise ClusterError(f"{here.host} reports a new environment again and again; is something being installed there?")
         display(event)
+
+    def planned(**more: Any) -> Plan:
+        return planning.plan(expansion, engine, sites, seen=seen | environments_since(engine, expansion.sweep.name, began), **more)
 
     interrupted = False
     while plan.jobs and not interrupted:
         display.expect(plan.jobs)
         sweep = submit(engine, plan)
-        while not interrupted and (queue.waiting(engine, sweep) or queue.held(engine, sweep)):
-            if queue.waiting(engine, sweep):
+        while not interrupted and ((waiting := queue.waiting(engine, sweep, offers(sites, plan))) or queue.held(engine, sweep)):
+            if waiting:
                 nodes = cluster()
                 summary = dispatch(engine, sweep, nodes, retry=expansion.sweep.retry, observer=observe, tick=display.tick)
                 interrupted = summary.interrupted
-                environments = _with(environments, nodes)
+                seen |= _environments(sites)
+                sites = nodes.nodes()
+                seen |= _environments(sites)
             else:
-                interrupted = _wait_for_others(engine, sweep, display)
-        plan = planning.plan(expansion, engine, environments, again=again, tried=tried)
-    return Measured(planning.plan(expansion, engine, environments), interrupted)
+                interrupted = _wait_for_others(engine, sweep, display, offers(sites, plan))
+        if not interrupted:
+            planning.demand(expansion, sites)  # nodes may have died
+        plan = planned(again=again, tried=tried)
+    return Measured(planned(), interrupted)
 
 
-def _with(environments: Environments, cluster: Cluster) -> Environments:
-    """The environments, and those of nodes that have joined meanwhile: what they answered counts."""
-    every = {device: {each.environment_id: each for each in found} for device, found in environments.items()}
-    for node in cluster.nodes():
-        for device, environment in node.environments.items():
-            every.setdefault(device, {})[environment.environment_id] = environment
-    return {device: tuple(found.values()) for device, found in every.items()}
+def offers(sites: Collection[Site], plan: Plan) -> list[Offer]:
+    """What the sites can run of a plan."""
+    demands = {demand_text(demand): demand for demand in plan.expansion.sweep.demands}
+    return [site.offer(device, demands) for site in sites for device in site.environments]
 
 
-def _wait_for_others(engine: Engine, sweep: int, display: Display) -> bool:
+def _environments(sites: Collection[Site]) -> set[str]:
+    """Those of the sites, by their ids: what a node answered counts after it has left."""
+    return {environment.environment_id for found in by_device(sites).values() for environment in found}
+
+
+def _wait_for_others(engine: Engine, sweep: int, display: Display, here: Collection[Offer]) -> bool:
     """Wait until no other dispatcher holds jobs of the sweep, or one of its jobs waits for us. Returns whether to stop instead."""
     with stop_requested() as stopped:
-        while not stopped() and (holders := queue.held(engine, sweep)) and not queue.waiting(engine, sweep):
+        while not stopped() and (holders := queue.held(engine, sweep)) and not queue.waiting(engine, sweep, here):
             display.waiting(holders)
             time.sleep(LOOK_S)
             queue.recover(engine)

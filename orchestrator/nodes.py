@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from orchestrator import package
+from orchestrator.sites import Site
 from orchestrator.worker import Survey
 from sweeps.job import Device
 from sweeps.outcome import Environment
 
 
-@dataclass(frozen=True, eq=False)
-class Node:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node(Site):
     """One machine of the cluster."""
 
+    environments: dict[Device, Environment]
+    """As of the survey, or of the newest outcome."""
     node_id: str
-    host: str
     devices: tuple[Device, ...]
-    environments: Mapping[Device, Environment]
     cpus: int
     gpus: int
 
@@ -54,7 +55,17 @@ def judged(facts: Mapping[str, Any], survey: Survey) -> Judged:
     if not environments:
         offers = "no CPU" if not cpus else "nothing that jobs can use"
         return Judged(None, (*lines, f"node {called} gets no jobs: it offers {offers} to Ray"))
-    return Judged(Node(facts["NodeID"], survey.host, tuple(environments), environments, cpus, gpus), tuple(lines))
+    node = Node(
+        node_id=facts["NodeID"],
+        host=survey.host,
+        devices=tuple(environments),
+        environments=environments,
+        cpus=cpus,
+        gpus=gpus,
+        labels=facts.get("Labels") or {},
+        resources={name: amount for name, amount in counted.items() if not name.startswith("node:")},
+    )
+    return Judged(node, tuple(lines))
 
 
 def left_out(facts: Mapping[str, Any], reason: str) -> Judged:

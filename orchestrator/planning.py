@@ -9,12 +9,17 @@ from typing import Any
 
 from orchestrator.estimate import at_most
 from orchestrator.garbage import uncollected
+from orchestrator.placing import Asked, Placing
 from orchestrator.preview import Preview, as_list, table
+from orchestrator.sites import Site, by_device, require
+from store import queue
+from store.answers import Round
 from store.answers import answers as known_answers
 from store.connection import Engine
+from store.placement import Place, Wanted
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
-from sweeps.job import Condition, Device, Job, Pair, Protocol
+from sweeps.job import Condition, Device, Job, Protocol
 from sweeps.outcome import Environment
 from workers.artifacts import recipe
 from workers.data import check_head, listing
@@ -22,18 +27,14 @@ from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
 
 
-class InfeasibleError(Exception):
-    """A sweep asks for a device that is not there; one line for people."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """What a sweep asks, and what of it is left to measure in these environments."""
 
     expansion: Expansion
-    environments: Mapping[Device, Collection[Environment]]
-    jobs: tuple[Job, ...]
-    """Jobs reduced to the pairs that no environment of their device class has answered."""
+    sites: Collection[Site]
+    wanted: tuple[Wanted, ...]
+    """Jobs reduced to the pairs that are not answered where their curve is measured."""
     answered: int
     """Distinct comparisons that are answered already."""
     asked: int
@@ -44,6 +45,15 @@ class Plan:
     """Comparisons that are not answered because they failed for a reason that is no answer, and its message."""
 
     @property
+    def jobs(self) -> tuple[Job, ...]:
+        return tuple(wanted.job for wanted in self.wanted)
+
+    @property
+    def environments(self) -> Mapping[Device, Collection[Environment]]:
+        """The environments that the sites offer."""
+        return by_device(self.sites)
+
+    @property
     def at_most_s(self) -> float:
         """Upper estimate of the measuring time in seconds, one job after the other, see `orchestrator/estimate.py`."""
         return at_most(self.jobs)
@@ -52,14 +62,6 @@ class Plan:
 def preferred(devices: Iterable[Device]) -> Device:
     """The device class that `auto` stands for: a GPU where there is one."""
     return "cuda" if "cuda" in set(devices) else "cpu"
-
-
-def require(devices: Collection[Device], environments: Mapping[Device, Collection[Environment]]) -> None:
-    """Refuse at once what no machine here can run. Raises `InfeasibleError`."""
-    missing = sorted(set(devices) - set(environments))
-    if missing:
-        there = "; ".join(f"{device}: {next(iter(found)).device_name}" for device, found in environments.items() if found)
-        raise InfeasibleError(f"the sweep asks for device {', '.join(missing)}, and there is only {there or 'nothing'}")
 
 
 @uncollected()
@@ -97,48 +99,48 @@ def _hashing(data: str | None) -> Callable[[int, int], None]:
     return show
 
 
+def demand(expansion: Expansion, sites: Collection[Site], *, devices: bool = True) -> None:
+    """Refuse at once what no site can run, or only absent labels. Raises `InfeasibleError` that names the device or label."""
+    asked: set[Device] = {job.condition.device for job in expansion.jobs} if devices else set()
+    require(asked, expansion.sweep.demands, sites)
+
+
 @uncollected()
 def plan(
     expansion: Expansion,
     engine: Engine | None,
-    environments: Mapping[Device, Collection[Environment]],
+    sites: Collection[Site],
     *,
     again: Collection[str] = (),
-    tried: Collection[tuple[str, int]] = (),
+    tried: Mapping[Place, set[Round]] | None = None,
+    seen: Collection[str] = (),
 ) -> Plan:
     """Ask the store what is answered and keep the rest; without a store everything is left.
 
-    `again` holds ids of comparisons that are left although they are answered; `tried` rounds (comparison id, round) that are
-    not left although they are not answered.
+    `again` holds ids of comparisons that are left although they are answered; `tried` rounds that are not left in a place
+    although they are not answered; `seen` environments, beside those of the sites, whose whole curves count.
     """
-    asked: dict[Device, dict[str, Protocol]] = {}
-    for job in expansion.jobs:
-        asked.setdefault(job.condition.device, {}).update(dict.fromkeys(job.comparison_ids(), job.protocol))
-    known: set[tuple[str, int]] = set()
+    jobs = [Asked.of(job) for job in expansion.jobs]
+    protocols: dict[Device, dict[str, Protocol]] = {}
+    for asked in jobs:
+        protocols.setdefault(asked.job.condition.device, {}).update((key, asked.job.protocol) for key, _ in asked.rounds)
+    at: dict[Place, set[Round]] = {}
     insufficient: dict[str, int] = {}
     errors: dict[str, str] = {}
+    pins = {} if engine is None else queue.pins(engine, expansion.sweep.name)
     if engine is not None:
-        for device, protocols in asked.items():
-            here = [environment.environment_id for environment in environments.get(device, ())]
-            found = known_answers(engine, protocols, here)
-            known |= found.answered
+        offered, elsewhere = by_device(sites), {*seen, *(place.environment for place in pins.values())}
+        for device, of_device in protocols.items():
+            here = {environment.environment_id for environment in offered.get(device, ())}
+            found = known_answers(engine, of_device, here | elsewhere)
+            for place, rounds in found.at.items():
+                at.setdefault(place, set()).update(rounds)
             errors |= found.errors
             for (comparison_id, _), pairs in found.pairs.items():
                 insufficient[comparison_id] = min(pairs, insufficient.get(comparison_id, pairs))
-    everything = {comparison_id for protocols in asked.values() for comparison_id in protocols}
-    keys = ((job, key) for job in expansion.jobs for key in job.comparison_ids())
-    open_ids = {key for job, key in keys if (key, job.round) not in known}
-    settled = {key for key in known if key[0] not in again} | set(tried)
-    jobs = tuple(left for left in (_left(job, settled) for job in expansion.jobs) if left is not None)
-    return Plan(expansion, environments, jobs, len(everything - open_ids), len(everything), insufficient, errors)
-
-
-def _left(job: Job, settled: Collection[tuple[str, int]]) -> Job | None:
-    """The job without the pairs that are settled in its round; `None` if nothing is left of it."""
-    pairs = [Pair(*pair) for pair, key in zip(job.pairs, job.comparison_ids(), strict=True) if (key, job.round) not in settled]
-    if len(pairs) == len(job.pairs):
-        return job
-    return job.only(pairs) if pairs else None
+    wanted, open_ids = Placing(sites, at, seen, pins, again, tried or {}).left(jobs, expansion.sweep.demands)
+    everything = {comparison_id for of_device in protocols.values() for comparison_id in of_device}
+    return Plan(expansion, sites, tuple(wanted), len(everything - open_ids), len(everything), insufficient, errors)
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:

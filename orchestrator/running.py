@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from orchestrator import planning
 from orchestrator.preview import preview
+from orchestrator.sites import Site, by_device, here
 from orchestrator.submission import submit
 from store import queue
 from store.answers import Doubt, doubted
@@ -19,12 +20,12 @@ from store.connection import Engine, StoreError, connect, connect_readonly, loca
 from sweeps.expansion import Expansion
 from sweeps.job import Device
 from sweeps.outcome import Environment, Outcome
-from workers.measure.environment import devices, fingerprint
+from workers.measure.environment import devices
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orchestrator.cluster import Cluster, Node
+    from orchestrator.cluster import Cluster
     from orchestrator.measuring import Measured
 
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
@@ -51,13 +52,13 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
                 started.append(stack.enter_context(_cluster(console, None)))
             return started[0]
 
-        environments = _offered(cluster().nodes()) if ray_address else here()
-        expansion = planning.read(file, auto=device or planning.preferred(environments))
+        sites: Collection[Site] = cluster().nodes() if ray_address else here()
+        expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
         warn(preview(expansion).warnings)
-        planning.require({job.condition.device for job in expansion.jobs}, environments)
+        planning.demand(expansion, sites)
         engine = connect(db)
-        repeated = _repeated(expansion, engine, environments, again)
-        plan = planning.plan(expansion, engine, environments, again=repeated)
+        repeated = _repeated(expansion, engine, by_device(sites), again)
+        plan = planning.plan(expansion, engine, sites, again=repeated)
         console.print(planning.describe(plan))
         sweep = submit(engine, plan)
         interrupted = False
@@ -143,12 +144,23 @@ def counted(comparisons: int) -> str:
     return "1 comparison is" if comparisons == 1 else f"{comparisons} comparisons are"
 
 
-def show_plan(file: Path, *, db: str | None, jobs: Path | None, form: Literal["table", "json"], device: Device | None) -> None:
-    """Print what a run would do; write the jobs that are left as JSON if a folder is given."""
-    expansion = planning.read(file, auto=device or planning.preferred(devices()))
+def show_plan(
+    file: Path,
+    *,
+    db: str | None,
+    jobs: Path | None,
+    form: Literal["table", "json"],
+    device: Device | None,
+    ray_address: str | None = None,
+) -> None:
+    """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
+    with ExitStack() as stack:
+        sites: Collection[Site] = stack.enter_context(_joined(ray_address)).nodes() if ray_address else here()
+    expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
+    planning.demand(expansion, sites, devices=False)
     path = sqlite_path(location(db))
     engine = connect_readonly(db) if path is None or path.exists() else None
-    plan, shown = planning.plan(expansion, engine, here()), preview(expansion)
+    plan, shown = planning.plan(expansion, engine, sites), preview(expansion)
     if form == "json":
         typer.echo(json.dumps(planning.as_dict(plan, shown), indent=1))
     else:
@@ -158,6 +170,12 @@ def show_plan(file: Path, *, db: str | None, jobs: Path | None, form: Literal["t
         paths = planning.write_jobs(plan.jobs, jobs)
         how = f"python -m workers.run {jobs} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
+
+
+def _joined(address: str) -> "Cluster":
+    from rich.console import Console
+
+    return _cluster(Console(stderr=True), address)
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -177,11 +195,9 @@ def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, d
     known = len(outcomes) - fresh
     typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
     if expansion is not None:
-        environments: dict[Device, list[Environment]] = {}
-        for outcome in outcomes:
-            environments.setdefault(outcome.environment.device, []).append(outcome.environment)
-        plan = planning.plan(expansion, engine, environments)
-        submit(engine, dataclasses.replace(plan, jobs=()))
+        sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
+        plan = planning.plan(expansion.without_demands(), engine, sites)
+        submit(engine, dataclasses.replace(plan, wanted=()))
         typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answers(plan)}")
     return ANSWERED
 
@@ -202,16 +218,3 @@ def _outcomes(path: Path) -> Iterator[Outcome]:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "the whole"
             raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {place}: {first['msg']}") from None
-
-
-def here() -> dict[Device, list[Environment]]:
-    """The environments of this machine, by device class."""
-    return {device: [fingerprint(device)] for device in devices()}
-
-
-def _offered(nodes: Iterable["Node"]) -> dict[Device, list[Environment]]:
-    offered: dict[Device, list[Environment]] = {}
-    for node in nodes:
-        for device, environment in node.environments.items():
-            offered.setdefault(device, []).append(environment)
-    return offered

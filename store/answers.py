@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Engine, bindparam, text
 
 from store.connection import explained, shown
+from store.placement import Place
 from sweeps.job import Protocol
 from sweeps.outcome import ANSWERS
 
@@ -39,23 +40,33 @@ DOUBTED = {
 }
 
 
+SINCE = text(
+    """SELECT DISTINCT t.environment FROM attempt AS t JOIN sweep_job AS l ON l.job = t.job JOIN sweep AS s ON s.id = l.sweep
+       WHERE s.name = :sweep AND t.ended_at >= :began"""
+)
+
+Round = tuple[str, int]
+"""A comparison id and a round."""
+
+
 class Answers(NamedTuple):
     """What the store knows of some comparisons in some environments."""
 
-    answered: set[tuple[str, int]]
-    """Rounds that need not be measured again, as (comparison id, round)."""
+    answered: set[Round]
+    """Rounds that need not be measured again, whichever host answered them."""
     pairs: dict[tuple[str, int], int]
     """Of rounds that are not answered because too few pairs were measured: how many there are."""
     errors: dict[str, str]
     """Of comparisons that only ever ended with a failure that is no answer: the newest message."""
+    at: dict[Place, set[Round]]
+    """`answered` for each place."""
 
 
-class Place(NamedTuple):
-    """Where pairs add up: one round of a comparison on one host of one environment."""
+class Spot(NamedTuple):
+    """Where pairs add up: one round of a comparison at one place."""
 
     comparison_id: str
-    environment: str
-    host: str
+    place: Place
     round: int
 
 
@@ -73,7 +84,7 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
     known = _Known(comparisons)
     with explained(shown(engine.url)), engine.connect() as connection:
         for row in connection.execute(FIGURES, environments).all():
-            known.narrow[row.comparison_id, row.environment, row.host].append(_narrow(row, comparisons))
+            known.narrow[row.comparison_id, Place(row.environment, row.host)].append(_narrow(row, comparisons))
         for row in connection.execute(EXECUTIONS, environments).all():
             if row.comparison_id in comparisons:
                 known.add(row)
@@ -86,32 +97,33 @@ class _Known:
     def __init__(self, comparisons: Mapping[str, Protocol]) -> None:
         self._asked = comparisons
         self._protocols: dict[str, Protocol] = {}
-        self._answered: set[tuple[str, int]] = set()
-        self._pairs: dict[Place, int] = defaultdict(int)
-        self._routes: dict[Place, tuple[str | None, str | None]] = {}
-        self._satisfied: set[Place] = set()
+        self._answered: dict[Place, set[Round]] = defaultdict(set)
+        self._pairs: dict[Spot, int] = defaultdict(int)
+        self._routes: dict[Spot, tuple[str | None, str | None]] = {}
+        self._satisfied: set[Spot] = set()
         self._errors: dict[str, str] = {}
-        self.narrow: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
-        """By comparison, environment and host, for each metric: whether its interval is as narrow as asked."""
+        self.narrow: dict[tuple[str, Place], list[bool]] = defaultdict(list)
+        """By comparison and place, for each metric: whether its interval is as narrow as asked."""
 
     def add(self, row: Any) -> None:
         """Take in a row of `EXECUTIONS`."""
         asked, made = self._asked[row.comparison_id], self._made(row)
+        place = Place(row.environment, row.host)
         if row.reason is None and row.pairs is not None:
-            place = Place(row.comparison_id, row.environment, row.host, row.round)
+            spot = Spot(row.comparison_id, place, row.round)
             routes = (row.baseline_route, row.route)
-            if self._routes.setdefault(place, routes) != routes:  # never pooled: only those of the newest count
-                self._routes[place], self._pairs[place] = routes, 0
-            self._pairs[place] += row.pairs
+            if self._routes.setdefault(spot, routes) != routes:  # never pooled: only those of the newest count
+                self._routes[spot], self._pairs[spot] = routes, 0
+            self._pairs[spot] += row.pairs
             if made.satisfies(asked):
-                self._satisfied.add(place)
+                self._satisfied.add(spot)
         elif row.reason is None:
             if made.satisfies(asked):
-                self._answered.add((row.comparison_id, row.round))
+                self._answered[place].add((row.comparison_id, row.round))
         elif row.reason not in ANSWERS:
             self._errors[row.comparison_id] = row.message
         elif row.reason != "timeout" or _no_easier(asked, made):
-            self._answered |= {(row.comparison_id, each) for each in range(asked.rounds)}
+            self._answered[place] |= {(row.comparison_id, each) for each in range(asked.rounds)}
 
     def _made(self, row: Any) -> Protocol:
         """The protocol of an execution; what it asked for is what it got where there was no more."""
@@ -123,17 +135,19 @@ class _Known:
 
     def answers(self) -> Answers:
         short: dict[tuple[str, int], int] = {}
-        for place, pairs in self._pairs.items():
-            key = (place.comparison_id, place.round)
-            if pairs < self._asked[place.comparison_id].pairs_min:
+        for spot, pairs in self._pairs.items():
+            key = (spot.comparison_id, spot.round)
+            if pairs < self._asked[spot.comparison_id].pairs_min:
                 short[key] = max(pairs, short.get(key, 0))
-            elif place in self._satisfied or all(self.narrow[place.comparison_id, place.environment, place.host] or [False]):
-                self._answered.add(key)
-        measured = {comparison_id for comparison_id, _ in self._answered} | {place.comparison_id for place in self._pairs}
+            elif spot in self._satisfied or all(self.narrow[spot.comparison_id, spot.place] or [False]):
+                self._answered[spot.place].add(key)
+        answered = set().union(*self._answered.values())
+        measured = {comparison_id for comparison_id, _ in answered} | {spot.comparison_id for spot in self._pairs}
         return Answers(
-            self._answered,
-            {key: pairs for key, pairs in short.items() if key not in self._answered},
+            answered,
+            {key: pairs for key, pairs in short.items() if key not in answered},
             {comparison_id: message for comparison_id, message in self._errors.items() if comparison_id not in measured},
+            dict(self._answered),
         )
 
 
@@ -141,6 +155,12 @@ def doubted(engine: Engine, doubt: Doubt, environment_ids: Collection[str]) -> s
     """The comparison ids whose newest answer in one of the environments is flagged, unclear by some metric, or a failure."""
     with explained(shown(engine.url)), engine.connect() as connection:
         return set(connection.execute(DOUBTED[doubt], {"environments": sorted(environment_ids)}).scalars())
+
+
+def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
+    """The environments in which jobs of the sweep of that name were measured since `began` (seconds since the epoch)."""
+    with explained(shown(engine.url)), engine.connect() as connection:
+        return set(connection.execute(SINCE, {"sweep": sweep, "began": began}).scalars())
 
 
 def _no_easier(asked: Protocol, made: Protocol) -> bool:

@@ -36,8 +36,10 @@ INSERT_ENVIRONMENT = text(
        VALUES (:environment_id, :device, :device_name, :facts) ON CONFLICT DO NOTHING"""
 )
 INSERT_JOB = text(
-    """INSERT INTO job (job_id, kind, device, state, attempts, owner, renewed_at, parent, queued_at, document)
-       VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, NULL, :parent, :queued_at, :document)"""
+    """INSERT INTO job (job_id, kind, device, state, attempts, owner, parent, queued_at, document,
+         curve_group, resources, pinned_host, pinned_environment, pinned_by, renewed_at)
+       VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, :parent, :queued_at, :document,
+         :curve_group, :resources, :pinned_host, :pinned_environment, :pinned_by, :renewed_at)"""
 )
 LAST_JOB = text("SELECT coalesce(max(id), 0) FROM job")
 JOBS_AFTER = text("SELECT id FROM job WHERE id > :last ORDER BY id")
@@ -151,19 +153,17 @@ def environment_row(environment: Environment) -> dict[str, Any]:
     }
 
 
-def insert_job(connection: Connection, job: Job, parent: int | None = None) -> int:
-    """Queue a job as waiting and return its row."""
-    (row,) = insert_jobs(connection, [job], parent)
-    return row
+def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, Any]]], parent: int | None = None) -> list[int]:
+    """Queue jobs as waiting, in order, each with the columns that place it (`placement.columns`), and return their rows.
 
-
-def insert_jobs(connection: Connection, jobs: Sequence[Job], parent: int | None = None) -> list[int]:
-    """Queue jobs as waiting, in order, and return their rows; all within one write transaction, so that rows follow each other."""
+    All within one write transaction, so that rows follow each other.
+    """
     if not jobs:
         return []
     now, last = time.time(), connection.execute(LAST_JOB).scalar_one()
     rows = [
         {
+            **placed,
             "job_id": job.job_id,
             "kind": job.kind,
             "device": job.condition.device,
@@ -171,7 +171,7 @@ def insert_jobs(connection: Connection, jobs: Sequence[Job], parent: int | None 
             "queued_at": now,
             "document": job.model_dump_json(),
         }
-        for job in jobs
+        for job, placed in jobs
     ]
     connection.execute(INSERT_JOB, rows)
     return list(connection.execute(JOBS_AFTER, {"last": last}).scalars())

@@ -3,16 +3,17 @@
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, bindparam
 from sqlalchemy import text as sql
 
-from store import views
+from store import placement, views
 from store.connection import StoreError, explained, shown, writing
-from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_job, insert_jobs, insert_many
+from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_jobs, insert_many
+from store.placement import Offer, Pin, Place, Wanted
 from store.states import STATES
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Device, Job, Protocol
@@ -44,6 +45,14 @@ NEXT = sql(
          AND (:timing = 1 OR j.kind IN ('accuracy', 'quality'))
        ORDER BY j.id LIMIT :limit"""
 )
+NEXT_HERE = sql(
+    """SELECT j.id, j.document, j.attempts, j.curve_group, j.resources, j.pinned_host
+       FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep AND j.state = 'waiting' AND j.device = :device AND j.resources IN :resources
+         AND (j.pinned_host IS NULL OR (j.pinned_host = :host AND j.pinned_environment = :environment))
+         AND (:timing = 1 OR j.kind IN ('accuracy', 'quality'))
+       ORDER BY j.id LIMIT :limit"""
+).bindparams(bindparam("resources", expanding=True))
 LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
 RENEW = sql("UPDATE job SET renewed_at = :now WHERE state = 'running' AND owner = :owner")
 CANCEL = sql("UPDATE job SET state = 'cancelled' WHERE id = :job")
@@ -51,7 +60,6 @@ DOCUMENT = sql("SELECT document FROM job WHERE id = :job")
 INHERIT = sql("INSERT INTO sweep_job (sweep, job) SELECT sweep, :child FROM sweep_job WHERE job = :parent")
 HELD = sql("SELECT owner, max(renewed_at) AS renewed_at FROM job WHERE state = 'running' GROUP BY owner")
 TAKE_BACK = sql("UPDATE job SET state = 'waiting', owner = NULL, renewed_at = NULL WHERE state = 'running' AND owner = :owner")
-WAITING = sql("SELECT 1 FROM job AS j JOIN sweep_job AS l ON l.job = j.id WHERE l.sweep = :sweep AND j.state = 'waiting' LIMIT 1")
 HOLDERS = sql(
     """SELECT j.owner, count(*) AS jobs, max(j.renewed_at) AS renewed_at FROM job AS j JOIN sweep_job AS l ON l.job = j.id
        WHERE l.sweep = :sweep AND j.state = 'running' AND j.owner <> :owner GROUP BY j.owner ORDER BY j.owner"""
@@ -69,7 +77,8 @@ ANSWERS = sql(
           WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""  # noqa: S608 - made of constants
 )
 ACTIVE = sql(
-    "SELECT id, job_id, state, document FROM job WHERE job_id IN :job_ids AND state IN ('waiting', 'running') ORDER BY id"
+    """SELECT id, job_id, resources, state, document FROM job
+       WHERE job_id IN :job_ids AND state IN ('waiting', 'running') ORDER BY id"""
 ).bindparams(bindparam("job_ids", expanding=True))
 TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
 PLANNED = sql(
@@ -128,14 +137,15 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     text: str,
     question: str,
     comparisons: Iterable[Asked],
-    jobs: Iterable[Job],
+    jobs: Iterable[Job | Wanted],
     settings: Mapping[str, Any] | None = None,
 ) -> int:
     """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered yet. Returns the sweep's row.
 
     The text of the newest revision is the same sweep again, another text is a new revision. The plan replaces what still
     waits under this name: such jobs become `cancelled` unless another sweep waits for them too. A job that is waiting or running
-    already is shared, not queued again; its protocol becomes the stricter of the two.
+    already is shared, not queued again; its protocol becomes the stricter of the two. Jobs are pinned where the plan wants them,
+    or where another dispatcher that is at work on the sweep has the rest of their group.
     """
     asked = _asked(comparisons)
     # rows are made before the transaction, in which all others wait
@@ -147,7 +157,7 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
             insert_many(connection, INSERT_COMPARISON, [rows.get(key) or _row(key, asked) for key in fresh])
             insert_many(connection, LINK_COMPARISON, [{"sweep": sweep, "comparison": key} for key in fresh])
             _derive(connection, sweep)
-        wanted = _queued(connection, jobs)
+        wanted = _queued(connection, jobs, placement.pins(connection, name, owner(), _alive))
         _drop_stale_plan(connection, name, wanted)
         if wanted:
             connection.execute(LINK_JOB, [{"sweep": sweep, "job": row} for row in sorted(wanted)])
@@ -160,14 +170,28 @@ def owner() -> str:
 
 
 def claim(
-    engine: Engine, sweep_id: int, *, owner: str, device: Device | None = None, limit: int = 1, timing: bool = True
+    engine: Engine,
+    sweep_id: int,
+    *,
+    owner: str,
+    device: Device | None = None,
+    offer: Offer | None = None,
+    limit: int = 1,
+    timing: bool = True,
 ) -> list[QueuedJob]:
     """Take up to `limit` waiting jobs of the sweep and mark them running, oldest first.
 
-    Only those for one class of device if it is given, and without `timing` none that times anything.
+    With an `offer` only such as may run there, and what waits of their groups is pinned there, so that no other place
+    measures a part of a curve; else those for one class of device, or any. Without `timing` none that times anything.
     """
     with writing(engine) as connection:
-        found = connection.execute(NEXT, {"sweep": sweep_id, "device": device or "", "limit": limit, "timing": int(timing)}).all()
+        asked = {"sweep": sweep_id, "limit": limit, "timing": int(timing)}
+        if offer is None:
+            found = connection.execute(NEXT, {**asked, "device": device or ""}).all()
+        else:
+            here = {"device": offer.device, "resources": list(offer.resources), **offer.place._asdict()}
+            found = connection.execute(NEXT_HERE, {**asked, **here}).all()
+            placement.pin_groups(connection, sweep_id, found, offer.place, owner)
         if found:
             now = time.time()
             connection.execute(LEASE, [{"job": row.id, "owner": owner, "now": now} for row in found])
@@ -175,8 +199,9 @@ def claim(
 
 
 def renew(engine: Engine, owner: str) -> int:
-    """Show that `owner` is alive. Returns how many leases it holds."""
+    """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it holds."""
     with writing(engine) as connection:
+        connection.execute(placement.RENEW_PINS, {"owner": owner, "now": time.time()})
         return int(connection.execute(RENEW, {"owner": owner, "now": time.time()}).rowcount)
 
 
@@ -204,7 +229,8 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
             raise StoreError(
                 f"job {row} cannot be split: the {len(parts)} parts must ask each of its {len(whole.pairs)} questions once"
             )
-        children = [insert_job(connection, part, parent=row) for part in parts]
+        placed = connection.execute(placement.PLACE_OF, {"job": row}).one()._asdict()
+        children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)
         for child in children:
             connection.execute(INHERIT, {"parent": row, "child": child})
     return children
@@ -221,18 +247,35 @@ def recover(engine: Engine) -> int:
         return sum(connection.execute(TAKE_BACK, {"owner": owner}).rowcount for owner in dead)
 
 
-def waiting(engine: Engine, sweep_id: int) -> bool:
-    """Whether a job of the sweep waits."""
+def waiting(engine: Engine, sweep_id: int, offers: Collection[Offer]) -> bool:
+    """Whether a job of the sweep waits that one of the offers could run."""
     with explained(shown(engine.url)), engine.connect() as connection:
-        return connection.execute(WAITING, {"sweep": sweep_id}).first() is not None
+        return placement.claimable(connection, sweep_id, offers)
+
+
+def demands(engine: Engine, sweep_id: int) -> set[str]:
+    """What waiting jobs of the sweep ask of a node's labels, as in `job.resources`."""
+    with explained(shown(engine.url)), engine.connect() as connection:
+        return placement.demands(connection, sweep_id)
+
+
+def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
+    """The places that other live dispatchers have chosen for groups of jobs of the sweep called `name`."""
+    with explained(shown(engine.url)), engine.connect() as connection:
+        return {group: pin.place for group, pin in placement.pins(connection, name, owner(), _alive).items()}
 
 
 def held(engine: Engine, sweep_id: int) -> list[Holder]:
-    """The dispatchers, other than this process, that jobs of the sweep are running for."""
+    """The dispatchers, other than this process, that jobs of the sweep are running for, or that have pinned such as wait."""
     now = time.time()
+    holders: dict[str, Holder] = {}
     with explained(shown(engine.url)), engine.connect() as connection:
-        found = connection.execute(HOLDERS, {"sweep": sweep_id, "owner": owner()}).all()
-    return [Holder(row.owner, row.jobs, max(0.0, now - row.renewed_at)) for row in found]
+        for row in connection.execute(HOLDERS, {"sweep": sweep_id, "owner": owner()}):
+            holders[row.owner] = Holder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
+        name = connection.execute(SWEEP_NAME, {"sweep": sweep_id}).scalar_one()
+        for pin in placement.pins(connection, name, owner(), _alive).values():
+            holders.setdefault(pin.owner, Holder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at)))
+    return list(holders.values())
 
 
 def progress(engine: Engine, sweep_id: int) -> Progress:
@@ -304,19 +347,36 @@ def _sweep(connection: Connection, name: str, text: str, question: str, settings
     return int(connection.execute(INSERT_SWEEP, row).scalar_one())
 
 
-def _queued(connection: Connection, jobs: Iterable[Job]) -> set[int]:
-    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that will do, else new ones."""
-    asked: dict[str, Job] = {}
+def _queued(connection: Connection, jobs: Iterable[Job | Wanted], taken: Mapping[placement.Group, Pin]) -> set[int]:
+    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that will do, else new ones.
+
+    `taken` holds the places that other dispatchers chose for groups.
+    """
+    me = owner()
+    asked: dict[tuple[str, str], Wanted] = {}
     for job in jobs:
-        there = asked.get(job.job_id)
-        asked[job.job_id] = job if there is None else _with(there, stricter(there.protocol, job.protocol))
-    active: dict[str, list[Row[Any]]] = {}
-    ids = list(asked)
+        wanted = job if isinstance(job, Wanted) else Wanted(job)
+        key = (wanted.job.job_id, wanted.resources)
+        there = asked.get(key)
+        both = wanted.job if there is None else _with(wanted.job, stricter(there.job.protocol, wanted.job.protocol))
+        asked[key] = wanted._replace(job=both)
+    active: dict[tuple[str, str], list[Row[Any]]] = {}
+    ids = list({job_id for job_id, _ in asked})
     for start in range(0, len(ids), BATCH):
         for row in connection.execute(ACTIVE, {"job_ids": ids[start : start + BATCH]}):
-            active.setdefault(row.job_id, []).append(row)
-    shared = {key: _shared(connection, asked[key], rows) for key, rows in active.items()}
-    fresh = [job for key, job in asked.items() if shared.get(key) is None]
+            if (row.job_id, row.resources) in asked:
+                active.setdefault((row.job_id, row.resources), []).append(row)
+    placed = {key: placement.columns(wanted, taken, me) for key, wanted in asked.items()}
+    shared = {key: _shared(connection, asked[key].job, rows) for key, rows in active.items()}
+    waiting = [
+        {**placed[key], "job": row.id}
+        for key, rows in active.items()
+        for row in rows
+        if row.state == "waiting" and shared[key] == row.id
+    ]
+    if waiting:
+        connection.execute(placement.PLACE_JOB, waiting)
+    fresh = [(wanted.job, placed[key]) for key, wanted in asked.items() if shared.get(key) is None]
     return {row for row in shared.values() if row is not None}.union(insert_jobs(connection, fresh))
 
 

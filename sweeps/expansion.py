@@ -52,6 +52,10 @@ class Expansion:
         here = (*path, *inner, key)
         return self.document.error(here if here in self.document.lines else path, problem)
 
+    def without_demands(self) -> "Expansion":
+        """The same wherever it is measured."""
+        return replace(self, sweep=self.sweep.model_copy(update={"resources": None}))
+
 
 def load(
     path: Path | str,

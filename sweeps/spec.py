@@ -1,6 +1,7 @@
 """Sweep: the keys of a sweep file as frozen models, and the words in which a wrong value is reported."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from sweeps.identity import Noun
+from sweeps.identity import Noun, canonical
 from sweeps.job import KINDS, Kind, Protocol, World
 from sweeps.reading import Document, KeyPath, SweepError, did_you_mean
 
@@ -152,6 +153,23 @@ class Limits(Written):
     """Arms (baselines included) in one job; more are split into several jobs, each with its own baselines."""
 
 
+def _demanded(value: Any) -> Any:
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(demand, dict) and demand for demand in listed):
+        raise ValueError(f"needs the labels of a node, such as {{zone: a}}, or a list of such mappings, not {_shown(value)}")
+    for name, wanted in ((name, wanted) for demand in listed for name, wanted in demand.items()):
+        text = isinstance(wanted, str) and wanted
+        amount = isinstance(wanted, int | float) and not isinstance(wanted, bool) and 0 < wanted < math.inf
+        if not (text or amount):
+            raise ValueError(f"{name} needs a label's value as text, or an amount of a resource above 0, not {_shown(wanted)}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+_LABEL = Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
+_VALUE = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Demand = Annotated[dict[_LABEL, _VALUE], Field(min_length=1)]
+
+
 class Sweep(Written):
     """A sweep as it is written; `sweeps.expansion` says what its axes, methods and rules mean."""
 
@@ -178,6 +196,17 @@ class Sweep(Written):
     jobs: Jobs = Jobs()
     retry: Retry = Retry()
     limits: Limits = Limits()
+    resources: Annotated[Demand | Annotated[tuple[Demand, ...], Field(min_length=1)], BeforeValidator(_demanded)] | None = None
+    """What a node must have: labels of Ray with their values (`ray start --labels`), or amounts of resources (`--resources`).
+    Each mapping of a list asks for all curves anew, each whole on a node that has what it names."""
+
+    @property
+    def demands(self) -> tuple[dict[str, str | float], ...]:
+        """The distinct mappings of `resources`."""
+        if self.resources is None:
+            return ()
+        written = (self.resources,) if isinstance(self.resources, dict) else self.resources
+        return tuple({canonical(demand): dict(demand) for demand in written}.values())
 
 
 def parse(document: Document) -> Sweep:

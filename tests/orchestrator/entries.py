@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -17,6 +18,18 @@ from workers.measure.environment import fingerprint
 
 SURVEY = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
 CALLS = 0
+
+
+def survey_mixed() -> dict[str, Environment]:
+    """A node with libraries of its own, which the variable `LIBRARIES` of its processes names."""
+    return {"cpu": Environment(device="cpu", device_name="Imaginary CPU", facts={"libraries": os.environ["LIBRARIES"]})}
+
+
+def mixed(job: Job) -> Outcome:
+    """Like `slow`, on such a node; tokens are those of patches of 16 pixels."""
+    found, tokens = slow(job), ((job.condition.image_size or 0) // 16) ** 2
+    arms = tuple(arm.model_copy(update={"tokens": tokens, "gmacs": tokens / 100}) for arm in found.arms)
+    return found.model_copy(update={"environment": survey_mixed()["cpu"], "arms": arms})
 
 
 def survey_both() -> dict[str, Environment]:
@@ -51,7 +64,7 @@ def noop(job: Job) -> Outcome:
     return Outcome(
         job=job,
         environment=SURVEY[job.condition.device],
-        host="here",
+        host=platform.node(),
         started_at=started_at,
         ended_at=time.time(),
         arms=tuple(ArmOutcome(arm=index, trace=(), threads=1, **known) for index in columns),

@@ -13,6 +13,7 @@ from rich.console import Console
 from orchestrator import estimate, planning
 from orchestrator.progress import lines
 from orchestrator.report import Report, read, write
+from orchestrator.sites import Site
 from store.connection import Engine, connect
 from store.queue import submit
 from store.recording import record
@@ -189,7 +190,7 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     expansion = planning.read(tmp_path / "digits.yaml", auto="cpu", text=SWEEP)
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
     assert [set(job.contents) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
-    plan = planning.plan(expansion, None, {"cpu": [CPU]})
+    plan = planning.plan(expansion, None, [Site("here", {"cpu": CPU})])
     latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 2)
     known = (
         estimate.START_SECONDS

@@ -2,6 +2,7 @@
 
 import io
 import os
+import platform
 import subprocess
 import sys
 import textwrap
@@ -18,6 +19,7 @@ from orchestrator.cluster import Cluster
 from orchestrator.measuring import Measured, measure
 from orchestrator.planning import Plan
 from orchestrator.progress import Display
+from orchestrator.sites import Site
 from store import queue
 from store.recording import record
 from sweeps.expansion import Expansion
@@ -29,7 +31,7 @@ from tests.orchestrator.conftest import Store, job
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = "elsewhere:17:4711"
-ENVIRONMENTS = {"cpu": [entries.SURVEY["cpu"]]}
+SITES = [Site(platform.node(), {"cpu": entries.SURVEY["cpu"]})]
 
 
 def planned(store: Store, jobs: Sequence[Job], again: Collection[str] = ()) -> Plan:
@@ -39,7 +41,7 @@ def planned(store: Store, jobs: Sequence[Job], again: Collection[str] = ()) -> P
     sweep = Sweep.model_validate(document.root)
     points = {"points": len(jobs), "excluded": 0, "duplicates": 0}
     expansion = Expansion(sweep, "text", tuple(jobs), comparisons, document=document, written={}, **points)
-    return planning.plan(expansion, store.engine, ENVIRONMENTS, again=again)
+    return planning.plan(expansion, store.engine, SITES, again=again)
 
 
 def run(store: Store, jobs: Sequence[Job], cluster: Cluster, again: Collection[str] = ()) -> tuple[Measured, str]:

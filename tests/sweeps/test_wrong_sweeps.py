@@ -115,6 +115,16 @@ def test_too_many_arms_are_refused_before_they_are_built(fault: Fault) -> None:
         (MODEL + "include:\n  - {method: topk, batch_sze: 2}\n", 5, "include[0].batch_sze", "unknown key"),
         (MODEL + "include:\n  - {batch_size: 2}\n", 5, "include[0]", "names no method"),
         ("include:\n  - {image_size: 32, method: topk}\n", 4, "include[0].model", "is missing"),
+        (GRID + "resources: []\n", 6, "resources", "needs the labels of a node, such as {zone: a}"),
+        (GRID + "resources: [{}]\n", 6, "resources", "needs the labels of a node"),
+        (
+            GRID + "resources: gpu\n",
+            6,
+            "resources",
+            "needs the labels of a node, such as {zone: a}, or a list of such mappings, not",
+        ),
+        (GRID + "resources: {zone: true}\n", 6, "resources", "zone needs a label's value as text, or an amount"),
+        (GRID + "resources: [{zone: a}, {big: 0}]\n", 6, "resources", "big needs a label's value"),
     ],
 )
 def test_wrong_sweeps(fault: Fault, text: str, line: int, key: str, told: str) -> None:

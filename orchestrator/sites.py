@@ -1,0 +1,96 @@
+"""Sites: what the machines of a run offer, and which of them meet what a sweep demands of a node's labels."""
+
+import platform
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from store.placement import Offer, Place
+from sweeps.identity import canonical
+from sweeps.job import Device
+from sweeps.outcome import Environment
+from workers.measure.environment import devices, fingerprint
+
+Demand = Mapping[str, str | float]
+"""Labels that a node must have: text is a label's value, a number the least amount of a resource."""
+
+
+class InfeasibleError(Exception):
+    """A sweep asks for a device or a label that is not there; one line for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """One machine."""
+
+    host: str
+    environments: Mapping[Device, Environment]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """As in `ray start --labels`."""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    """As in `ray start --resources`."""
+
+    def place(self, device: Device) -> Place:
+        """Where it measures jobs for `device`."""
+        return Place(self.environments[device].environment_id, self.host)
+
+    def meets(self, demand: Demand) -> bool:
+        """Whether it has all that is demanded."""
+        return all(self._has(name, value) for name, value in demand.items())
+
+    def offer(self, device: Device, demands: Mapping[str, Demand]) -> Offer:
+        """What it can run for `device`, of jobs that ask for `demands` (by their text in the queue)."""
+        return Offer(device, self.place(device), ("", *(text for text, demand in demands.items() if self.meets(demand))))
+
+    def _has(self, name: str, value: str | float) -> bool:
+        if isinstance(value, str):
+            return self.labels.get(name) == value
+        return self.resources.get(name, 0.0) >= value
+
+    def __str__(self) -> str:
+        labels = {name: value for name, value in self.labels.items() if name != "ray.io/node-id"}
+        known = [f"{name}={value}" for name, value in (*labels.items(), *self.resources.items())]
+        return f"{self.host} ({', '.join(known) or 'no labels'})"
+
+
+def here() -> list[Site]:
+    """This machine, as a site without labels."""
+    return [Site(platform.node(), {device: fingerprint(device) for device in devices()})]
+
+
+def by_device(sites: Iterable[Site]) -> dict[Device, list[Environment]]:
+    """The environments that the sites offer, by class of device."""
+    offered: dict[Device, list[Environment]] = {}
+    for site in sites:
+        for device, environment in site.environments.items():
+            offered.setdefault(device, []).append(environment)
+    return offered
+
+
+def demand_text(demand: Demand) -> str:
+    """A demand as it stands in the queue; empty where nothing is demanded."""
+    return canonical(demand) if demand else ""
+
+
+def require(devices: Collection[Device], demands: Collection[Demand], sites: Collection[Site]) -> None:
+    """Refuse at once what no machine here can run. Raises `InfeasibleError` that names the device or label."""
+    environments = by_device(sites)
+    missing = sorted(set(devices) - set(environments))
+    if missing:
+        there = "; ".join(f"{device}: {next(iter(found)).device_name}" for device, found in environments.items() if found)
+        raise InfeasibleError(f"the sweep asks for device {', '.join(missing)}, and there is only {there or 'nothing'}")
+    for demand in demands:
+        able = [site for site in sites if site.meets(demand)]
+        lacking = [name for name, value in demand.items() if not any(site.meets({name: value}) for site in sites)]
+        there = "; ".join(map(str, sites)) or "none"
+        if lacking:
+            asked = ", ".join(f"{name}={demand[name]}" for name in lacking)
+            raise InfeasibleError(f"`resources` asks for a node with {asked}, and no node has it; nodes: {there}")
+        if not able:
+            raise InfeasibleError(f"`resources` asks for one node with {_shown(demand)}, and no node has all of it; nodes: {there}")
+        absent = sorted(set(devices) - {device for site in able for device in site.environments})
+        if absent:
+            raise InfeasibleError(f"no node with {_shown(demand)} offers device {', '.join(absent)}; nodes: {there}")
+
+
+def _shown(demand: Demand) -> str:
+    return ", ".join(f"{name}={value}" for name, value in demand.items())
