@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.joining import MODE, TOKEN, TOKEN_PATH, ClusterError, join
+from orchestrator.joining import ClusterError, join
 from tests.orchestrator.machines import RAY, free_port, head
 from tests.orchestrator.test_cli import ROOT, SWEEP, breakeven
 
@@ -37,6 +37,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         yield address, home
 
 
+@pytest.fixture(autouse=True)
+def _no_variables_of_another_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other tests' Ray, started in this process, has left its token in the environment."""
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+
+
 def joined(address: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     script = folder / "join.py"
     script.write_text(JOIN)
@@ -56,8 +63,6 @@ def refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., st
 
     def refusal(address: str, **variables: str) -> str:
         with monkeypatch.context() as patch:
-            for name in (MODE, TOKEN, TOKEN_PATH):
-                patch.delenv(name, raising=False)
             for name, value in {"HOME": str(tmp_path), **variables}.items():
                 patch.setenv(name, value)
             with pytest.raises(ClusterError) as error:
