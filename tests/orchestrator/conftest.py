@@ -15,14 +15,14 @@ from store.queue import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
 from sweeps.spec import Retry
 
-FAULTS = Path(__file__).parents[1] / "faults"
+FAULTS = Path(__file__).parents[1] / "faults" / "methods"
 MEMORY_BYTES = 3_000_000_000
 """More than torch and a tiny model need, far less than this machine has: a hog must not trouble its neighbours."""
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A local Ray whose workers run `tests/orchestrator/entries.py`, and know the methods of `tests/faults`."""
+    """A local Ray whose workers run `tests/orchestrator/entries.py`, and know the methods of `tests/faults/methods`."""
     with pytest.MonkeyPatch.context() as patch:  # workers remember what was set when the cluster started
         patch.setenv("BREAKEVEN_METHODS", str(FAULTS))
         started = Cluster.start(entry="tests.orchestrator.entries:run", memory_bytes=MEMORY_BYTES)

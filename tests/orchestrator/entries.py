@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from sweeps.job import Job
 from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Outcome, Samples
-from tests.faults.untidy import DAEMON
+from tests.faults.methods.untidy import DAEMON
 from workers.measure.environment import fingerprint
 
 SURVEY = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}

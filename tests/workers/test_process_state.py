@@ -14,7 +14,7 @@ from sweeps.outcome import WORKER_UNFIT, Outcome
 from workers.measure.process_state import FLAG, Changes, State
 from workers.run import run
 
-FAULTS = Path(__file__).parents[1] / "faults"
+FAULTS = Path(__file__).parents[1] / "faults" / "methods"
 TIDY = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})
 
 

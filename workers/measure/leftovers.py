@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import math
 import os
 from collections.abc import Hashable
 from pathlib import Path
@@ -19,7 +20,10 @@ MIB = 2**20
 GROWTH = 128 * MIB
 """A job on a model, data and runtime that the process knows leaves less than this behind."""
 FIRST_GROWTH = 2**30
-"""The first such job also loads libraries and data, and fills caches of compiled code; the model comes on top."""
+"""The first such job also loads libraries and data, and fills caches of compiled code; the model comes on top.
+
+The very first job of a process may leave whatever it likes: a CUDA context alone takes gigabytes, and a new process would again.
+"""
 BYTES = 4
 """Of a parameter, at most."""
 SHARE = 0.5
@@ -77,15 +81,15 @@ class Leftovers:
 
     def _growth(self, parameters: int) -> int:
         """Bytes, of the process or on the GPU, that the job left behind and should not have; 0 if it did not."""
-        allowed = GROWTH
+        allowed: float = GROWTH
+        model = (1 + len(self._use[-1])) * BYTES * parameters  # as it was loaded, and once in each dtype
         if self._use not in _known:
+            allowed = FIRST_GROWTH + model if _known else math.inf
             _known.add(self._use)
-            copies = 1 + len(self._use[-1])  # the loaded model, and one in each dtype
-            allowed = FIRST_GROWTH + copies * BYTES * parameters
 
         def excess() -> int:
             growth = max(resident() - self._resident, _allocated() - self._allocated)
-            return growth if growth > allowed or resident() > SHARE * _memory() else 0
+            return growth if growth > allowed or resident() > SHARE * _memory() + model else 0
 
         if not excess():
             return 0
