@@ -100,7 +100,7 @@ class Placing:
             environments = {place.environment for place in present} | set(self.seen)
             for known, rounds in self.at.items():
                 whole = known.environment in environments and known.host not in unable and asked <= rounds
-                if whole and not any(comparison_id in self.again for comparison_id, _ in asked):
+                if whole and not (self.again and any(comparison_id in self.again for comparison_id, _ in asked)):
                     return Choice(None, asked, asked)
             known_by_place = {place: self._known(place, asked) for place in present}
             place = max(known_by_place, key=lambda place: known_by_place[place], default=None)
@@ -112,7 +112,7 @@ class Placing:
         self, place: Place | None, asked: set[Round], answered: Iterable[set[Round]], tried: Iterable[set[Round]]
     ) -> Choice:
         done = {key for rounds in answered for key in asked & rounds}
-        settled = {key for key in done if key[0] not in self.again}
+        settled = {key for key in done if key[0] not in self.again} if self.again else done
         return Choice(place, done, settled.union(*(asked & rounds for rounds in tried)))
 
     def _known(self, place: Place, asked: set[Round]) -> int:

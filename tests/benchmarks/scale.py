@@ -15,7 +15,8 @@ from pathlib import Path
 from sqlalchemy import text
 
 from orchestrator import planning
-from orchestrator.running import here, submit
+from orchestrator.sites import here
+from orchestrator.submission import submit
 from store.connection import connect
 from store.describing import environment_row
 from store.recording import INSERT_ENVIRONMENT
@@ -63,7 +64,7 @@ def answering(folder: Path) -> None:
     from store.derived import Speedup
     from store.measured import Pairing
 
-    engine, (environment,) = connect(str(folder / "scale.db")), here()["cpu"]
+    engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
     expansion = planning.read(folder / "scale.yaml", auto="cpu")
     pairing = dict.fromkeys(Pairing.model_fields) | {"baseline": 0, "arm": 1}
     figures = dict.fromkeys(Speedup.model_fields)
