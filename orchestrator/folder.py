@@ -38,7 +38,8 @@ class Folder:
             raise
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _remove(Path(self.path))
         os.close(self._file)
 
 
@@ -72,7 +73,20 @@ def _remove_if_abandoned(folder: Path) -> None:
     """Remove a folder with our marker whose process is known to have ended; anything else is left alone."""
     with contextlib.suppress(OSError), _locked(folder / MARKER) as text:
         if ended(text):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of ours, the marker last: where processes of a killed Ray still write, the next start removes the rest."""
+    for entry in folder.iterdir():
+        if entry.name == MARKER:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+    if [entry.name for entry in folder.iterdir()] in ([], [MARKER]):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

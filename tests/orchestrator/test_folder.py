@@ -129,3 +129,24 @@ def test_the_usual_place_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(str(longest)) <= folder.LONGEST
     socket = "session_2026-11-22_07-34-00_123456_4194304/sockets/plasma_store"
     assert len(str(longest / socket)) <= 107
+
+
+def test_folder_that_is_still_written_to_keeps_its_marker(short: Path) -> None:
+    """Processes of a Ray that was killed may write while the folder is removed: what is left is removed at the next start."""
+    made = Folder()
+    writing = (
+        "import pathlib, sys\nprint(flush=True)\n"
+        "while pathlib.Path(sys.argv[1]).exists():\n"
+        "    try: pathlib.Path(sys.argv[1], 'session').mkdir(exist_ok=True)\n"
+        "    except OSError: pass"
+    )
+    with subprocess.Popen([sys.executable, "-c", writing, made.path], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        for number in range(3000):
+            (Path(made.path) / f"log-{number}").touch()
+        made.remove()
+        there = Path(made.path).exists()
+        marked = (Path(made.path) / MARKER).exists()
+        writer.kill()
+    assert not there or marked
