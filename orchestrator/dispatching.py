@@ -1,4 +1,4 @@
-"""Dispatching: hands a sweep's waiting jobs to idle nodes, records what comes back, and finds the guilty arm when a worker dies."""
+"""Dispatching: hands waiting jobs to idle nodes, records what comes back, and isolates the arm at fault when a worker dies."""
 
 import contextlib
 import json
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Literal, NamedTuple, get_args
 
+from orchestrator.attribution import Task, attributed, baseline_alone, failed, suspect
 from orchestrator.cluster import Cluster, Finished, Node, Place, Running
 from orchestrator.interruption import stop_requested
 from orchestrator.occupancy import fits, room
@@ -15,7 +16,7 @@ from store import queue
 from store.connection import Engine, StoreError
 from store.recording import LeaseError, record
 from sweeps.job import Arm, Condition, Device, Job
-from sweeps.outcome import ANSWERS, Failure, FailureReason, Outcome
+from sweeps.outcome import ANSWERS, FailureReason, Outcome
 from sweeps.spec import Retry
 
 LOOK_S = 0.5
@@ -37,7 +38,7 @@ class Event(NamedTuple):
     outcome: Outcome | None = None
     """With `answered`: what was recorded."""
     message: str = ""
-    """What went wrong, with `retried`, `split`, `suspected` (the baseline runs alone to tell whether it is guilty) and `dropped`
+    """What went wrong, with `retried`, `split`, `suspected` (the baseline runs alone, as it may be at fault) and `dropped`
     (another dispatcher has taken the job over); with `waiting` who has the host that the job waits for."""
 
 
@@ -49,19 +50,6 @@ class Summary(NamedTuple):
     """Comparisons whose answer is a failure, such as out of memory."""
     unanswered: int = 0
     interrupted: bool = False
-
-
-class Task(NamedTuple):
-    """A claimed job on its way."""
-
-    queued: queue.QueuedJob
-    fault: Fault | None = None
-    """Set while the baseline runs alone: how the job ended that it is suspected of."""
-
-    @property
-    def executions(self) -> int:
-        """Executions of the job so far, the present one included."""
-        return self.queued.attempts + 1
 
 
 def dispatch(
@@ -87,15 +75,15 @@ def dispatch(
 
 
 class Dispatcher:
-    """The state of one `dispatch`: which node runs what, and which baselines have proved innocent."""
+    """The state of one `dispatch`: which node runs what, and which baselines have run well or failed alone."""
 
     def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
         self._owner = queue.owner()
         self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
         self._tasks: dict[Running, Task] = {}
-        self._innocent: set[tuple[Condition, Arm]] = set()
-        self._guilty: dict[tuple[Condition, Arm], Outcome | Fault] = {}
+        self._sound_baselines: set[tuple[Condition, Arm]] = set()
+        self._failed_baselines: dict[tuple[Condition, Arm], Outcome | Fault] = {}
         self._unsound: set[Place] = set()
         self._summary = Summary()
 
@@ -173,7 +161,7 @@ class Dispatcher:
             raise
         self._unsound.discard(place)
         self._tasks[running] = task
-        self._tell("suspected" if task.fault else "started", node, task, task.fault)
+        self._notify("suspected" if task.fault else "started", node, task, task.fault)
 
     def _handle(self, finished: Finished) -> None:
         task = self._tasks.pop(finished.running)
@@ -189,16 +177,16 @@ class Dispatcher:
         if isinstance(result, Outcome):
             # a driver or library may have changed since the node was asked: what is pinned to its former environment stays there
             running.node.environments[result.job.condition.device] = result.environment
-            self._acquit(result)
+            self._note_sound_baselines(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
                 self._unsound.add(running.place)
-            self._record(running.node, task, result if task.fault is None else self._convict(running.node, task, result))
+            self._record(running.node, task, result if task.fault is None else self._attribute(running.node, task, result))
         elif result.kind == "node_died":
             self._after_node_death(running.node, task, result)
         elif result.kind == "out_of_memory" and self._jobs_on(running.node) and task.executions < self._retry.max_attempts:
             self._retry_later(running.node, task, result)  # the memory may have been a neighbour's
         elif task.fault is not None:
-            self._record(running.node, task, self._convict(running.node, task, result))
+            self._record(running.node, task, self._attribute(running.node, task, result))
         else:
             self._after_fault(running.node, task, result)
 
@@ -214,28 +202,28 @@ class Dispatcher:
             middle = len(job.pairs) // 2
             halves = [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])]
             queue.split(self._engine, task.queued.row, self._owner, halves, failed(task, node, fault, None))
-            self._tell("split", node, task, fault)
+            self._notify("split", node, task, fault)
         elif not job.pairs:
             self._record(node, task, failed(task, node, fault, None))
-        elif (alone := self._guilty.get(suspect(job))) is not None:
-            self._record(node, task, convict(task, node, fault, alone))
+        elif (alone := self._failed_baselines.get(suspect(job))) is not None:
+            self._record(node, task, attributed(task, node, fault, alone))
         elif fault.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
             self._retry_later(node, task, fault)
-        elif suspect(job) in self._innocent:
+        elif suspect(job) in self._sound_baselines:
             self._record(node, task, failed(task, node, fault, job.pairs[0].arm))
         else:
             self._start(node, task._replace(fault=fault))
 
     def _retry_later(self, node: Node, task: Task, fault: Fault) -> None:
         queue.release(self._engine, task.queued.row, self._owner, failed(task, node, fault, None))
-        self._tell("retried", node, task, fault)
+        self._notify("retried", node, task, fault)
 
-    def _convict(self, node: Node, task: Task, alone: Outcome | Fault) -> Outcome:
-        """Settle who is guilty now that the baseline has run alone."""
+    def _attribute(self, node: Node, task: Task, alone: Outcome | Fault) -> Outcome:
+        """The outcome, with the arm at fault named, now that the baseline has run alone."""
         assert task.fault is not None
         if isinstance(alone, Fault) or alone.failures:
-            self._guilty[suspect(task.queued.job)] = alone
-        return convict(task, node, task.fault, alone)
+            self._failed_baselines[suspect(task.queued.job)] = alone
+        return attributed(task, node, task.fault, alone)
 
     def _give_back(self, task: Task) -> None:
         with contextlib.suppress(StoreError):  # it may be recorded already; if the store is out of reach the next run recovers it
@@ -251,12 +239,12 @@ class Dispatcher:
         self._summary = Summary(measured, answers, unanswered)
         self._observer(Event("answered", node, outcome.job, outcome))
 
-    def _acquit(self, outcome: Outcome) -> None:
+    def _note_sound_baselines(self, outcome: Outcome) -> None:
         baselines = {pair.baseline for pair in outcome.job.pairs} or {0}
         ran = {arm.arm for arm in outcome.arms}
-        self._innocent |= {(outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran}
+        self._sound_baselines |= {(outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran}
 
-    def _tell(self, what: Happening, node: Node, task: Task, fault: Fault | None) -> None:
+    def _notify(self, what: Happening, node: Node, task: Task, fault: Fault | None) -> None:
         self._observer(Event(what, node, task.queued.job, message=fault.message if fault else ""))
 
 
@@ -264,51 +252,3 @@ def reasons_by_pair(outcome: Outcome) -> Iterator[list[FailureReason]]:
     """For each pair of the outcome's job, why it has no measurement; empty if it has one."""
     for pair in outcome.job.pairs:
         yield [failure.reason for failure in outcome.failures if failure.arm in {None, *pair}]
-
-
-def suspect(job: Job) -> tuple[Condition, Arm]:
-    """What a single-pair job's baseline is: it is as guilty or innocent in every other job."""
-    return job.condition, job.arms[job.pairs[0].baseline]
-
-
-def baseline_alone(job: Job) -> Job:
-    """The job of running the baseline of a single pair by itself, to tell whose fault a fault is."""
-    return job.model_copy(update={"arms": (job.arms[job.pairs[0].baseline],), "pairs": ()})
-
-
-def failed(task: Task, node: Node, fault: Fault, arm: int | None) -> Outcome:
-    """The outcome of a job that came back without one: `arm` is the guilty one, `None` when no arm is to blame."""
-    job = task.queued.job
-    reason: FailureReason = "error" if fault.kind == "node_died" else fault.kind
-    times = f" ({task.executions} executions)" if task.executions > 1 else ""
-    now = time.time()
-    return Outcome(
-        job=job,
-        environment=node.environments[job.condition.device],
-        host=node.host,
-        started_at=fault.started_at or now,
-        ended_at=fault.ended_at or now,
-        failures=(Failure(arm=arm, reason=reason, message=f"{fault.message}{times}", detail=fault.detail),),
-    )
-
-
-def convict(task: Task, node: Node, fault: Fault, alone: Outcome | Fault) -> Outcome:
-    """The outcome of a single-pair job that ended in `fault`, given what came of its baseline `alone`.
-
-    If the baseline failed there too it is the guilty one; if not, it is the arm, and what was learned of the baseline is kept.
-    """
-    job = task.queued.job
-    baseline, arm = job.pairs[0]
-    if isinstance(alone, Outcome) and not alone.failures:
-        return failed(task, node, fault, arm).model_copy(
-            update={
-                "arms": tuple(measured.model_copy(update={"arm": baseline}) for measured in alone.arms),
-                "samples": alone.samples and alone.samples.model_copy(update={"arms": (baseline,)}),
-            }
-        )
-    outcome = failed(task, node, alone if isinstance(alone, Fault) else fault, baseline)
-    cause = outcome.failures[0] if isinstance(alone, Fault) else alone.failures[0].model_copy(update={"arm": baseline})
-    orphan = cause.model_copy(
-        update={"arm": arm, "message": f"not measured: its baseline {job.arms[baseline]} failed alone: {cause.message}"}
-    )
-    return outcome.model_copy(update={"failures": (cause, orphan)})

@@ -16,7 +16,7 @@ from sweeps.job import Arm, Overrides, Step
 from sweeps.method import Params, world
 from sweeps.reading import Document, KeyPath, SweepError
 from sweeps.sequence import check_bare, form_of, takes
-from sweeps.spec import explained
+from sweeps.validation import explained
 
 DENSE_NAME = "dense"
 OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)

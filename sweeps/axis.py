@@ -9,7 +9,8 @@ from pydantic import Field
 
 from sweeps.reading import Document, KeyPath, did_you_mean
 from sweeps.sequence import LIST, PER_BLOCK, Form, is_sequence, nested, sequence
-from sweeps.spec import Written, validated
+from sweeps.spec import Written
+from sweeps.validation import validated
 
 MAX_VALUES = 10_000
 """Values of one axis; guards against a range whose step is too small."""

@@ -1,7 +1,7 @@
 """Block: all that a sweep compares under one condition of one kind of job, and its split into jobs."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,3 +59,23 @@ class Block:
                 protocol=protocol,
                 contents=dict(self.contents),
             )
+
+
+def first_round(blocks: Iterable[Block], protocols: Mapping[Kind, Protocol], limit: int) -> list[Job]:
+    """The jobs of `blocks`, kind after kind in the order of `protocols`, each of at most `limit` arms."""
+    known = list(blocks)
+    return [
+        job
+        for kind, protocol in protocols.items()
+        for block in known
+        if block.kind == kind and block.pairs
+        for job in block.jobs(protocol, limit)
+    ]
+
+
+def later_rounds(first: Sequence[Job]) -> Iterator[Job]:
+    """The jobs of the first round again, as often as their protocols ask for, round after round."""
+    for turn in range(1, max((job.protocol.rounds for job in first), default=1)):
+        for job in first:
+            if turn < job.protocol.rounds:
+                yield job.model_copy(update={"round": turn})

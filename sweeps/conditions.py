@@ -16,7 +16,7 @@ from sweeps.job import KIND_FIELDS, WORLD_KINDS, Condition, Device, Kind, World
 from sweeps.language import TRAINED_LANGUAGE, LanguageNetwork, languages
 from sweeps.method import AnyMethod, Network
 from sweeps.reading import Document, KeyPath
-from sweeps.spec import explained
+from sweeps.validation import explained
 
 FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
 SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}

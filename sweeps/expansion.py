@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sweeps.arms import OVERRIDES, Candidate, Entry, condition_keys, entry
-from sweeps.block import Block, overrides_of_kind
+from sweeps.block import Block, first_round, later_rounds, overrides_of_kind
 from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
 from sweeps.contents import Contents, Hasher, sha256
 from sweeps.grid import Point, check_jobs, check_schedules, check_size, defaults, idle_groups, point, points, required, world_of
@@ -15,6 +15,7 @@ from sweeps.language import LanguageNetwork
 from sweeps.language import languages as known
 from sweeps.method import AnyMethod, Network
 from sweeps.reading import Document, KeyPath, SweepError, read
+from sweeps.refusals import Refusals
 from sweeps.rules import Rule, rules
 from sweeps.spec import Sweep, parse
 
@@ -96,9 +97,6 @@ class _Expander:
     settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
     compared: dict[KeyPath, bool] = field(default_factory=dict)
     """Whether the entry at a path was compared with a baseline, for those that no rule took out everywhere."""
-    refusals: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    """Why an arm (by identity) cannot run on a model."""
-    refused: dict[str, tuple[KeyPath, list[str | None]]] = field(default_factory=dict)
     jobs_so_far: int = 0
     excluded: int = 0
     duplicates: int = 0
@@ -110,6 +108,7 @@ class _Expander:
 
     def __post_init__(self) -> None:
         self.world = self.vocabulary.world
+        self.refusals = Refusals(self.vocabulary)
         self.protocols = self.sweep.jobs.protocols(self.world)
         self.required = required(self.world, self.protocols)
 
@@ -203,7 +202,7 @@ class _Expander:
         pairs = self.asked.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
         for source, arm in left:
             self.compared.setdefault(source.path, False)
-            self._note_refusal(source, condition.model)
+            self.refusals.note(source, condition.model)
             check_schedules(self.document, self.vocabulary, condition.model, source)
             for pair in ((reference.key, arm.key) for reference in references if reference.key != arm.key):
                 self.duplicates += pair in pairs
@@ -260,19 +259,6 @@ class _Expander:
                 excluded = True
         return excluded
 
-    def _note_refusal(self, asked: Candidate, model: str) -> None:
-        if not asked.params or (asked.key, model) in self.refusals:
-            return
-        network = self.vocabulary.networks[model] if self.world == "vision" else self.vocabulary.language(model)
-        if network is None:
-            return  # the hub knows it, and the worker will
-        methods: Mapping[str, Any] = self.vocabulary.methods
-        steps = zip(asked.arm.stack, asked.params, strict=True)
-        reasons = (methods[step.method].refuses(params, network) for step, params in steps)
-        reason = next((reason for reason in reasons if reason), None)
-        self.refusals[asked.key, model] = reason
-        self.refused.setdefault(asked.key, (asked.path, []))[1].append(reason)
-
     def _block(self, kind: Kind, condition: Condition, spot: Point) -> Block:
         key = (kind, *(getattr(condition, name) for name in FIELDS))
         if key not in self.blocks:
@@ -287,41 +273,26 @@ class _Expander:
         if self.looks > _LOOKS_PER_JOB * limits.max_jobs * limits.arms_per_job:
             raise self._too_many(("axes",), f"{self.looks} arms at points looked at, of which {self.excluded} are excluded")
 
-    def _too_many(self, path: KeyPath, told: str) -> SweepError:
+    def _too_many(self, path: KeyPath, reached: str) -> SweepError:
         limit = self.sweep.limits.max_jobs
-        return self.document.error(path, f"{told}, more than limits.max_jobs: {limit} allows; ask for less, or raise it")
+        return self.document.error(path, f"{reached}, more than limits.max_jobs: {limit} allows; ask for less, or raise it")
 
     def _check_answers(self) -> None:
         for path, compared in self.compared.items():
             if not compared:
                 problem = "equals its baseline wherever it is asked for; for an A/A test write `replicate: 1`"
                 raise self.document.error(path, problem)
-        for path, reasons in self.refused.values():
-            if all(reasons):
-                raise self.document.error(path, f"cannot run on any model of this sweep: {reasons[0]}")
+        self.refusals.check(self.document)
         if not any(block.pairs for block in self.blocks.values()):
             raise self.document.error(("exclude",), "the rules take out every arm at every point, so nothing is left to measure")
 
     def _result(self) -> Expansion:
-        limit = self.sweep.limits.arms_per_job
-        first = [
-            job
-            for kind, protocol in self.protocols.items()
-            for block in self.blocks.values()
-            if block.kind == kind and block.pairs
-            for job in block.jobs(protocol, limit)
-        ]
-        later = (
-            job.model_copy(update={"round": turn})
-            for turn in range(1, max(protocol.rounds for protocol in self.protocols.values()))
-            for job in first
-            if turn < job.protocol.rounds
-        )
+        first = first_round(self.blocks.values(), self.protocols, self.sweep.limits.arms_per_job)
         comparisons = (comparison for job in first for comparison in job.comparisons())
         return Expansion(
             sweep=self.sweep,
             text=self.document.text,
-            jobs=(*first, *later),
+            jobs=(*first, *later_rounds(first)),
             comparisons=tuple(comparisons),
             points=sum(map(bool, self.asked.values())),
             excluded=self.excluded,

@@ -1,17 +1,15 @@
-"""Sweep: the keys of a sweep file as frozen models, and the words in which a wrong value is reported."""
+"""Sweep: the keys of a sweep file as frozen models."""
 
-import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
-from pydantic_core import ErrorDetails
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from sweeps.identity import Noun, canonical
 from sweeps.job import KINDS, Kind, Protocol, World
-from sweeps.reading import Document, KeyPath, SweepError, did_you_mean
+from sweeps.reading import Document
+from sweeps.validation import shown, validated
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -28,7 +26,7 @@ def seconds(value: Any) -> float:
 
 def _language(value: Any) -> Any:
     if type(value) is not int or value != 1:
-        raise ValueError(f"{_shown(value)} is no version of the language that this program reads; write `schema: 1`")
+        raise ValueError(f"{shown(value)} is no version of the language that this program reads; write `schema: 1`")
     return value
 
 
@@ -156,12 +154,12 @@ class Limits(Written):
 def _demanded(value: Any) -> Any:
     listed = value if isinstance(value, list) else [value]
     if not listed or not all(isinstance(demand, dict) and demand for demand in listed):
-        raise ValueError(f"needs the labels of a node, such as {{zone: a}}, or a list of such mappings, not {_shown(value)}")
+        raise ValueError(f"needs the labels of a node, such as {{zone: a}}, or a list of such mappings, not {shown(value)}")
     for name, wanted in ((name, wanted) for demand in listed for name, wanted in demand.items()):
         text = isinstance(wanted, str) and wanted
         amount = isinstance(wanted, int | float) and not isinstance(wanted, bool) and 0 < wanted < math.inf
         if not (text or amount):
-            raise ValueError(f"{name} needs a label's value as text, or an amount of a resource above 0, not {_shown(wanted)}")
+            raise ValueError(f"{name} needs a label's value as text, or an amount of a resource above 0, not {shown(wanted)}")
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -171,7 +169,7 @@ Demand = Annotated[dict[_LABEL, _VALUE], Field(min_length=1)]
 
 
 class Sweep(Written):
-    """A sweep as it is written; `sweeps.expansion` says what its axes, methods and rules mean."""
+    """A sweep as it is written; `sweeps.expansion` gives its axes, methods and rules their meaning."""
 
     schema_version: Annotated[Literal[1], BeforeValidator(_language)] = Field(alias="schema")
     """The version of the sweep language."""
@@ -223,93 +221,3 @@ def parse(document: Document) -> Sweep:
         problem = "counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`"
         raise document.error(("jobs", "quality", "documents"), problem, at_key=True)
     return sweep
-
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def validated(document: Document, path: KeyPath, model: type[Model], value: Mapping[str, Any]) -> Model:
-    """`value`, which stands at `path`, as a `model` by strict rules. Raises `SweepError` for the first thing wrong."""
-    try:
-        # JSON mode: strict about types, while a list may still become a tuple
-        return model.model_validate_json(json.dumps(value), strict=True)
-    except ValidationError as error:
-        raise explained(document, error, model, lambda location: document.place(path, location)) from None
-
-
-def explained(
-    document: Document, error: ValidationError, model: type[BaseModel] | None, place: Callable[[KeyPath], KeyPath]
-) -> SweepError:
-    """What pydantic says of a value, in the words of this project; `place` turns its location into one in the document.
-
-    An unknown or missing key is told before wrong values: it is often why the rest is wrong.
-    """
-    order = {"extra_forbidden": 0, "missing": 1}
-    first = min(error.errors(include_url=False), key=lambda item: order.get(item["type"], 2))
-    location = first["loc"]
-    path = place(location)
-    if first["type"] == "extra_forbidden":
-        return document.unknown_key(path, _words(model, location[:-1]))
-    if first["type"] == "missing":
-        return document.error((*path, str(location[-1])) if path[-1:] != location[-1:] else path, "is missing")
-    return document.error(path, wrong_value(first))
-
-
-def wrong_value(error: ErrorDetails) -> str:
-    """One wrong value in words, with what would be right."""
-    given = error["input"]
-    if error["type"] == "literal_error":
-        words = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-        if words:
-            return f"{_shown(given)} is not one of {', '.join(words)}{_nearest(given, words)}"
-    if error["type"] == "value_error":
-        return error["msg"].removeprefix("Value error, ")
-    if error["type"] == "too_short":
-        return "is empty; give at least one, or leave the key out"
-    told = _NEEDS.get(error["type"]) or error["msg"][0].lower() + error["msg"][1:]
-    return f"{told}, not {_shown(given)}{_unquoted(error['type'], given)}"
-
-
-_NEEDS = {
-    "list_type": "needs a list",
-    "tuple_type": "needs a list",
-    "dict_type": "needs a mapping",
-    "model_type": "needs a mapping",
-    "string_type": "needs text",
-    "int_type": "needs a whole number",
-    "int_from_float": "needs a whole number",
-    "float_type": "needs a number",
-    "bool_type": "needs true or false",
-}
-
-
-def _nearest(given: Any, words: list[str]) -> str:
-    hint = did_you_mean(str(given), words)
-    return hint if "did you mean" in hint else ""
-
-
-def _unquoted(kind: str, given: Any) -> str:
-    numeric = kind.startswith(("int", "float")) and isinstance(given, str) and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", given)
-    return f"; did you mean {given} (without quotes)?" if numeric else ""
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else text[:79] + "…"
-
-
-def _words(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> set[str]:
-    """The keys that `model` knows at `location`."""
-    models = {model} if model else set()
-    for part in location:
-        named = [info for item in models for name, info in item.model_fields.items() if part in (name, info.alias)]
-        # a list index, or the name of a union's member, names no field
-        models = {found for info in named for found in _models(info.annotation)} or models
-    return {info.alias or name for item in models for name, info in item.model_fields.items()}
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _models(inner)

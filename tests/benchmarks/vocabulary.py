@@ -16,14 +16,15 @@ from typing import get_args
 import torch
 
 from sweeps.job import Condition
-from tests.workers.test_patching import scan
+from tests.workers.test_ngrams import scan
 from workers.artifacts.finetuning import cut
 from workers.artifacts.vocabulary import Mode, Recipe, build
 from workers.data.text import corpus
 from workers.methods.adaptivocab import Params, apply
 from workers.models.embeddings import Init
 from workers.models.language import Speaker, load
-from workers.models.patching import PatchTokenizer, Vocabulary, match, trie
+from workers.models.ngrams import match, trie
+from workers.models.patching import PatchTokenizer, Vocabulary
 from workers.models.tokenization import trained
 
 ROUNDS = 7

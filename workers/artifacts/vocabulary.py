@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sweeps.identity import Noun, digest
 from workers.artifacts import kept
 from workers.models import Unsupported
-from workers.models.patching import UnusableVocabulary, Vocabulary, backend, count, expanded, fingerprint, read, specials
+from workers.models.ngrams import expanded
+from workers.models.patching import UnusableVocabulary, Vocabulary, backend, count, fingerprint, read, specials
 
 Mode = Literal["append", "replace"]
 Integers = NDArray[np.int64]

@@ -15,12 +15,11 @@ from tokenizers import Tokenizer as Backend
 
 from sweeps.identity import Noun, digest
 from workers.models import Unsupported
+from workers.models.ngrams import expanded, match, trie
 
 Format = Literal["breakeven-vocabulary-1"]
 FORMAT: Format = "breakeven-vocabulary-1"
 PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
-_END = -1
-"""The key of a trie's node under which the n-token stands that ends there; tokens are not negative."""
 
 Side = Literal["left", "right"]
 Segmentation = Literal["longest", "score"]
@@ -28,7 +27,7 @@ Segmentation = Literal["longest", "score"]
 
 
 class UnusableVocabulary(Unsupported):
-    """A vocabulary that cannot be read, or not be used with this tokenizer; the message says why, and what would be right."""
+    """A vocabulary that cannot be read, or not be used with this tokenizer; the message names the reason and the remedy."""
 
 
 class Vocabulary(Noun):
@@ -77,7 +76,7 @@ class Vocabulary(Noun):
 
 
 def refuse_pickle(file: Path) -> None:
-    """Raises `UnusableVocabulary` for a file whose name says that it is a pickle, before it is opened."""
+    """Raises `UnusableVocabulary` for a file whose suffix is that of a pickle, before it is opened."""
     if file.suffix.lower() in PICKLES:
         raise UnusableVocabulary(
             f"{file}: a pickle can run any code when it is opened, so it is not; convert n-grams and removed tokens to JSON like "
@@ -265,44 +264,3 @@ class PatchTokenizer:
         self._encoded += len(found)
         self._encoded_base += len(below)
         return found
-
-
-def trie(ngrams: Mapping[Sequence[int], int]) -> dict[int, Any]:
-    """N-grams, each with its n-token, as nested mappings from token to what may follow."""
-    root: dict[int, Any] = {}
-    for ngram, token in ngrams.items():
-        node = root
-        for part in ngram:
-            node = node.setdefault(part, {})
-        node[_END] = token
-    return root
-
-
-def match(tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int] | None = None) -> list[int]:
-    """The tokens with, from left to right, the longest n-gram that begins at a token replaced by its n-token.
-
-    `rank`: of those that begin at a token, the one whose n-token has the lowest rank.
-    """
-    found: list[int] = []
-    at, length = 0, len(tokens)
-    while at < length:
-        token, best = tokens[at], None
-        at += 1
-        node = root.get(token)
-        if node is not None:
-            ahead = at
-            while ahead < length and (node := node.get(tokens[ahead])) is not None:
-                ahead += 1
-                if _END in node:
-                    own = -ahead if rank is None else rank[node[_END]]
-                    if best is None or own < best:
-                        token, at, best = node[_END], ahead, own
-        found.append(token)
-    return found
-
-
-def expanded(tokens: list[int], removed: Mapping[int, Sequence[int]]) -> list[int]:
-    """The tokens with each removed one replaced by its parts."""
-    if not removed:
-        return tokens
-    return [part for token in tokens for part in removed.get(token, (token,))]
