@@ -137,9 +137,9 @@ class Keeper:
                 if self._unfit:
                     self.stop()
                 return result
-            result = result._replace(started_at=started_at, ended_at=time.time(), detail=self._tail() or result.detail)
-            self.stop()
-            return result
+            ended_at = time.time()
+            said = self.stop()
+            return result._replace(started_at=started_at, ended_at=ended_at, detail=said or result.detail)
 
     def waiting(self) -> str | None:
         """What a job in `run` waits for, if it does; may be called from another thread."""
@@ -168,8 +168,9 @@ class Keeper:
         except (EOFError, OSError):
             return self._died(doing)
 
-    def stop(self) -> None:
-        """Kill the worker and whatever it started; the next job gets a new one."""
+    def stop(self) -> str:
+        """Kill the worker and whatever it started; the next job gets a new one. Returns the end of its log."""
+        said = ""
         if self._worker is not None:
             os.close(self._lifeline)  # the reaper now ends the worker and all its descendants, and then itself
             try:
@@ -181,8 +182,10 @@ class Keeper:
             self._pipe.close()
             if isinstance(self._ended, int):
                 os.close(self._ended)
+            said = self._tail()  # not before: the reaper may be cutting the log
             self._log.close()
             self._worker = None
+        return said
 
     def _start(self) -> None:
         self.stop()
