@@ -23,7 +23,7 @@ SCRIPT = """
     from orchestrator.sites import InfeasibleError
     from orchestrator import planning
     from tests.orchestrator.conftest import Store, job
-    from tests.orchestrator.test_placing import planned
+    from tests.orchestrator.sites import planned
 
     class Observer(Display):
         def __call__(self, event):

@@ -1,84 +1,14 @@
 """A mixed cluster: every curve is whole on one host in one environment, whoever claims, dies, comes back or asks for more."""
 
-import subprocess
-import sys
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-from orchestrator import planning
-from orchestrator.planning import Plan
-from orchestrator.sites import InfeasibleError, Site
 from orchestrator.submission import submit
 from store import queue
-from store.connection import Engine
 from store.placement import curve_group
 from store.recording import record
-from sweeps.expansion import Expansion
-from sweeps.job import Job, Protocol
-from sweeps.outcome import Environment, Failure
-from sweeps.reading import Document
-from sweeps.spec import Sweep
+from sweeps.job import Protocol
+from sweeps.outcome import Failure
 from tests.orchestrator.conftest import Store
+from tests.orchestrator.sites import LIBRARIES, SIZES, A, B, curves, jobs, measure, planned, shared_out, site
 from tests.store.conftest import a_job, an_outcome
-
-LIBRARIES = {name: Environment(device="cpu", device_name=name, facts={"torch": name}) for name in ("old", "new")}
-SIZES = (64, 96, 128, 160)
-
-
-def site(host: str, environment: str = "old", **labels: str) -> Site:
-    return Site(host, {"cpu": LIBRARIES[environment]}, labels)
-
-
-A, B = site("a", "old", zone="here"), site("b", "new", zone="there")
-
-
-def jobs(sizes: Sequence[int] = SIZES, models: Sequence[str] = ("deit_tiny_patch16_224", "deit_small_patch16_224")) -> list[Job]:
-    """One curve for each model."""
-    made = [a_job(size) for size in sizes]
-    return [
-        job.model_copy(update={"condition": job.condition.model_copy(update={"model": model})}) for job in made for model in models
-    ]
-
-
-def planned(store: Store, sites: Collection[Site], asked: Sequence[Job] | None = None, resources: Any = None, **more: Any) -> Plan:
-    asked = asked or jobs()
-    document = Document(
-        "sweep.yaml", "text", {"schema": 1, "name": "sweep", **({"resources": resources} if resources else {})}, {}, {}
-    )
-    sweep = Sweep.model_validate(document.root)
-    comparisons = tuple(comparison for job in asked for comparison in job.comparisons())
-    points = {"points": len(asked), "excluded": 0, "duplicates": 0}
-    expansion = Expansion(sweep, "text", tuple(asked), comparisons, document=document, written={}, **points)
-    return planning.plan(expansion, store.engine, sites, **more)
-
-
-def measure(engine: Engine, sweep: int, at: Site, *, limit: int = 1, demands: Any = None, owner: str | None = None) -> int:
-    """Let a site claim jobs and record their outcomes one by one; returns how many it found."""
-    offer = at.offer("cpu", demands or {})
-    owner = owner or queue.owner()
-    for count in range(limit):
-        claimed = queue.claim(engine, sweep, owner=owner, offer=offer)
-        if not claimed:
-            return count
-        job = claimed[0].job
-        speedups = (1.5,) * len(job.pairs)
-        record(engine, claimed[0].row, owner, an_outcome(job, speedups=speedups, environment=at.environments["cpu"], host=at.host))
-    return limit
-
-
-def shared_out(engine: Engine, sweep: int, sites: Sequence[Site], **more: Any) -> None:
-    """Let the sites take turns until none finds a job."""
-    while sum(measure(engine, sweep, each, **more) for each in sites):
-        pass
-
-
-def curves(store: Store) -> list[tuple[str, str, int, int]]:
-    """Model, host, points and points that are missing, of each curve along tokens."""
-    sql = "SELECT model, host, points, points_missing FROM break_even WHERE axis = 'tokens' ORDER BY model, host"
-    return [(model.split("_")[1], *rest) for model, *rest in store.table(sql).itertuples(index=False)]
 
 
 def test_each_curve_is_whole_on_one_node(store: Store) -> None:
@@ -245,80 +175,6 @@ def test_what_another_dispatcher_measured_meanwhile_counts(store: Store) -> None
     assert planned(store, [B], seen={LIBRARIES["old"].environment_id}).jobs == ()
 
 
-HERE, THERE = '{"zone":"here"}', '{"zone":"there"}'
-DEMANDS: dict[str, dict[str, str | float]] = {HERE: {"zone": "here"}, THERE: {"zone": "there"}}
-
-
-def test_every_environment_asked_for_gets_whole_curves(store: Store) -> None:
-    """Two demands: both nodes measure everything, resumed where one of them was stopped."""
-    both = [{"zone": "here"}, {"zone": "there"}]
-    plan = planned(store, [A, B], resources=both)
-    assert [wanted.resources for wanted in plan.wanted] == [HERE] * 8 + [THERE] * 8
-    sweep = submit(store.engine, plan)
-    measure(store.engine, sweep, A, limit=99, demands=DEMANDS)
-    measure(store.engine, sweep, B, limit=3, demands=DEMANDS)
-    again = planned(store, [A, B], resources=both)
-    assert [(wanted.resources, wanted.place) for wanted in again.wanted] == [(THERE, B.place("cpu"))] * 5
-    submit(store.engine, again)
-    shared_out(store.engine, sweep, [A, B], demands=DEMANDS)
-    assert curves(store) == [(model, host, 4, 0) for model in ("small", "tiny") for host in "ab"]
-    assert planned(store, [A, B], resources=both).jobs == ()
-
-
-def test_one_demand_keeps_jobs_off_other_nodes(store: Store) -> None:
-    """A node without the label gets nothing, and what it measured before does not count."""
-    shared_out(store.engine, submit(store.engine, planned(store, [B])), [B])
-    plan = planned(store, [A, B], resources={"zone": "here"})
-    assert len(plan.wanted) == 8
-    sweep = submit(store.engine, plan)
-    assert measure(store.engine, sweep, B, demands=DEMANDS) == 0
-    assert measure(store.engine, sweep, site("c", zone="there"), demands=DEMANDS) == 0
-    assert measure(store.engine, sweep, A, limit=99, demands=DEMANDS) == 8
-
-
-@pytest.mark.parametrize(
-    ("resources", "message"),
-    [
-        (
-            {"zone": "nowhere"},
-            r"`resources` asks for a node with zone=nowhere, and no node has it; nodes: a \(zone=here\); b \(zone=there\)",
-        ),
-        ({"big": 2}, "asks for a node with big=2"),
-        ([{"zone": "here"}, {"rack": "7"}], "asks for a node with rack=7"),
-        ({"zone": "here", "rack": "1"}, "asks for one node with zone=here, rack=1, and no node has all of it"),
-    ],
-)
-def test_a_label_that_no_node_has_is_named(store: Store, resources: Any, message: str) -> None:
-    """Refused before anything is stored, by the label's name."""
-    sites = [A, B, site("c", rack="1")] if "rack" in resources else [A, B]
-    with pytest.raises(InfeasibleError, match=message):
-        planning.demand(planned(store, [A, B], resources=resources).expansion, sites)
-
-
-def test_amounts_of_resources_are_counted() -> None:
-    """A number is the least amount of a resource; text is a label's whole value."""
-    node = Site("a", {}, {"zone": "x"}, {"big": 2.0})
-    assert node.meets({"big": 2, "zone": "x"})
-    assert not node.meets({"big": 3})
-    assert not node.meets({"zone": "xy"})
-
-
-def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
-    """What no machine changes is neither pinned nor asked for by every demand."""
-    timed, judged = a_job(), a_job(kind="accuracy")
-    plan = planned(store, [A, B], [timed, judged], resources=[{"zone": "here"}, {"zone": "there"}])
-    assert [(wanted.job.kind, wanted.resources) for wanted in plan.wanted] == [
-        ("latency", HERE),
-        ("accuracy", HERE),
-        ("latency", THERE),
-    ]
-    assert curve_group(judged) == ""
-    sweep = submit(store.engine, planned(store, [A, B], [judged]))
-    (claimed,) = queue.claim(store.engine, sweep, owner=queue.owner(), offer=B.offer("cpu", {}))
-    queue.release(store.engine, claimed.row, queue.owner())
-    assert queue.claim(store.engine, sweep, owner=queue.owner(), offer=A.offer("cpu", {}))
-
-
 def test_arms_split_into_several_jobs_are_one_group() -> None:
     """Curves along GMACs saved run from arm to arm, so jobs of other arms under one condition belong together; batches do not."""
     one, other = a_job(64, keep_rates=(0.3,)), a_job(128, keep_rates=(0.5,))
@@ -339,17 +195,3 @@ def test_outcomes_of_several_hosts_are_imported_as_their_curves(store: Store) ->
         [],
     )
     assert curves(store) == [("tiny", "a", 4, 0), ("tiny", "b", 2, 2)]
-
-
-def test_plan_and_run_name_a_label_that_is_not_there(tmp_path: Path) -> None:
-    """Exit code 2 and one line, before a store or Ray is touched; the label is in it."""
-    sweep = tmp_path / "labels.yaml"
-    points = "axes: {model: [deit_tiny_patch16_224], image_size: [32]}\nmethods: [{method: topk, keep_rate: 0.5}]\n"
-    sweep.write_text(f"schema: 1\nname: labels\n{points}resources: [{{zone: a}}, {{big: 1}}]\n")
-    for command in ("plan", "run"):
-        arguments = [sys.executable, "-m", "orchestrator", command, str(sweep), "--db", str(tmp_path / "store.db")]
-        done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("breakeven: `resources` asks for a node with zone=a, and no node has it; nodes: ")
-        assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "store.db").exists()

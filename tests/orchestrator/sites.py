@@ -1,0 +1,74 @@
+"""Sites of a cluster with two environments: plans for them, jobs that they claim, and the curves that come of it."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from orchestrator import planning
+from orchestrator.planning import Plan
+from orchestrator.sites import Site
+from store import queue
+from store.connection import Engine
+from store.recording import record
+from sweeps.expansion import Expansion
+from sweeps.job import Job
+from sweeps.outcome import Environment
+from sweeps.reading import Document
+from sweeps.spec import Sweep
+from tests.orchestrator.conftest import Store
+from tests.store.conftest import a_job, an_outcome
+
+LIBRARIES = {name: Environment(device="cpu", device_name=name, facts={"torch": name}) for name in ("old", "new")}
+SIZES = (64, 96, 128, 160)
+
+
+def site(host: str, environment: str = "old", **labels: str) -> Site:
+    return Site(host, {"cpu": LIBRARIES[environment]}, labels)
+
+
+A, B = site("a", "old", zone="here"), site("b", "new", zone="there")
+
+
+def jobs(sizes: Sequence[int] = SIZES, models: Sequence[str] = ("deit_tiny_patch16_224", "deit_small_patch16_224")) -> list[Job]:
+    """One curve for each model."""
+    made = [a_job(size) for size in sizes]
+    return [
+        job.model_copy(update={"condition": job.condition.model_copy(update={"model": model})}) for job in made for model in models
+    ]
+
+
+def planned(store: Store, sites: Collection[Site], asked: Sequence[Job] | None = None, resources: Any = None, **more: Any) -> Plan:
+    asked = asked or jobs()
+    document = Document(
+        "sweep.yaml", "text", {"schema": 1, "name": "sweep", **({"resources": resources} if resources else {})}, {}, {}
+    )
+    sweep = Sweep.model_validate(document.root)
+    comparisons = tuple(comparison for job in asked for comparison in job.comparisons())
+    points = {"points": len(asked), "excluded": 0, "duplicates": 0}
+    expansion = Expansion(sweep, "text", tuple(asked), comparisons, document=document, written={}, **points)
+    return planning.plan(expansion, store.engine, sites, **more)
+
+
+def measure(engine: Engine, sweep: int, at: Site, *, limit: int = 1, demands: Any = None, owner: str | None = None) -> int:
+    """Let a site claim jobs and record their outcomes one by one; returns how many it found."""
+    offer = at.offer("cpu", demands or {})
+    owner = owner or queue.owner()
+    for count in range(limit):
+        claimed = queue.claim(engine, sweep, owner=owner, offer=offer)
+        if not claimed:
+            return count
+        job = claimed[0].job
+        speedups = (1.5,) * len(job.pairs)
+        record(engine, claimed[0].row, owner, an_outcome(job, speedups=speedups, environment=at.environments["cpu"], host=at.host))
+    return limit
+
+
+def shared_out(engine: Engine, sweep: int, sites: Sequence[Site], **more: Any) -> None:
+    """Let the sites take turns until none finds a job."""
+    while sum(measure(engine, sweep, each, **more) for each in sites):
+        pass
+
+
+def curves(store: Store) -> list[tuple[str, str, int, int]]:
+    """Model, host, points and points that are missing, of each curve along tokens."""
+    sql = "SELECT model, host, points, points_missing FROM break_even WHERE axis = 'tokens' ORDER BY model, host"
+    return [(model.split("_")[1], *rest) for model, *rest in store.table(sql).itertuples(index=False)]
