@@ -14,6 +14,7 @@ from store.connection import Engine, connect
 from store.queue import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
 from sweeps.spec import Retry
+from tests.webapp import simulated
 
 FAULTS = Path(__file__).parents[1] / "faults" / "methods"
 MEMORY_BYTES = 3_000_000_000
@@ -75,3 +76,12 @@ def job(*methods: str, model: str = "noop", image_size: int = 32, baseline: Arm 
     condition = Condition(model=model, image_size=image_size)
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     return Job(condition=condition, arms=arms, pairs=pairs, protocol=Protocol(**{"timeout_s": 20.0, **protocol}))
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose `breakeven.db` holds a sweep with simulated timings."""
+    folder = tmp_path_factory.mktemp("stored")
+    jobs = [simulated.job(size) for size in simulated.SIZES]
+    simulated.store_sweep(str(folder / "breakeven.db"), "quickstart", jobs, simulated.quickstart_answer)
+    return folder

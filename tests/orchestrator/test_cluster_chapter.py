@@ -14,8 +14,8 @@ import psycopg
 import pytest
 import yaml
 
+from tests.orchestrator.commands import ROOT, SWEEP
 from tests.orchestrator.machines import RAY, free_port, started
-from tests.orchestrator.test_cli import ROOT, SWEEP
 from tests.store import postgresql
 
 PROGRAMS = postgresql.programs()

@@ -14,7 +14,7 @@ from store.recording import record
 from store.views import VIEWS
 from sweeps.outcome import Failure, Outcome
 from tests.orchestrator import test_accuracy_report as vision
-from tests.orchestrator.test_cli import ROOT
+from tests.orchestrator.commands import ROOT
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.joining import ClusterError, join
+from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.orchestrator.machines import RAY, free_port, head
-from tests.orchestrator.test_cli import ROOT, SWEEP, breakeven
 
 SECONDS = 20.0
 """It takes two seconds on an idle machine."""

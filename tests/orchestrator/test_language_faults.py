@@ -15,8 +15,8 @@ import pytest
 from orchestrator import planning
 from orchestrator.cluster import Cluster
 from sweeps.reading import SweepError
+from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.conftest import Store
-from tests.orchestrator.test_cli import ROOT, breakeven
 from tests.workers.llm_zoo import saved_from_zoo
 from tests.workers.saved import TEXTS, TOKENS, changed, saved
 from workers.artifacts.vocabulary import Recipe, build

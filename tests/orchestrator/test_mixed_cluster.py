@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from store.queue import progress
+from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.machines import head, kill, started
-from tests.orchestrator.test_cli import ROOT
 
 SCRIPT = """
     import sys

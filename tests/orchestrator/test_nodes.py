@@ -13,10 +13,10 @@ import pytest
 from orchestrator import package
 from orchestrator.nodes import judged
 from orchestrator.worker import Survey
+from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.entries import SURVEY
 from tests.orchestrator.machines import head, kill, started
-from tests.orchestrator.test_cli import ROOT
 
 OURS = (package.version(),)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.orchestrator.test_cli import ROOT, SWEEP, breakeven
+from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 
 
 @pytest.mark.slow

@@ -1,0 +1,131 @@
+"""Commands that read a store or the code, as their users meet them: what they print, in each format, and what they import."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.orchestrator.commands import ROOT, breakeven
+
+
+def test_help_imports_nothing_slow(tmp_path: Path) -> None:
+    """`breakeven --help` is there at once because neither torch, Ray, SQLAlchemy nor pandas is imported for it."""
+    program = (
+        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven', '--help']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(sorted({'torch', 'timm', 'ray', 'sqlalchemy', 'pandas', 'numpy', 'streamlit'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert shown.endswith("[]\n")
+    assert "Exit codes: 0 answered" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("plan", str(ROOT / "sweeps/quickstart.yaml")), "8 points x 4 arms, 32 comparisons in 8 jobs"),
+        (("status",), "quickstart"),
+        (("query", "SELECT count(*) AS n FROM speedup"), "n"),
+    ],
+    ids=["plan", "status", "query"],
+)
+def test_quick_commands_import_nothing_slow(stored: Path, arguments: tuple[str, ...], shown: str) -> None:
+    """A plan, a state and a query are shown without models, Ray, statistics, data frames, table models or migrations."""
+    program = (
+        f"import sys; from orchestrator.cli import main; sys.argv = ['breakeven', *{arguments!r}]\n"
+        "try: main()\nexcept SystemExit as end: code = end.code\n"
+        "slow = {'torch', 'timm', 'ray', 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit', 'altair'}\n"
+        "print(code, sorted((slow | {'sqlmodel', 'sqlalchemy.orm', 'alembic', 'rich.console', 'rich.table'}) & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}
+    done = subprocess.run([sys.executable, "-c", program], cwd=stored, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("0 []\n")
+    assert shown in done.stdout
+
+
+def test_report_in_every_format(stored: Path) -> None:
+    """The report shows speed-up, interval, what the MACs promise, and break-evens in tokens and GMACs, in each format."""
+    shown = breakeven("report", "quickstart", folder=stored).stdout
+    assert "Break-even in tokens" in shown
+    assert "Break-even in GMACs" in shown
+    assert "pays from" in shown
+    assert "random weights" in shown
+
+    rows = list(csv.DictReader(io.StringIO(breakeven("report", "quickstart", "--format", "csv", folder=stored).stdout)))
+    data = json.loads(breakeven("report", "quickstart", "--format", "json", folder=stored).stdout)
+    assert len(rows) == len(data["speedups"]) > 0
+    for row, record in zip(rows, data["speedups"], strict=True):
+        promised = record["gmacs_baseline"] / (record["gmacs"] + record["gmacs_method"])
+        assert record["speedup_macs"] == pytest.approx(promised, rel=1e-5)
+        assert float(row["speedup"]) == pytest.approx(record["speedup"])
+    text = breakeven("report", "quickstart", "--format", "markdown", folder=stored).stdout
+    assert text.startswith("# quickstart\n")
+    assert "| method | tokens |" in text
+
+
+def test_unknown_sweep_names_the_nearest(stored: Path) -> None:
+    """A name that is not in the store gets exit code 2 and the nearest one that is."""
+    done = breakeven("report", "quikstart", folder=stored)
+    assert done.returncode == 2
+    assert "did you mean quickstart?" in done.stderr
+
+
+def test_missing_store_says_what_to_run(tmp_path: Path) -> None:
+    """Without a store, reading commands say which command makes one, and make none themselves."""
+    for command in (["report", "x"], ["status"], ["query", "SELECT 1"]):
+        done = breakeven(*command, folder=tmp_path)
+        assert done.returncode == 2
+        assert "breakeven run sweeps/quickstart.yaml" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_query_prints_each_format_and_refuses_to_write(stored: Path) -> None:
+    """`query` prints tables, CSV, JSON and Markdown, and a write is refused with exit code 2."""
+    sql = "SELECT method, count(*) AS n FROM speedup GROUP BY method ORDER BY method"
+    as_csv = breakeven("query", sql, "--format", "csv", folder=stored).stdout
+    assert as_csv.splitlines()[0] == "method,n"
+    records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
+    assert [record["method"] for record in records] == [line.split(",")[0] for line in as_csv.splitlines()[1:]]
+    assert breakeven("query", sql, "--format", "markdown", folder=stored).stdout.startswith("| method | n |")
+    refused = breakeven("query", "DELETE FROM sweep", folder=stored)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_methods_come_from_the_code(tmp_path: Path) -> None:
+    """`breakeven methods` lists every method file with its paper and each of its parameters."""
+    from workers.methods import every
+
+    listed = {one["method"]: one for one in json.loads(breakeven("methods", "--format", "json", folder=tmp_path).stdout)}
+    assert set(listed) == set(every())
+    for name, method in every().items():
+        assert set(listed[name]["params"]) == set(method.Params.model_fields)
+        assert listed[name]["paper"] == method.PAPER
+    shown = breakeven("methods", folder=tmp_path).stdout
+    assert "arXiv 2210.09461" in shown
+
+
+def test_json_schema_is_current(tmp_path: Path) -> None:
+    """`sweeps/schema.json` is what the code generates today: breakeven schema > sweeps/schema.json."""
+    assert breakeven("schema", folder=tmp_path).stdout == (ROOT / "sweeps/schema.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_doctor_names_the_machine_and_its_noise(tmp_path: Path) -> None:
+    """`breakeven doctor` shows device, versions, threads, load, and how far equal arms seem to differ."""
+    done = breakeven("doctor", folder=tmp_path)
+    assert done.returncode in {0, 1}, done.stderr
+    for word in ("cpu", "torch", "threads", "load", "noise on cpu: equal arms seem to differ by at most"):
+        assert word in done.stdout
+
+
+def test_reanalyse_rebuilds_the_same_rows(stored: Path) -> None:
+    """Rebuilding the derived rows from the raw samples changes nothing that the views show."""
+    before = breakeven("report", "quickstart", "--format", "json", folder=stored).stdout
+    assert "comparisons analysed again" in breakeven("reanalyse", folder=stored).stdout
+    assert breakeven("report", "quickstart", "--format", "json", folder=stored).stdout == before
