@@ -6,13 +6,14 @@ shapes and plain numbers only, and nothing waits for the device.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
+from workers.models.reduction import Around, Attended, Merged, Reduction, attention_before
 from workers.tokens import select
 
 SMALL = 1e-6
@@ -44,9 +45,60 @@ class Settling(NamedTuple):
     clip: str | None = None
 
 
-def signatures(attention_BHNN: Tensor, prefix: int) -> Tensor:
-    """The attention that flows into each patch token in each head, summed over all queries: [B, n, H] in float32."""
-    return attention_BHNN.sum(2, dtype=torch.float32)[:, :, prefix:].mT
+class Choice(NamedTuple):
+    """Which tokens a block groups, and by what."""
+
+    prefix: int
+    kept: int
+    """Patch tokens that are left."""
+    quota: float
+    by_key: bool
+    """Similar by the keys' mean over heads, else by the normalised tokens."""
+
+    def groups(self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor) -> "Groups":
+        feature_BNd = k_BHNd.mean(1) if self.by_key else read_BND
+        size_Bn1 = None if size_BN1 is None else size_BN1[:, self.prefix :]
+        signature_BnH = inflow_BHN[:, :, self.prefix :].mT
+        return group(signature_BnH, size_Bn1, feature_BNd, prefix=self.prefix, kept=self.kept, quota=self.quota)
+
+
+def merge_after(choice: Choice, settling: Settling, *, whole: bool) -> Reduction:
+    """Leaves the prefix tokens and the kept patch tokens, the others merged into them: whole tokens or what attention brought."""
+    left = choice.prefix + choice.kept
+
+    def reduction(x_BND: Tensor, size_BN1: Tensor | None, attended: Attended) -> tuple[Tensor, Tensor | None]:
+        assert attended.inflow_BHN is not None  # `fit` was asked for it
+        groups = choice.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
+        if whole:
+            return merge(x_BND, size_BN1, groups, choice.prefix, settling)
+        brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, choice.prefix, settling)
+        return select(x_BND - attended.brought_BND, groups.order_BN[:, :left]) + brought_BMD, size_BM1
+
+    return reduction
+
+
+def merge_around(choice: Choice, settling: Settling, *, whole: bool, by_size: bool, groups: bool) -> Around:
+    """Merges for the attention only: whole tokens or values, in attention `by_size` or not.
+
+    `groups`: the block groups tokens, and does not hold older groups.
+    """
+    left = choice.prefix + choice.kept
+
+    def grouped(attn: Any, read_BND: Tensor) -> Groups:
+        attention_BHNN, k_BHNd = attention_before(attn, read_BND)
+        return choice.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
+
+    def merged(read_BND: Tensor, groups: Groups) -> Merged:
+        merged_BMD, size_BM1 = merge(read_BND, None, groups, choice.prefix, settling)
+        size = size_BM1 if by_size else None
+        if whole:
+            return Merged(merged_BMD, None, size)
+        return Merged(select(read_BND, groups.order_BN[:, :left]), merged_BMD, size)
+
+    def unmerged(y_BMD: Tensor, groups: Groups) -> Tensor:
+        return unmerge(y_BMD, groups, choice.prefix)
+
+    return Around(grouped if groups else None, merged, unmerged)
 
 
 def group(signature_BnH: Tensor, size_Bn1: Tensor | None, feature_BNd: Tensor, *, prefix: int, kept: int, quota: float) -> Groups:

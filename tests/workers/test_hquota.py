@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 from sweeps.catalogue import networks
 from sweeps.method import BlockTokens
 from tests.workers.small import calm, small
-from workers.hubs import Settling, group, merge, settle, signatures, unmerge
+from workers.hubs import Settling, group, merge, settle, unmerge
 from workers.methods import hquota
 from workers.methods.hquota import Params
 
@@ -23,16 +23,9 @@ def some(quota=0.3, kept=KEPT, sized=True):
     torch.manual_seed(4)
     x, feature = torch.randn(2, PREFIX + PATCHES, 5), torch.randn(2, PREFIX + PATCHES, 8)
     size = torch.randint(1, 5, (2, PREFIX + PATCHES, 1)).float() if sized else None
-    inflow = signatures(torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1), PREFIX)
+    inflow = torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1).sum(2)[:, :, PREFIX:].mT
     groups = group(inflow, None if size is None else size[:, PREFIX:], feature, prefix=PREFIX, kept=kept, quota=quota)
     return x, size, inflow, feature, groups
-
-
-def test_signature_is_the_inflow_of_each_head():
-    """A token's signature is the column sum of each head's attention matrix, prefix tokens being asked but not described."""
-    attention = torch.randn(2, 3, 7, 7).softmax(-1)
-    expected = [[[sum(attention[b, h, i, j] for i in range(7)) for h in range(3)] for j in range(2, 7)] for b in range(2)]
-    torch.testing.assert_close(signatures(attention, 2), torch.tensor(expected))
 
 
 @pytest.mark.parametrize(("quota", "hubs"), [(0, 1), (0.2, 4), (0.5, 9), (1, 18)])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.workers.small import MAKES, calm, images, small
+from workers.models import reduction
 from workers.models.reduction import Around, Merged, attend, attention_before, fit, project, weigh
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -18,7 +19,7 @@ NOTHING_AROUND = Around(
 def test_nothing_done_changes_nothing(make):
     """Blocks fitted with a reduction that keeps all, and with a merge around the attention that merges none, answer as before."""
     dense = small(make)(images())
-    after = fit(small(make), {0: lambda x, size, _: (x, size), 2: lambda x, size, _: (x, size)}, matrix=True, proportional=True)
+    after = fit(small(make), {0: lambda x, size, _: (x, size), 2: lambda x, size, _: (x, size)}, inflow=True, proportional=True)
     torch.testing.assert_close(after(images()), dense, rtol=0, atol=1e-5)
     around = fit(small(make), {1: NOTHING_AROUND, 3: NOTHING_AROUND})
     torch.testing.assert_close(around(images()), dense, rtol=0, atol=1e-5)
@@ -28,15 +29,31 @@ def test_nothing_done_changes_nothing(make):
 def test_attention_before(make):
     """The matrix and keys computed for a choice alone, and the parts projected alone, are those of the attention itself."""
     attn, x = small(make).blocks[1].attn, torch.randn(2, 9, 48)
-    _, attended = attend(attn, x, None, matrix=True)
+    attn.fused_attn = False
+    _, attended = attend(attn, x, None)
     matrix, keys = attention_before(attn, x)
     torch.testing.assert_close(matrix, attended.attention_BHNN)
     torch.testing.assert_close(keys, attended.k_BHNd)
     torch.testing.assert_close(project(attn, x, slice(2, 3))[0], attended.v_BHNd)
 
 
+@pytest.mark.parametrize("images_at_once", [1, 2, 3, 5])
+@pytest.mark.parametrize("sized", [False, True])
+def test_inflow_some_images_at_a_time(monkeypatch, images_at_once, sized):
+    """In any division of the images the output is that of fused attention and the inflow is the column sums of the whole matrix."""
+    B, H, N, d = 5, 3, 7, 16
+    q, k, v = torch.randn(B, N, 3, H, d).permute(2, 0, 3, 1, 4).unbind(0)
+    bias = torch.rand(B, 1, 1, N) if sized else None
+    monkeypatch.setattr(reduction, "CACHE_BYTES", images_at_once * H * N * N * 4)
+    y, inflow = reduction.received(q, k, v, 0.25, bias)
+    torch.testing.assert_close(y, torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias))
+    matrix = weigh(q, k, 0.25, bias).tolist()
+    expected = [[[sum(matrix[b][h][i][j] for i in range(N)) for j in range(N)] for h in range(H)] for b in range(B)]
+    torch.testing.assert_close(inflow, torch.tensor(expected))
+
+
 def test_what_a_reduction_is_handed():
-    """The matrix is formed only where asked for; what attention read and brought are the block's own, layer scale included."""
+    """The inflow is summed only where asked for; what attention read and brought are the block's own, layer scale included."""
     block, seen = small("registers").blocks[2], []
 
     def look(x, size, attended):
@@ -47,11 +64,13 @@ def test_what_a_reduction_is_handed():
     block_in = small("registers").blocks[2].register_forward_pre_hook(lambda _, args: came_in.append(args[0]))
     small("registers")(images())
     block_in.remove()
-    fit(small("registers"), {2: look}, matrix=True)(images())
+    fit(small("registers"), {2: look}, inflow=True)(images())
     fit(small("registers"), {2: look})(images())
     (x, attended), (_, fused) = seen
     assert fused.attention_BHNN is None
-    torch.testing.assert_close(attended.attention_BHNN.sum(-1), torch.ones(2, 3, 30))
+    assert fused.inflow_BHN is None
+    assert attended.inflow_BHN.shape == (2, 3, 30)
+    torch.testing.assert_close(attended.inflow_BHN.sum(-1), torch.full((2, 3), 30.0))
     torch.testing.assert_close(attended.read_BND, block.norm1(came_in[0]))
     torch.testing.assert_close(attended.brought_BND, block.ls1(block.attn(attended.read_BND)))
     torch.testing.assert_close(x - attended.brought_BND, came_in[0])

@@ -52,13 +52,9 @@ from sweeps.method import BlockTokens, Network
 from workers.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, Count, aligned, one_amount
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from timm.models.vision_transformer import VisionTransformer
-    from torch import Tensor
 
-    from workers.hubs import Groups, Settling
-    from workers.models.reduction import Around, Attended, Merged, Reduction
+    from workers.models.reduction import Around, Reduction
 
 PAPER = "none: 'ours' of the project's research summary, Vision Transformer Token Reduction (2025), sections 1.2 and 3.2"
 VERSION = 1
@@ -267,7 +263,7 @@ def refuses(params: Params, network: Network) -> str | None:
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that merges tokens into hubs and the farthest from them. Raises `Unsupported` as `fit` does."""
-    from workers.hubs import Settling
+    from workers.hubs import Choice, Settling, merge_after, merge_around
     from workers.models.reduction import fit
 
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
@@ -276,56 +272,14 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     if params.alpha or params.eta or params.tau is not None or params.temperature or params.recentre:
         settling = Settling(**{name: getattr(params, name) for name in Settling._fields})
     reductions: dict[int, Reduction | Around] = {}
-    grouping = params.grouping(removed)
+    grouping, whole = params.grouping(removed), params.merge == "kv"
     for block, r in removed.items():
+        choice = Choice(prefix, patches - r, params.quota, by_key=params.match == "k")
         if params.place == "around":
-            reductions[block] = merge_around(prefix, patches - r, params, settling, groups=block in grouping)
+            by_size = params.prop_attn
+            reductions[block] = merge_around(choice, settling, whole=whole, by_size=by_size, groups=block in grouping)
         else:
             patches -= r
-            reductions[block] = merge_after(prefix, patches, params, settling)
+            reductions[block] = merge_after(choice, settling, whole=whole)
     after = params.place == "after"
-    return fit(model, reductions, proportional=after and params.prop_attn, by_size=after, matrix=True)
-
-
-def merge_after(prefix: int, kept: int, params: Params, settling: "Settling") -> "Reduction":
-    """Leaves `kept` patch tokens behind the `prefix` tokens, the others merged into them."""
-    from workers.hubs import group, merge, signatures
-    from workers.tokens import select
-
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "Attended") -> "tuple[Tensor, Tensor | None]":
-        assert attended.attention_BHNN is not None  # `fit` was asked for the matrix
-        feature_BNd = attended.k_BHNd.mean(1) if params.match == "k" else attended.read_BND
-        size_Bn1 = None if size_BN1 is None else size_BN1[:, prefix:]
-        signature_BnH = signatures(attended.attention_BHNN, prefix)
-        groups = group(signature_BnH, size_Bn1, feature_BNd, prefix=prefix, kept=kept, quota=params.quota)
-        if params.merge == "kv":
-            return merge(x_BND, size_BN1, groups, prefix, settling)
-        brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, prefix, settling)
-        return select(x_BND - attended.brought_BND, groups.order_BN[:, : prefix + kept]) + brought_BMD, size_BM1
-
-    return reduction
-
-
-def merge_around(prefix: int, kept: int, params: Params, settling: "Settling", *, groups: bool) -> "Around":
-    """Merges into `kept` patch tokens for the attention only; `groups`: the block groups tokens, and does not hold older groups."""
-    from workers import hubs
-    from workers.models.reduction import Around, Merged, attention_before
-    from workers.tokens import select
-
-    def group(attn: "Any", read_BND: "Tensor") -> "Groups":
-        attention_BHNN, k_BHNd = attention_before(attn, read_BND)
-        feature_BNd = k_BHNd.mean(1) if params.match == "k" else read_BND
-        signature_BnH = hubs.signatures(attention_BHNN, prefix)
-        return hubs.group(signature_BnH, None, feature_BNd, prefix=prefix, kept=kept, quota=params.quota)
-
-    def merge(read_BND: "Tensor", groups: "Groups") -> "Merged":
-        merged_BMD, size_BM1 = hubs.merge(read_BND, None, groups, prefix, settling)
-        size = size_BM1 if params.prop_attn else None
-        if params.merge == "kv":
-            return Merged(merged_BMD, None, size)
-        return Merged(select(read_BND, groups.order_BN[:, : prefix + kept]), merged_BMD, size)
-
-    def unmerge(y_BMD: "Tensor", groups: "Groups") -> "Tensor":
-        return hubs.unmerge(y_BMD, groups, prefix)
-
-    return Around(group if groups else None, merge, unmerge)
+    return fit(model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after)

@@ -16,6 +16,9 @@ from torch import Tensor, nn
 from workers.models import Unsupported
 from workers.models.sharing import M, twin
 
+CACHE_BYTES = 1 << 20
+"""What fits into the level-2 cache of a core: 1 MiB on the processors that servers have."""
+
 
 class Attended(NamedTuple):
     """What a block's attention leaves for a reduction to choose by."""
@@ -23,13 +26,15 @@ class Attended(NamedTuple):
     q_BHNd: Tensor
     k_BHNd: Tensor
     attention_BHNN: Tensor | None
-    """The attention matrix after the softmax; `None` where attention is fused and never forms it."""
+    """The attention matrix after the softmax; `None` where attention is fused, or formed some images at a time."""
     scale: float
     v_BHNd: Tensor
     read_BND: Tensor
     """The normalised tokens that the attention read."""
     brought_BND: Tensor
     """What the attention adds to the tokens, before layer scale in `attend`, after it in a reduction."""
+    inflow_BHN: Tensor | None = None
+    """The attention that each token receives in each head, summed over all queries, in float32; `None` unless asked for."""
 
 
 Reduction = Callable[[Tensor, Tensor | None, Attended], tuple[Tensor, Tensor | None]]
@@ -80,15 +85,15 @@ class FittedBlock(nn.Module):
 class ReducingBlock(FittedBlock):
     """timm's `Block` with a reduction after its attention and, if asked, attention in proportion to token sizes."""
 
-    def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool, matrix: bool = False) -> None:
+    def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool, inflow: bool = False) -> None:
         super().__init__(block)
         self.reduction = reduction
         self.proportional = proportional
-        self.matrix = matrix
+        self.inflow = inflow
 
     def forward(self, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Tensor | None]:
         size_in = size_BN1 if self.proportional else None
-        y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in, matrix=self.matrix)
+        y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in, inflow=self.inflow)
         brought_BND = self.drop_path1(self.ls1(y_BND))
         x_BND = x_BND + brought_BND
         if self.reduction is not None:
@@ -145,13 +150,13 @@ class Trunk(nn.Sequential):
 
 
 def attend(
-    attn: Any, x_BND: Tensor, size_BN1: Tensor | None, value_BND: Tensor | None = None, *, matrix: bool = False
+    attn: Any, x_BND: Tensor, size_BN1: Tensor | None, value_BND: Tensor | None = None, *, inflow: bool = False
 ) -> tuple[Tensor, Attended]:
     """What timm's `Attention` computes (less dropout), and what a reduction may choose by.
 
     Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et al., ICLR 2023,
-    arXiv 2210.09461, section 3. Values are made from `value_BND` if given. `matrix`: the attention matrix is formed even where
-    attention is fused, for a reduction that needs all of it.
+    arXiv 2210.09461, section 3. Values are made from `value_BND` if given. `inflow`: the column sums of the attention matrix
+    are returned too, for which the matrix is formed even where attention is fused.
     """
     B, N, _ = x_BND.shape
     q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND)).unbind(0)
@@ -161,8 +166,10 @@ def attend(
     bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
     if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:  # at one image operators that do nothing cost time too
         bias_B11N = bias_B11N.to(q_BHNd.dtype)
-    if attn.fused_attn and not matrix:
-        attention_BHNN = None
+    attention_BHNN = inflow_BHN = None
+    if inflow:
+        y_BHNd, inflow_BHN = received(q_BHNd, k_BHNd, v_BHNd, attn.scale, bias_B11N)
+    elif attn.fused_attn:
         y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
     else:
         attention_BHNN = weigh(q_BHNd, k_BHNd, attn.scale, bias_B11N)
@@ -171,7 +178,27 @@ def attend(
     if attn.gate is not None:
         y_BND = y_BND * attn.gate(x_BND).sigmoid()
     y_BND = attn.proj(y_BND)
-    return y_BND, Attended(q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND)
+    return y_BND, Attended(q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND, inflow_BHN)
+
+
+def received(q_BHNd: Tensor, k_BHNd: Tensor, v_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The output of the attention, [B, H, N, d], and the attention that each token receives, [B, H, N] in float32.
+
+    On a CPU the matrix is formed for as many images at a time as fit into `CACHE_BYTES`, so that the passes over it (softmax,
+    column sums, product with the values) read it from cache. On a GPU and in compiled code all images go at once.
+    """
+    B, H, N, _ = q_BHNd.shape
+    images = max(1, CACHE_BYTES // (H * N * N * q_BHNd.element_size()))
+    if images >= B or not q_BHNd.is_cpu or torch.compiler.is_compiling():
+        attention_BHNN = weigh(q_BHNd, k_BHNd, scale, bias_B11N)
+        return attention_BHNN @ v_BHNd, attention_BHNN.sum(2, dtype=torch.float32)
+    parts = [
+        received(q, k, v, scale, None if bias_B11N is None else bias_B11N[place * images : (place + 1) * images])
+        for place, (q, k, v) in enumerate(zip(*(each.split(images) for each in (q_BHNd, k_BHNd, v_BHNd)), strict=True))
+    ]
+    # Concatenated in the order of memory that the output projection reads, so that this is the only copy.
+    y_BNHd = torch.cat([y_BHNd.transpose(1, 2) for y_BHNd, _ in parts])
+    return y_BNHd.transpose(1, 2), torch.cat([inflow_BHN for _, inflow_BHN in parts])
 
 
 def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,12 +238,12 @@ def fit(
     *,
     proportional: bool = False,
     by_size: bool = False,
-    matrix: bool = False,
+    inflow: bool = False,
 ) -> M:
     """A twin of `model` that runs each reduction in the block of its index; all other blocks stay timm's own.
 
     `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: average
-    pooling is too. `matrix`: reductions need the attention matrix, even where attention is fused. Raises `Unsupported` unless
+    pooling is too. `inflow`: reductions need the attention that each token receives. Raises `Unsupported` unless
     every block is timm's plain `Block` with plain `Attention`.
     """
     fitted: Any = twin(model)
@@ -235,7 +262,7 @@ def fit(
             return MergingBlock(block, own)
         if own is None and not later:
             return block
-        return ReducingBlock(block, own, proportional=later, matrix=matrix and own is not None)
+        return ReducingBlock(block, own, proportional=later, inflow=inflow and own is not None)
 
     blocks = [fit_one(index, block) for index, block in enumerate(fitted.blocks)]
     average = None
