@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from workers.models import Unsupported
 from workers.models.sharing import M, twin
 
-CACHE_BYTES = 1 << 20
-"""What fits into the level-2 cache of a core: 1 MiB on the processors that servers have."""
+CACHE_BYTES = 2 << 20
+"""An attention matrix of all images is formed whole up to this size, about the level-2 cache of two cores."""
 
 
 class Attended(NamedTuple):
@@ -184,21 +184,19 @@ def attend(
 def received(q_BHNd: Tensor, k_BHNd: Tensor, v_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> tuple[Tensor, Tensor]:
     """The output of the attention, [B, H, N, d], and the attention that each token receives, [B, H, N] in float32.
 
-    On a CPU the matrix is formed for as many images at a time as fit into `CACHE_BYTES`, so that the passes over it (softmax,
-    column sums, product with the values) read it from cache. On a GPU and in compiled code all images go at once.
+    On a CPU a matrix that does not stay in cache is formed image by image, so that the passes over it (softmax, column sums,
+    product with the values) do not read it from memory. On a GPU and in compiled code all images go at once.
     """
     B, H, N, _ = q_BHNd.shape
-    images = max(1, CACHE_BYTES // (H * N * N * q_BHNd.element_size()))
-    if images >= B or not q_BHNd.is_cpu or torch.compiler.is_compiling():
+    small = B * H * N * N * q_BHNd.element_size() <= CACHE_BYTES
+    if B == 1 or small or not q_BHNd.is_cpu or torch.compiler.is_compiling():
         attention_BHNN = weigh(q_BHNd, k_BHNd, scale, bias_B11N)
         return attention_BHNN @ v_BHNd, attention_BHNN.sum(2, dtype=torch.float32)
-    parts = [
-        received(q, k, v, scale, None if bias_B11N is None else bias_B11N[place * images : (place + 1) * images])
-        for place, (q, k, v) in enumerate(zip(*(each.split(images) for each in (q_BHNd, k_BHNd, v_BHNd)), strict=True))
-    ]
-    # Concatenated in the order of memory that the output projection reads, so that this is the only copy.
-    y_BNHd = torch.cat([y_BHNd.transpose(1, 2) for y_BHNd, _ in parts])
-    return y_BNHd.transpose(1, 2), torch.cat([inflow_BHN for _, inflow_BHN in parts])
+    bias = [None] * B if bias_B11N is None else bias_B11N[:, None]
+    images = zip(q_BHNd[:, None], k_BHNd[:, None], v_BHNd[:, None], bias, strict=True)
+    y, inflow = zip(*(received(q, k, v, scale, own) for q, k, v, own in images), strict=True)
+    # Stacked in the order of memory that the output projection reads, so that this is the only copy.
+    return torch.cat([each.transpose(1, 2) for each in y]).transpose(1, 2), torch.cat(inflow)
 
 
 def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
