@@ -15,7 +15,7 @@ def asked(kind: Kind, threads: int | None = None, device: Device = "cpu", name: 
     return made.model_copy(update={"kind": kind, "condition": condition})
 
 
-NODE = Node("ab", "box", ("cpu", "cuda"), SURVEY, 8, 2)
+NODE = Node(host="box", environments=SURVEY, node_id="ab", devices=("cpu", "cuda"), cpus=8, gpus=2)
 
 
 def test_timing_needs_an_idle_node() -> None:
@@ -47,4 +47,5 @@ def test_each_gpu_has_one_job() -> None:
 
 def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
     """Its cores are not counted, its GPU is."""
-    assert fits(asked("accuracy", None, "cuda"), Node("ab", "box", ("cuda",), SURVEY, 0, 1), [])
+    head = Node(host="box", environments=SURVEY, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
+    assert fits(asked("accuracy", None, "cuda"), head, [])
