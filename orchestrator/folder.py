@@ -26,7 +26,7 @@ class Folder:
     """The files of a Ray of our own: gone when it ends, or at our next start if it was killed."""
 
     def __init__(self) -> None:
-        """Raises `OSError`, whose text says what is wrong with the place, if it cannot be used."""
+        """Raises `OSError`, whose text names what is wrong with the place, if it cannot be used."""
         parent = _parent()
         for old in parent.glob(f"{PREFIX}*"):
             _remove_if_abandoned(old)

@@ -1,4 +1,4 @@
-"""Nodes: what a node of the cluster offers, judged by what it said of itself and what was declared to Ray; no Ray here."""
+"""Nodes: what a node of the cluster offers, judged by its own survey and by what was declared to Ray; no Ray here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

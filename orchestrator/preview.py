@@ -228,9 +228,9 @@ def _equal(expansion: Expansion, by_arm: Mapping[str, list[Counted]]) -> Iterato
             arm, place = group[-1].arm, group[-1].place
             index = next(index for index, step in enumerate(arm.stack) if _amounts(step.params))
             values = [f"{k}={canonical(v)}" for one in group for k, v in _amounts(one.arm.stack[index].params).items()]
-            told = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {place}"
+            merged = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {place}"
             key = next(iter(_amounts(arm.stack[index].params)))
-            yield expansion.problem(arm, f"{told}: they are one arm measured {len(group)} times", step=index, key=key)
+            yield expansion.problem(arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key)
 
 
 def _amounts(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _amounts(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_nothing(amount: tuple[str, Any]) -> bool:
-    """Whether nothing is to be removed on purpose (as a control of what the method itself costs), or a budget says how much."""
+    """Whether nothing is to be removed on purpose (as a control of what the method itself costs), or a budget gives the amount."""
     name, value = amount
     return name == "budget" or value == (1 if name == "keep_rate" else 0) or (isinstance(value, list) and not any(value))
 

@@ -186,9 +186,9 @@ def _qualities(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     found: dict[Pair, tuple[str, str]] = {}
     for pair in outcome.job.pairs:
         if outcome.scores is not None and all(fidelity.scored(outcome.scores, arm) for arm in pair):
-            told = fidelity.compare(outcome.scores, pair.baseline, pair.arm)
-            change = conclude(BITS, *told.change[:3], verdict=told.verdict())
-            levels = f"{told.bits_per_byte_baseline:.4f} > {told.bits_per_byte:.4f} bits per byte"
+            compared = fidelity.compare(outcome.scores, pair.baseline, pair.arm)
+            change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
+            levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
             found[pair] = f"{levels}, change {change.numbers}", change.word
     return found
 

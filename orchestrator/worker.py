@@ -138,8 +138,8 @@ class Keeper:
                     self.stop()
                 return result
             ended_at = time.time()
-            said = self.stop()
-            return result._replace(started_at=started_at, ended_at=ended_at, detail=said or result.detail)
+            log_end = self.stop()
+            return result._replace(started_at=started_at, ended_at=ended_at, detail=log_end or result.detail)
 
     def waiting(self) -> str | None:
         """What a job in `run` waits for, if it does; may be called from another thread."""
@@ -170,7 +170,7 @@ class Keeper:
 
     def stop(self) -> str:
         """Kill the worker and whatever it started; the next job gets a new one. Returns the end of its log."""
-        said = ""
+        log_end = ""
         if self._worker is not None:
             os.close(self._lifeline)  # the reaper now ends the worker and all its descendants, and then itself
             try:
@@ -182,10 +182,10 @@ class Keeper:
             self._pipe.close()
             if isinstance(self._ended, int):
                 os.close(self._ended)
-            said = self._tail()  # not before: the reaper may be cutting the log
+            log_end = self._tail()  # not before: the reaper may be cutting the log
             self._log.close()
             self._worker = None
-        return said
+        return log_end
 
     def _start(self) -> None:
         self.stop()

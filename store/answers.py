@@ -71,7 +71,7 @@ class Spot(NamedTuple):
 
 
 def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids: Collection[str]) -> Answers:
-    """What is known of the comparison ids in the environments; the protocol beside each id says how precisely it is asked now.
+    """What is known of the comparison ids in the environments; the protocol beside each id is the precision asked for now.
 
     A round is answered if one host of an environment measured it with at least the pairs asked for (`pairs_min`, over all
     attempts), and the interval of all rounds (by every metric) is as narrow as asked or the round was measured under a protocol

@@ -1,4 +1,4 @@
-"""Places: how the hosts and environments of a sweep's points are told apart, for the report and the app."""
+"""Places: how the hosts and environments of a sweep's points are distinguished, for the report and the app."""
 
 from typing import TYPE_CHECKING
 

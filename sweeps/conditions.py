@@ -158,7 +158,7 @@ class Vocabulary:
         return None if size % network.patch else network.patch_tokens(size)
 
     def completed(self, values: Mapping[str, Any], paths: Mapping[str, KeyPath]) -> dict[str, Any]:
-        """The values of a point with its model's defaults spelled out; `paths` says what is written."""
+        """The values of a point with its model's defaults spelled out; `paths` holds what is written."""
         if self.world == "vision":
             return {"image_size": self.networks[values["model"]].image_size, **values}
         own = values["model"] not in self.languages and "weights" not in paths

@@ -27,7 +27,7 @@ def is_hub(model: str) -> bool:
 def geometry(model: str) -> LanguageNetwork | None:
     """The geometry of the model in a directory; `None` where its config.json leaves sizes to transformers.
 
-    Raises `ValueError` that says what the directory lacks.
+    Raises `ValueError` that names what the directory lacks.
     """
     folder = Path(model)
     if not folder.is_dir():

@@ -160,7 +160,7 @@ class Outcome(Noun):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Outcomes come from files of strangers too: what contradicts itself is refused here, not by a database."""
+        """Outcomes are also read from untrusted files: what contradicts itself is refused here, not by a database."""
         if self.ended_at < self.started_at:
             raise ValueError(f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})")
         _check_arms("arms", [arm.arm for arm in self.arms], self.job)

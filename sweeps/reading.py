@@ -18,7 +18,7 @@ MAX_NODES = 10_000
 """Keys and values of a document with its aliases written out; stops documents that explode."""
 MAX_DEPTH = 50
 ONE_LETTER = frozenset("yYnN")
-"""As keys they are words: no reader in use takes them for true or false there, and whoever checks the key says what is right."""
+"""As keys they are words: no reader in use takes them for true or false there, and the check of the key reports what is right."""
 _TOO_LONG = f"{MAX_NODES} keys and values; say it with axes and ranges"
 
 

@@ -69,7 +69,7 @@ def pooled_speedup(rounds: Sequence[tuple[ArrayLike, ArrayLike]]) -> Estimate:
     them, at least as wide as that of all pairs together. While the rounds' own intervals all overlap it need not reach beyond
     their hull, without which two rounds would be nearly worthless. In simulation three or more rounds cover at 95 % however
     large the differences between rounds; two rounds at 93 % while these are at most twice a round's standard error, at 80 % at
-    worst. A single round is `speedup`, and speaks for that process alone.
+    worst. A single round is `speedup`, and holds for that process alone.
 
     A round that was cut short (see `SHORT`) is too few pairs for a median of its own: such rounds are joined, in their order,
     until they are no longer short, and the rest joins the last round.

@@ -146,8 +146,8 @@ class Campaign:
         lines = [f"{'victim':<12}{'kills':>6}  the run that it belonged to ended with"]
         for kind in KINDS:
             ends = Counter(self._ending(kill) for kill in self.kills if kill.kind == kind)
-            said = ", ".join(f"{ending}: {count}" for ending, count in sorted(ends.items()))
-            lines.append(f"{kind:<12}{sum(ends.values()):>6}  {said}")
+            counts = ", ".join(f"{ending}: {count}" for ending, count in sorted(ends.items()))
+            lines.append(f"{kind:<12}{sum(ends.values()):>6}  {counts}")
         return "\n".join(lines)
 
     def _ending(self, kill: Kill) -> str:

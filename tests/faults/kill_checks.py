@@ -43,8 +43,8 @@ def problems_of(path: Path, sweeps: Mapping[str, int]) -> list[str]:
     """
     found = []
     with opened(path) as store:
-        if (said := store.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
-            found.append(f"{path.name}: integrity_check: {said}")
+        if (rows := store.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
+            found.append(f"{path.name}: integrity_check: {rows}")
         for name, comparisons in sweeps.items():
             asked, done = (store.execute(query, (name,)).fetchone()[0] for query in (ASKED, ANSWERED))
             if (asked, done) != (comparisons, comparisons):

@@ -44,9 +44,9 @@ def test_run_whose_only_node_is_lost_ends_with_one_and_says_what_to_do(tmp_path:
             time.sleep(0.05)
         raylet = next(one for one in descendants(process.pid) if one.name == "raylet")
         os.kill(raylet.pid, signal.SIGKILL)
-        said, _ = process.communicate(timeout=120)
-    assert process.returncode == 1, said
-    assert "the last node was lost, with " in said.splitlines()[-1]
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, output
+    assert "the last node was lost, with " in output.splitlines()[-1]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     assert problems_of(tmp_path / "store.db", {"lost": 90}) == []
 

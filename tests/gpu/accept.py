@@ -82,7 +82,7 @@ def accept(out: Path, device: Any, minutes: float, sweeps: Sequence[str] | None,
 
 
 def _tests(out: Path, files: Sequence[str], limit_s: float) -> dict[str, Any]:
-    """What pytest says of the test files."""
+    """The summary that pytest prints of the test files."""
     from tests.gpu.summary import tests_of
 
     nothing = {"passed": 0, "failed": 0, "skipped": 0, "failed_tests": [], "note": "", "problem": ""}
@@ -129,10 +129,10 @@ def _measured(out: Path, sweep: str, number: int, job: Any, ends: float) -> dict
     condition = job.condition
     size = f"{condition.image_size} px" if condition.image_size else f"{condition.prompt_tokens} tokens"
     name = f"{condition.model} {size} batch {condition.batch_size} {condition.dtype} {condition.runtime} {job.kind}"
-    said: dict[str, Any] = {"sweep": sweep, "name": name, "points": [], "flags": [], "notes": [], "problem": "", "seconds": 0.0}
+    result: dict[str, Any] = {"sweep": sweep, "name": name, "points": [], "flags": [], "notes": [], "problem": "", "seconds": 0.0}
     left_s = ends - time.monotonic()
     if left_s < LEAST_S:
-        return {**said, "problem": "not reached in time"}
+        return {**result, "problem": "not reached in time"}
     began = time.monotonic()
     stem = f"{sweep}-{number}"
     place, target = out / "logs" / f"{stem}.job.json", out / "outcomes" / f"{stem}.json"
@@ -140,16 +140,16 @@ def _measured(out: Path, sweep: str, number: int, job: Any, ends: float) -> dict
     place.write_text(job.model_dump_json())
     command = [sys.executable, "-m", "tests.gpu.accept", "--job", str(place.resolve()), "--out", str(target.resolve())]
     code = _run(command, out / "logs" / f"{stem}.log", left_s)
-    said["seconds"] = time.monotonic() - began
+    result["seconds"] = time.monotonic() - began
     if target.exists():
         outcome = Outcome.model_validate_json(target.read_bytes())
-        said |= {"points": points_of(outcome), "flags": list(outcome.flags), "notes": list(outcome.notes)}
+        result |= {"points": points_of(outcome), "flags": list(outcome.flags), "notes": list(outcome.notes)}
     elif code is None:
-        said["problem"] = f"no outcome after {said['seconds']:.0f} s"
+        result["problem"] = f"no outcome after {result['seconds']:.0f} s"
     else:
-        said["problem"] = f"the process ended with {code}: see logs/{stem}.log"
-    _say(f"{sweep}: {name}: {said['problem'] or str(len(said['points'])) + ' comparisons'}, {said['seconds']:.0f} s")
-    return said
+        result["problem"] = f"the process ended with {code}: see logs/{stem}.log"
+    _say(f"{sweep}: {name}: {result['problem'] or str(len(result['points'])) + ' comparisons'}, {result['seconds']:.0f} s")
+    return result
 
 
 def _answer(place: Path, target: Path) -> None:

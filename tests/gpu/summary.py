@@ -9,7 +9,7 @@ from sweeps.outcome import Outcome
 from sweeps.statistics import speedup
 
 SOUND = frozenset({"unsupported", "out_of_memory"})
-"""Failures that speak of the machine's limits, not of a fault."""
+"""Failures that are limits of the machine, not faults."""
 
 
 def tests_of(report: Path) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def survey_both() -> dict[str, Environment]:
 
 
 def survey_killed_once() -> dict[str, Environment]:
-    """Be killed, the first time; `BREAKEVEN_TEST` names the file that tells."""
+    """Be killed, the first time; `BREAKEVEN_TEST` names the file that marks it."""
     file = Path(os.environ["BREAKEVEN_TEST"])
     if not file.exists():
         file.touch()

@@ -161,7 +161,7 @@ def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
 
 @pytest.mark.parametrize("flags", ["", "contended"])
 def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -> None:
-    """Flagged answers are to be measured again when the machine is quiet, by a command; without flags nothing is said of it."""
+    """Flagged answers are to be measured again when the machine is quiet, by a command; without flags no line mentions it."""
     found = job("latency", [topk(0.2), topk(0.4)])
     submit(engine, "digits", "text", "What does speed cost?", found.comparisons(), [])
     record(engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()}))

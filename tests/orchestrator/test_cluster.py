@@ -90,10 +90,10 @@ def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Pat
             with Cluster.start(survey="tests.orchestrator.entries:survey_killed_once", notify=print) as cluster:
                 print(len(cluster.nodes()), "node")
     """
-    said = ran_elsewhere(script, home=tmp_path, BREAKEVEN_TEST=str(tmp_path / "killed"))
+    lines = ran_elsewhere(script, home=tmp_path, BREAKEVEN_TEST=str(tmp_path / "killed"))
     assert (tmp_path / "killed").exists()
-    assert said[-1] == "1 node"
-    assert not any("install this version" in line for line in said)
+    assert lines[-1] == "1 node"
+    assert not any("install this version" in line for line in lines)
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_only_marked_folders_of_dead_runs_are_removed(short: Path) -> None:
 
 
 def test_a_lock_protects_a_folder_whose_marker_looks_dead(short: Path) -> None:
-    """What a process still holds stays, whatever its marker says."""
+    """What a process still holds stays, whatever its marker holds."""
     held = Folder()
     (Path(held.path) / MARKER).write_text(killed_owner())
     other = Folder()

@@ -1,4 +1,4 @@
-"""Reports of what several hosts measured: each host's curves stand apart, and what a curve lacks is said."""
+"""Reports of what several hosts measured: each host's curves stand apart, and what a curve lacks is named."""
 
 import io
 from pathlib import Path
@@ -36,10 +36,10 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
         for host, sizes in (("a", SIZES), ("b", SIZES[:2]))
         for size, speedup in zip(sizes, (0.7, 0.9, 1.2, 1.5), strict=False)
     ]
-    said = report(tmp_path / "store.db", outcomes)
-    headlines = [line for line in said.splitlines() if line.startswith("## ")]
+    text = report(tmp_path / "store.db", outcomes)
+    headlines = [line for line in text.splitlines() if line.startswith("## ")]
     assert ["on Imaginary CPU (host a), 2 threads" in headlines[0], "on Imaginary CPU (host b)," in headlines[1]] == [True, True]
-    whole, part = [line for line in said.splitlines() if line.startswith("- **topk") and ", tokens:" in line]
+    whole, part = [line for line in text.splitlines() if line.startswith("- **topk") and ", tokens:" in line]
     assert "tokens: pays from" in whole
     assert "tokens: incomplete, 2 of 4 points are missing on host b; never pays" in part
     assert "incomplete, 2 of 4 points are missing on host b; never pays" in report(tmp_path / "store.db", outcomes, "table")
@@ -47,17 +47,17 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
 
 def test_one_host_is_not_named(tmp_path: Path) -> None:
     """Where all was measured in one place there is nothing to tell apart."""
-    said = report(tmp_path / "store.db", [an_outcome(a_job(size)) for size in SIZES])
-    assert "(host" not in said
-    assert "incomplete" not in said
+    text = report(tmp_path / "store.db", [an_outcome(a_job(size)) for size in SIZES])
+    assert "(host" not in text
+    assert "incomplete" not in text
 
 
 def test_two_environments_of_a_host_are_told_apart(tmp_path: Path) -> None:
     """The same machine before and after an update: both are named by their environment."""
     outcomes = [an_outcome(a_job(size), environment=found) for found in (OTHER, an_outcome(a_job()).environment) for size in SIZES]
-    said = report(tmp_path / "store.db", outcomes)
+    text = report(tmp_path / "store.db", outcomes)
     for outcome in outcomes[3:5]:
-        assert f"(host here, environment {outcome.environment.environment_id[:8]})" in said
+        assert f"(host here, environment {outcome.environment.environment_id[:8]})" in text
 
 
 def test_language_models_of_two_hosts_are_told_apart(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_language_models_of_two_hosts_are_told_apart(tmp_path: Path) -> None:
         for host, known in (("a", jobs), ("b", jobs[:2]))
         for size, gain in known
     ]
-    said = report(tmp_path / "store.db", outcomes)
-    assert sum("(host a)" in line for line in said.splitlines()) > sum("(host b)" in line for line in said.splitlines()) > 0
-    assert "on host a: pays from" in said
-    assert "on host b: incomplete, 1 of 3 points are missing on host b; " in said
+    text = report(tmp_path / "store.db", outcomes)
+    assert sum("(host a)" in line for line in text.splitlines()) > sum("(host b)" in line for line in text.splitlines()) > 0
+    assert "on host a: pays from" in text
+    assert "on host b: incomplete, 1 of 3 points are missing on host b; " in text

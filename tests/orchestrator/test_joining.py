@@ -59,7 +59,7 @@ def joined(address: str, folder: Path, **variables: str) -> subprocess.Completed
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
-    """What `join` says of an address, with a home folder and variables of its own."""
+    """The message of `join` for an address, with a home folder and variables of its own."""
 
     def refusal(address: str, **variables: str) -> str:
         with monkeypatch.context() as patch:
@@ -88,7 +88,7 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
     """Each names the address and what to export; Ray's own 20 warnings and its abort are not seen."""
     address, home = guarded
     port = address.rpartition(":")[2]
-    told = {
+    messages = {
         "refuses the token of RAY_AUTH_TOKEN; export RAY_AUTH_TOKEN=": {"RAY_AUTH_TOKEN": "wrong"},
         "wants a token and none is here; export ": {"RAY_AUTH_MODE": "token"},
         "wants a token, but RAY_AUTH_MODE=disabled is set here; unset RAY_AUTH_MODE": {
@@ -96,7 +96,7 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
             "HOME": str(home),
         },
     }
-    for message, variables in told.items():
+    for message, variables in messages.items():
         line = refused(address, **variables)
         assert message in line
         assert f":{port} " in line
@@ -111,7 +111,7 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
 
 
 def test_other_versions_are_named_on_both_sides(guarded: tuple[str, Path], refused: Callable[..., str], tmp_path: Path) -> None:
-    """A head of another Ray and Python says so in its metadata, which is replaced here for the length of the test."""
+    """A head of another Ray and Python has them in its metadata, which is replaced here for the length of the test."""
     address, home = guarded
     script = tmp_path / "metadata.py"
     script.write_text(

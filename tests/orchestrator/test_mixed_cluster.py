@@ -58,13 +58,13 @@ def test_curves_lie_whole_on_one_node_and_move_as_a_whole(store: Store, tmp_path
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as run:
             assert run.stdout is not None
-            said = []
+            lines = []
             for line in run.stdout:
-                said.append(line.strip())
-                if sum(each.startswith("answered new") for each in said) == 2 and extra.poll() is None:
+                lines.append(line.strip())
+                if sum(each.startswith("answered new") for each in lines) == 2 and extra.poll() is None:
                     kill(extra)
-    assert "left 0" in said, said
-    (refused,) = (line for line in said if "asks for a node with zone=south, and no node has it" in line)
+    assert "left 0" in lines, lines
+    (refused,) = (line for line in lines if "asks for a node with zone=south, and no node has it" in line)
     assert "zone=north" in refused
     assert "zone=east" in refused
     curves = store.table(
@@ -72,7 +72,7 @@ def test_curves_lie_whole_on_one_node_and_move_as_a_whole(store: Store, tmp_path
            JOIN environment AS e ON e.environment_id = b.environment WHERE b.axis = 'tokens' ORDER BY b.points DESC, b.model"""
     )
     whole, lost = curves[curves["points_missing"] == 0], curves[curves["points_missing"] > 0]
-    assert list(whole["model"]) == ["one", "other"], said
+    assert list(whole["model"]) == ["one", "other"], lines
     assert list(whole["points"]) == [14, 14]
     assert set(whole["facts"]) == {'{"libraries":"old"}'}
     assert [(row.facts, row.points + row.points_missing) for row in lost.itertuples()] == [('{"libraries":"new"}', 14)]

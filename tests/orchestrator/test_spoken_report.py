@@ -55,14 +55,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_each_arm_is_told_with_what_it_buys_and_costs(path: Path) -> None:
+def test_each_arm_is_listed_with_what_it_buys_and_costs(path: Path) -> None:
     """Speed-ups by three metrics, bits per byte and its verdict stand in one sentence, for each baseline."""
     text = written(path, "table")
-    told = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
-    assert "per first token (same)" in told
-    assert "per output token (faster)" in told
-    assert "quality worse by 0.0401 [0.0399, 0.0404] bits per byte against dense; 1.27" in told
-    assert told.endswith("per character (faster) against larosa sparsity=0.0")
+    sentence = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
+    assert "per first token (same)" in sentence
+    assert "per output token (faster)" in sentence
+    assert "quality worse by 0.0401 [0.0399, 0.0404] bits per byte against dense; 1.27" in sentence
+    assert sentence.endswith("per character (faster) against larosa sparsity=0.0")
     gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
     assert "quality the same within 0.005 bits per byte: -0.0002 [" in gained
     (asked,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
@@ -102,7 +102,7 @@ def test_there_is_no_product_without_an_interval_for_each_part(tmp_path: Path) -
 
 @pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not asked", "measured"])
 def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
-    """Quality that waits in the queue, failed, was asked but not measured, or was not asked are told apart."""
+    """Quality that waits in the queue, failed, was asked but not measured, or was not asked are distinguished."""
     timed, judged = a_generation(a_generation_job()), a_quality_job()
     engine = connect(str(tmp_path / "x.db"))
     asked = [(found.comparison(Pair(*pair)), found.contents) for found in (timed.job, judged) for pair in found.pairs]
@@ -140,22 +140,22 @@ def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
     timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.0, 1.5))
     judged = a_reading(a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002)
     store(tmp_path / "x.db", timed, judged).dispose()
-    told = [line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab ")]
-    alone = next(line for line in told if line.startswith("  adaptivocab finetune_steps=40: "))
+    lines = [line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab ")]
+    alone = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40: "))
     assert re.search(
         r"quality better by 0\.4\d+ \[[\d., ]+\] bits per byte against dense; "
         r"worse by 0\.03\d+ \[[\d., ]+\] bits per byte against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0",
         alone,
     )
-    control = next(line for line in told if line.startswith("  adaptivocab finetune_steps=40 ngrams=0: "))
+    control = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=0: "))
     assert "control of its tuning" not in control
-    stack = next(line for line in told if line.startswith("  adaptivocab finetune_steps=40 + larosa") and "quality" in line)
+    stack = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40 + larosa") and "quality" in line)
     assert re.search(r"worse by 0\.10\d+ .* against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0", stack)
-    assert "gains -" not in "".join(told)
+    assert "gains -" not in "".join(lines)
 
 
 def test_a_missing_control_is_named(tmp_path: Path) -> None:
-    """Without the control in the sweep the report says that the effect of tuning is not subtracted."""
+    """Without the control in the sweep the report notes that the effect of tuning is not subtracted."""
     timed = a_generation(a_generation_job(arms=[tuned(500)]), (1.0, 1.2))
     judged = a_reading(a_quality_job([tuned(500)]), (0.0, -0.47), tokens=(100, 80))
     store(tmp_path / "x.db", timed, judged).dispose()
@@ -185,10 +185,10 @@ def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
     """Where transformers has no SDPA for a model, the headline has the attention that it ran with."""
     outcome = a_generation(a_generation_job(), (1.0, 1.5))
     eager = outcome.model_copy(update={"arms": tuple(arm.model_copy(update={"route": "eager attention"}) for arm in outcome.arms)})
-    for found, said in ((outcome, "float32, sdpa attention, eager"), (eager, "float32, eager attention, eager")):
+    for found, settings in ((outcome, "float32, sdpa attention, eager"), (eager, "float32, eager attention, eager")):
         path = tmp_path / f"{found.arms[0].route}.db"
         store(path, found).dispose()
-        assert said in written(path, "markdown")
+        assert settings in written(path, "markdown")
 
 
 def test_quality_alone_is_a_report(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_store_in_a_read_only_folder_is_read(
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("postgresql://me:secret@127.0.0.1:abc/db", "its port is no number"),
         ("postgresql://me:secret@127.0.0.1:99999/db", "invalid port number"),
@@ -256,9 +256,9 @@ def test_store_in_a_read_only_folder_is_read(
         ("nonsense://me:secret@host/db?sslpassword=secret", "no usable database URL"),
     ],
 )
-def test_wrong_urls_are_one_line_without_their_passwords(url: str, said: str) -> None:
+def test_wrong_urls_are_one_line_without_their_passwords(url: str, message: str) -> None:
     """Whatever is wrong with a URL, the message names it and shows no password, wherever that stands."""
-    with pytest.raises(StoreError, match=said) as caught:
+    with pytest.raises(StoreError, match=message) as caught:
         connect_readonly(url)
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -169,7 +169,7 @@ INSERT INTO pairing SELECT comparison_id, 9, baseline, arm, failure FROM pairing
 
 
 def test_rows_of_an_older_store_belong_to_the_newest_host(path: Path) -> None:
-    """A pair that two hosts measured is shown as of the newer, its curve lacks the other's point; reanalysis tells them apart."""
+    """A pair that two hosts measured is shown as of the newer, its curve lacks the other's point; reanalysis separates them."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((Path(__file__).parent / "version_2.sql").read_text() + HOSTS)
     engine = connect(str(path))

@@ -1,4 +1,4 @@
-"""Outcomes of strangers: what contradicts itself or fits no database is refused in a line that names it."""
+"""Untrusted outcomes: what contradicts itself or fits no database is refused in a line that names it."""
 
 import json
 from collections.abc import Callable
@@ -85,8 +85,8 @@ HOSTILE = {
 @pytest.mark.parametrize("which", HOSTILE)
 def test_hostile_outcomes_are_refused(which: str) -> None:
     """Each contradiction is a validation error that names it."""
-    change, said = HOSTILE[which]
-    with pytest.raises(ValidationError, match=said):
+    change, message = HOSTILE[which]
+    with pytest.raises(ValidationError, match=message):
         Outcome.model_validate_json(changed(change))
 
 

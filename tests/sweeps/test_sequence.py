@@ -125,7 +125,7 @@ def test_rules_take_the_same_forms(expand: Expand, fault: Fault) -> None:
 
 @pytest.mark.parametrize("name", ["n", "'n'", '"n"'])
 def test_a_parameter_with_an_older_name_is_hinted_at(name: str) -> None:
-    """The `n` of hquota, which YAML 1.1 takes for false, is now `temperature`; the older name says so, quoted or not."""
+    """The error for hquota's older name `n`, quoted or not (YAML 1.1 takes it for false), gives the new one, `temperature`."""
     for text in (
         f"methods: [{{method: hquota, r: 3, {name}: 0.3}}]",
         f"methods: [{{stack: [{{method: hquota, r: 3, {name}: 0.3}}]}}]",

@@ -52,7 +52,7 @@ def test_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "verdict", "said"),
+    ("bounds", "verdict", "sentence"),
     [
         ((1.23, 1.178, 1.2701), "faster", "is faster: 1.23× [1.18, 1.27]"),
         ((0.97, 0.95, 0.984), "unclear", "is probably slower: 0.97× [0.95, 0.98]"),
@@ -62,8 +62,8 @@ def test_numbers() -> None:
         ((1.5, 1.4, 1.6), "insufficient", "is measured by too few pairs: 1.50× [1.40, 1.60]"),
     ],
 )
-def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, said: str) -> None:
+def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, sentence: str) -> None:
     """The sentence of a point follows from its verdict and its interval as printed."""
     row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
-    assert wording.single(row) == said
-    assert wording.single(row | {"flags": "contended,throttled"}) == f"{said}; flagged: contended, throttled"
+    assert wording.single(row) == sentence
+    assert wording.single(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"

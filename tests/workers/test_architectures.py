@@ -146,7 +146,7 @@ def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architectur
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_quality_and_vocabulary(places: dict[str, str], architecture: str) -> None:
-    """Bits per byte are measured, with an adapted vocabulary too; rows are skipped in no such model, and the reason says so."""
+    """Bits per byte are measured, with an adapted vocabulary too; rows are skipped in no such model, and the reason names that."""
     where = place(places, architecture)
     vocabulary = step("adaptivocab", ngrams=12, data=where["data"], finetune_steps=1)
     outcome = answered(where, "quality", DENSE, vocabulary, step("topk_activation", sparsity=0.5))

@@ -116,7 +116,7 @@ def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(data: Path, cache: Path) -> None:
-    """With a home that is no folder (root may write read-only ones) hashes are the same, and nothing is said."""
+    """With a home that is no folder (root may write read-only ones) hashes are the same, without a warning."""
     before = content_hashes(str(data))
     (file,) = cache.rglob("*.json")
     file.unlink()

@@ -1,4 +1,4 @@
-"""What a method leaves behind in its process: found, put back, and said."""
+"""What a method leaves behind in its process: found, put back, and reported."""
 
 import os
 import subprocess
@@ -59,7 +59,7 @@ def test_threads_set_while_building_reach_no_arm() -> None:
 
 
 def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
-    """The arm's own samples ran with 7 threads, which its row says; those of the others ran with 1."""
+    """The arm's own samples ran with 7 threads, which its row records; those of the others ran with 1."""
     outcome = measured(job(untidy("threads", when="forward"), TIDY))
     assert [arm.threads for arm in outcome.arms] == [1, 7, 1]
     assert flagged(outcome) == [1]
@@ -85,8 +85,8 @@ def test_changed_settings_are_put_back_and_named(what: str, when: str, named: li
     outcome = measured(job(untidy(what, when=when), TIDY))
     assert before.restore() == []
     assert flagged(outcome) == [1]
-    said = "\n".join(outcome.notes)
-    assert all(name in said for name in named), said
+    notes = "\n".join(outcome.notes)
+    assert all(name in notes for name in named), notes
     assert WORKER_UNFIT not in outcome.readings
     clean = measured(job(TIDY))
     assert (flagged(clean), clean.flags.count(FLAG), clean.notes) == ([], 0, ())

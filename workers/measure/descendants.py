@@ -18,7 +18,7 @@ PERMANENT = ("torch/_inductor/compile_worker", "multiprocessing.resource_tracker
 
 
 class Process(NamedTuple):
-    """A running process; one process number can be used again, the start time tells them apart."""
+    """A running process; one process number can be used again, the start time distinguishes them."""
 
     pid: int
     parent: int

@@ -248,7 +248,7 @@ def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
 
 
 def _line(error: Exception) -> str:
-    """The first line of what transformers says."""
+    """The first line of transformers' message."""
     return str(error).strip().partition("\n")[0]
 
 

@@ -129,7 +129,7 @@ def _outputs(file: Path) -> int | None:
         return head_outputs(file)
     try:
         weights = timm.models.load_state_dict(str(file), use_ema=False, device="cpu")
-    except Exception:  # whatever it is, reading the weights meets it again and says so
+    except Exception:  # whatever it is, reading the weights meets it again and reports it
         return None
     head = weights.get("head.weight")
     return len(head) if isinstance(head, Tensor) and head.ndim == 2 else None
