@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sweeps.identity import digest
-from sweeps.language import LanguageNetwork, SizesNotGiven, from_config
+from sweeps.language import LanguageNetwork, SizesNotGivenError, from_config
 
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -52,7 +52,7 @@ def geometry(model: str) -> LanguageNetwork | None:
         raise ValueError(f"{model}: config.json cannot be read: {error}") from None
     try:
         return from_config(model, config)
-    except SizesNotGiven:
+    except SizesNotGivenError:
         return None
     except ValidationError as error:
         first = error.errors()[0]

@@ -20,7 +20,7 @@ UNSTATED = 131_072
 """Positions of a model whose configuration bounds them nowhere."""
 
 
-class SizesNotGiven(ValueError):  # noqa: N818 - a fact about a file
+class SizesNotGivenError(ValueError):
     """A config.json leaves sizes to the defaults of transformers, which are not known without importing it."""
 
 
@@ -132,7 +132,7 @@ TRAINED_LANGUAGE = ("tiny_lm", "tiny_lm_smoke")
 def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False) -> LanguageNetwork:
     """The geometry that a transformers `config.json` describes; `complete`: defaults of transformers are spelled out in it.
 
-    Raises `ValueError` for what is no causal model in plain precision, and `SizesNotGiven` for an architecture that is not
+    Raises `ValueError` for what is no causal model in plain precision, and `SizesNotGivenError` for an architecture that is not
     described and whose sizes are left to defaults.
     """
     if (reason := refusal(config)) is not None:
@@ -223,7 +223,7 @@ def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> Languag
     if layers is None or width is None or heads is None or vocabulary is None or positions is None:
         given = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary, "positions": positions}
         names = ", ".join(_NAMES[field][0] for field, value in given.items() if value is None)
-        raise SizesNotGiven(f"{name}: its config.json does not give {names}")
+        raise SizesNotGivenError(f"{name}: its config.json does not give {names}")
     experts = int(sizes.get("num_experts_per_tok") or 1)
     return LanguageNetwork(
         name=name,

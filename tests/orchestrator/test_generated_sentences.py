@@ -17,10 +17,15 @@ SPEED = re.compile(rf"({NUMBER})x(?: \[({NUMBER}), ({NUMBER})\])? per [a-z ]+ \(
 SIDED = re.compile(rf"(better|worse) by ({NUMBER}) \[({NUMBER}), ({NUMBER})\] bits per byte")
 
 
+def _ordered(drawn: tuple[float, float, float]) -> tuple[float, float, float]:
+    low, value, high = sorted(drawn)
+    return low, value, high
+
+
 def bounds(size: float) -> st.SearchStrategy[tuple[float, float, float]]:
     """Low, value and high, near 0 more often than not."""
     near = st.one_of(st.just(0.0), st.floats(-size / 20, size / 20), st.floats(-size, size))
-    return st.tuples(near, near, near).map(lambda drawn: tuple(sorted(drawn)))  # type: ignore[return-value, arg-type]
+    return st.tuples(near, near, near).map(_ordered)
 
 
 @st.composite

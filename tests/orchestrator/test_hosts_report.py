@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from orchestrator.report import read, write
+from orchestrator.report import Format, read, write
 from store.connection import connect
 from store.queue import submit
 from store.recording import record
@@ -18,15 +18,15 @@ SIZES = (64, 128, 224, 384)
 OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "2.1"})
 
 
-def report(path: Path, outcomes: list[Outcome], form: str = "markdown") -> str:
+def report(path: Path, outcomes: list[Outcome], form: Format = "markdown") -> str:
     engine = connect(str(path))
     asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
     submit(engine, "hosts", "text", "?", asked, [], {})
     for found in outcomes:
         record(engine, None, None, found)
-    console = Console(file=io.StringIO(), width=400)
-    write(read(str(path), "hosts"), form, console)  # type: ignore[arg-type]
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    printed = io.StringIO()
+    write(read(str(path), "hosts"), form, Console(file=printed, width=400))
+    return printed.getvalue()
 
 
 def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:

@@ -146,14 +146,20 @@ def test_open_cluster_is_joined_without_a_token(refused: Callable[..., str], tmp
         assert "uses no token, but RAY_AUTH_MODE=token is set here" in refused(address, RAY_AUTH_MODE="token")
 
 
+class Silent(http.server.BaseHTTPRequestHandler):
+    """A web server that answers no method and prints nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def test_ports_that_are_no_head_are_one_line(refused: Callable[..., str]) -> None:
     """Nothing there, a web server there, and what is no address at all."""
     port = free_port()
     assert f"Ray cannot be reached at 127.0.0.1:{port}: " in refused(f"127.0.0.1:{port}")
     assert "'ray://there:10001' is no address of a Ray cluster: Ray Client cannot be used" in refused("ray://there:10001")
     assert "is no address of a Ray cluster: write HEAD:6379, or auto" in refused("there")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
-        server.RequestHandlerClass.log_message = lambda *_: None  # type: ignore[method-assign]
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         line = refused(f"127.0.0.1:{server.server_port}")
         server.shutdown()

@@ -1,11 +1,16 @@
-"""Stores for the web app's tests."""
+"""Stores for the web app's tests, and the app opened on one."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from store.connection import connect
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
+
+APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
+Open = Callable[..., AppTest]
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +29,21 @@ def empty(tmp_path: Path) -> str:
     url = str(tmp_path / "empty.db")
     connect(url).dispose()
     return url
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Opens the app on a store, at a page, with an address."""
+
+    def run(url: str, page: str = "", **query: str | list[str]) -> AppTest:
+        monkeypatch.setenv("BREAKEVEN_DB", url)
+        app = AppTest.from_file(APP, default_timeout=30)
+        for key, value in query.items():
+            app.query_params[key] = value
+        app.run()
+        if page:
+            app.switch_page(page).run()
+        assert not app.exception
+        return app
+
+    return run

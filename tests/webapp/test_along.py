@@ -15,7 +15,8 @@ from sweeps.job import Pair
 from sweeps.outcome import Outcome
 from tests.store.conftest import a_job, an_outcome
 from tests.store.spoken import a_generation, a_generation_job, larosa
-from tests.webapp.test_pages import Open, chart, opened, said  # noqa: F401 - a fixture
+from tests.webapp.conftest import Open
+from tests.webapp.test_pages import chart, said
 from webapp import arms, charts, frames, wording
 from webapp.__main__ import main
 from webapp.along import along
@@ -168,7 +169,7 @@ def test_plot_of_what_is_not_there(url: str, tmp_path: Path, capsys: pytest.Capt
         assert f"has no metric '{metric}'; choose one of {known}" in capsys.readouterr().err
 
 
-def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> None:  # noqa: F811 - the fixture
+def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> None:
     """The Break-even page asks for the metric where there are several, and draws along the MACs saved where it can."""
     app = opened(url, sweep="spoken")
     assert "larosa, sparsity 0.5" in said(app)
@@ -184,7 +185,7 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> No
     assert "64 tokens of the prompt" in said(app)
 
 
-def test_the_page_of_vision_has_no_metric_to_choose(opened: Open, filled: str) -> None:  # noqa: F811 - the fixture
+def test_the_page_of_vision_has_no_metric_to_choose(opened: Open, filled: str) -> None:
     """One metric is not asked for, and an axis without a curve is not offered."""
     app = opened(filled, sweep="quickstart")
     assert [control.key for control in app.get("button_group")] == ["axis"]

@@ -1,19 +1,15 @@
 """Charts and pages of what two hosts measured: a panel for each, named, and what its curves lack in words."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from store.connection import connect
 from store.recording import record
+from tests.webapp.conftest import Open
 from tests.webapp.simulated import SIZES, job, outcome, store_sweep
-from tests.webapp.test_pages import opened, said
+from tests.webapp.test_pages import said
 from webapp import arms, charts, frames
-
-Open = Callable[..., AppTest]
-__all__ = ["opened"]
 
 
 @pytest.fixture
@@ -42,7 +38,7 @@ def test_each_host_has_its_panel(two_hosts: str) -> None:
     assert "host" not in str(alone["vconcat"][0]["vconcat"][0]["title"])
 
 
-def test_the_page_says_what_a_curve_lacks(opened: Open, two_hosts: str) -> None:
+def test_the_page_names_what_a_curve_lacks(opened: Open, two_hosts: str) -> None:
     """Each host's sentences stand under its name; those of the incomplete curves end with what is missing."""
     words = said(opened(two_hosts, sweep="hosts"))
     assert "On **Simulated CPU** (host lost)" in words

@@ -8,8 +8,9 @@ import pytest
 
 from sweeps.job import Arm, Overrides, Step
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from tests.webapp.conftest import Open
 from tests.webapp.test_along import store
-from tests.webapp.test_pages import Open, chart, opened, said  # noqa: F401 - a fixture
+from tests.webapp.test_pages import said
 from webapp import arms, charts, frames
 from workers.methods import adaptivocab
 
@@ -49,7 +50,7 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
     assert "prompt_tokens" in {tip["field"] for tip in marks["encoding"]["tooltip"]}
 
 
-def test_the_page_of_one_prompt(opened: Open, url: str) -> None:  # noqa: F811 - the fixture
+def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
     """Sentences give each arm's speed-up instead of a break-even, notes say what one point and a small model do not."""
     app = opened(url, sweep="one", metric="time per output token")
     words = said(app)
@@ -66,7 +67,7 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:  # noqa: F811 -
     assert [control.key for control in app.get("button_group")] == ["metric"]
 
 
-def test_speed_stands_beside_quality(opened: Open, url: str) -> None:  # noqa: F811 - the fixture
+def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
     """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not asked is named so."""
     app = opened(url, sweep="one")
     costs = app.dataframe[0].value.set_index("arm")
@@ -81,7 +82,7 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:  # noqa: F
     assert "against" not in costs.columns
 
 
-def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:
     """A flagged point says so in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
     words = said(opened(url, sweep="flagged"))
     assert "; flagged: contended, unsteady" in words
@@ -95,7 +96,7 @@ def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path)
     assert opened(both, sweep="both", flagged="true").dataframe[0].value["speedup"].notna().all()
 
 
-def test_a_tuned_arm_stands_beside_its_control(opened: Open, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+def test_a_tuned_arm_stands_beside_its_control(opened: Open, tmp_path: Path) -> None:
     """The table has the change against the same tuning without the method, for the arm that tunes alone."""
     tuned, control = (
         Arm(

@@ -1,34 +1,13 @@
 """The pages, run by Streamlit's own test harness on a real store."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.webapp.conftest import Open
 from tests.webapp.simulated import job, outcome, store_sweep
-
-APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
-Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """Opens the app on a store, at a page, with an address."""
-
-    def run(url: str, page: str = "", **query: str | list[str]) -> AppTest:
-        monkeypatch.setenv("BREAKEVEN_DB", url)
-        app = AppTest.from_file(APP, default_timeout=30)
-        for key, value in query.items():
-            app.query_params[key] = value
-        app.run()
-        if page:
-            app.switch_page(page).run()
-        assert not app.exception
-        return app
-
-    return run
 
 
 def said(app: AppTest) -> str:

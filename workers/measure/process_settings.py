@@ -8,6 +8,7 @@ import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -89,7 +90,7 @@ def _affinity(name: str) -> Setting:
 
 def _folder() -> str:
     try:
-        return os.getcwd()  # noqa: PTH109 - compared as text
+        return str(Path.cwd())
     except FileNotFoundError:
         return "a folder that was removed"
 
@@ -107,7 +108,9 @@ def _error_filters() -> tuple[Any, ...]:
 def _drop_error_filters(before: tuple[Any, ...]) -> None:
     kept = [one for one in warnings.filters if one[0] != "error" or one in before]
     warnings.resetwarnings()
-    warnings.filters.extend(kept)  # type: ignore[attr-defined]
+    filters = warnings.filters
+    assert isinstance(filters, list)  # typeshed names a sequence
+    filters.extend(kept)
 
 
 def _default_device() -> tuple[str, int]:
