@@ -7,6 +7,7 @@ job enter before the next timing job.
 
 import contextlib
 import fcntl
+import functools
 import getpass
 import json
 import os
@@ -104,6 +105,7 @@ def _clock(seconds: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(seconds))
 
 
+@functools.cache
 def _user() -> str:
     try:
         return getpass.getuser()

@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -110,6 +111,8 @@ class Keeper:
         self._worker: subprocess.Popen[bytes] | None = None
         self._unfit = False
         """Whether the worker must not get another job."""
+        self._ready = False
+        """Whether the worker has imported what its jobs need, so that all further time is the job's."""
         self._waiting_since: float | None = None
 
     def survey(self) -> Survey:
@@ -147,15 +150,17 @@ class Keeper:
         return None if since is None else waits_for(since)
 
     def _converse(self, job: str, timeout_s: float) -> str | Fault:
-        limit_s, doing = START_UP_S, "starting up"
+        limit_s, doing = (timeout_s, "running") if self._ready else (START_UP_S, "starting up")
         try:
             self._pipe.send_bytes(job.encode())
             while True:
-                if not wait([self._pipe, self._ended], limit_s):
+                if not (events := dict(self._watched.poll(limit_s * 1000))):
                     return self._overdue(doing, limit_s)
-                message = self._pipe.recv_bytes() if self._pipe.poll() else b""
+                answered = self._pipe.fileno() in events or self._pipe.poll()  # it may have answered just before it ended
+                message = self._pipe.recv_bytes() if answered else b""
                 match message[:1]:
                     case b"R":
+                        self._ready = True
                         limit_s, doing = timeout_s, "running"
                     case b"O" | b"L":
                         self._unfit = message[:1] == b"L"
@@ -193,7 +198,7 @@ class Keeper:
         held, self._lifeline = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut while the worker writes
-        self._unfit = False
+        self._unfit = self._ready = False
         self._killed_before = _oom_kills()
         limit = self._setting.memory_bytes if self._device == "cpu" else None
         arguments = (theirs.fileno(), held, self._setting.entry, self._device, limit or 0)
@@ -214,6 +219,9 @@ class Keeper:
             os.close(held)
         # The pipe alone would not tell of a death while something that the worker forked holds its other end.
         self._ended: int | Connection = os.pidfd_open(self._worker.pid) if hasattr(os, "pidfd_open") else self._pipe
+        self._watched = select.poll()
+        self._watched.register(self._pipe, select.POLLIN)
+        self._watched.register(self._ended, select.POLLIN)
 
     def _overdue(self, doing: str, limit_s: float) -> Fault:
         assert self._worker is not None
@@ -260,8 +268,9 @@ def main(handle: str, lifeline: str, entry: str, device: str, limit: str) -> Non
         while True:
             job = pipe.recv_bytes()
             try:
-                run = run or prepare(entry)
-                pipe.send_bytes(b"R")
+                if run is None:
+                    run = prepare(entry)
+                    pipe.send_bytes(b"R")
                 outcome = run(Job.model_validate_json(job))
                 reply = b"L" if outcome.readings.get(WORKER_UNFIT) else b"O"
                 reply += to_json(outcome, inf_nan_mode="constants")

@@ -5,15 +5,15 @@ They are brought up to date inside the transaction that records an outcome, so n
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, bindparam, insert, text
+from sqlalchemy import Connection, Row, bindparam, text
 
 from store import derived
-from store.describing import timestamp
+from store.describing import insert_into, timestamp
 from store.samples import Timings, unpack
 from store.savings import ASKED_WORK, FORGET_SAVED, SAME_WORK, SAVED, SavedCurve, curves, missing_work
 from store.views import NEWEST
@@ -99,11 +99,15 @@ FORGET_BREAK_EVENS = text(
 
 
 def derive_speedups(
-    connection: Connection, comparisons: Sequence[str], environment: str, known: Mapping[int, Timings] | None = None
+    connection: Connection,
+    comparisons: Sequence[str],
+    environment: str,
+    known: Mapping[int, Timings] | None = None,
+    kinds: Collection[str] = tuple(METRICS),
 ) -> None:
     """Bring the speed-ups of `comparisons` in `environment` up to date, one for each host that measured there.
 
-    `known` holds timings that need not be read again.
+    `known` holds timings that need not be read again; `kinds` are those of the comparisons, as far as the caller knows them.
     """
     at_hand = dict(known or {})
 
@@ -114,18 +118,18 @@ def derive_speedups(
         return at_hand[attempt]
 
     rows = []
-    for kind, metrics in METRICS.items():
+    for kind in METRICS.keys() & kinds:
         asked = {"comparisons": list(comparisons), "environment": environment, "kind": kind}
         places: dict[tuple[str, str], list[Row[Any]]] = {}
         for pairing in connection.execute(PAIRINGS, asked):
             places.setdefault((pairing.comparison_id, pairing.host), []).append(pairing)
         for (comparison_id, host), pairings in places.items():
             same = {"comparison_id": comparison_id, "environment": environment, "host": host}
-            found = (_speedup(pairings, timings, metric) for metric in metrics)
+            found = (_speedup(pairings, timings, metric) for metric in METRICS[kind])
             rows += [{**row, **same} for row in found if row is not None]
     if rows:
         connection.execute(FORGET_SPEEDUP, [{"comparison": row["comparison_id"], "environment": environment} for row in rows])
-        connection.execute(insert(derived.Speedup), rows)
+        connection.execute(insert_into(derived.Speedup), rows)
 
 
 def derive_break_evens(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
@@ -148,7 +152,7 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
     rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
     connection.execute(FORGET_SAVED, asked)
     if rows:
-        connection.execute(insert(derived.BreakEven), rows)
+        connection.execute(insert_into(derived.BreakEven), rows)
 
 
 def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[str, Any]]:

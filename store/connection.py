@@ -5,7 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -243,6 +243,7 @@ def set_write_ahead(engine: Engine) -> None:
         raw.close()
 
 
+@lru_cache(maxsize=100)
 def shown(where: str | URL) -> str:
     """The store's place for messages: a path for SQLite, a URL without its passwords for others."""
     if isinstance(where, str) and where.startswith("sqlite"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, Insert, TextClause, insert, text
 
 from sweeps.identity import canonical, digest, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
@@ -44,6 +44,12 @@ INSERT_JOB = text(
 LAST_JOB = text("SELECT coalesce(max(id), 0) FROM job")
 JOBS_AFTER = text("SELECT id FROM job WHERE id > :last ORDER BY id")
 LINK_JOB = text("INSERT INTO sweep_job (sweep, job) VALUES (:sweep, :job) ON CONFLICT DO NOTHING")
+
+
+@lru_cache(maxsize=100)
+def insert_into(table: type[Any]) -> Insert:
+    """The statement that inserts whole rows into a table; made once, since its cache key costs as much as a small insert."""
+    return insert(table)
 
 
 def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparison_id: str | None = None) -> dict[str, Any]:

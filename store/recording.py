@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, Engine, String, bindparam, insert, text
+from sqlalchemy import Connection, Engine, String, bindparam, text
 from sqlmodel import SQLModel
 
 from store import analysis, measured
 from store.connection import StoreError, writing
-from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row, finite, spoken_row
+from store.describing import INSERT_COMPARISON, INSERT_ENVIRONMENT, comparison_row, environment_row, finite, insert_into, spoken_row
 from store.fates import fates
 from store.judgements import JUDGES
 from store.samples import pack, pack_series, timings
@@ -25,7 +25,8 @@ Source = Literal["measured", "imported"]
 KNOWN = text("SELECT id FROM attempt WHERE digest = :digest")
 END_LEASE = text(
     """UPDATE job SET state = :state, owner = NULL, renewed_at = NULL, attempts = attempts + :executed
-       WHERE id = :job AND state = 'running' AND owner = :owner RETURNING job_id, attempts"""
+       WHERE id = :job AND state = 'running' AND owner = :owner
+         AND NOT EXISTS (SELECT 1 FROM attempt WHERE digest = :digest) RETURNING job_id, attempts"""
 )
 HOLDER = text("SELECT state, owner FROM job WHERE id = :job")
 STORED = text("SELECT comparison_id FROM comparison WHERE comparison_id IN :comparisons").bindparams(
@@ -54,12 +55,17 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
     load_distributions()  # before the transaction, in which all others wait
     attempt = Incoming(outcome)
     with writing(engine) as connection:
-        if attempt.known(connection):
-            return False
         if row is None:
+            if attempt.known(connection):
+                return False
             attempt.record_imported(connection)
             return True
-        n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
+        try:
+            n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
+        except LeaseError:
+            if attempt.known(connection):
+                return False
+            raise
         key = attempt.insert(connection, row, n, "measured")
         if attempt.fates:
             attempt.answer(connection, key)
@@ -98,10 +104,11 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
 def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "Incoming | None") -> int:
     """Move the job in `row` on to `state` and take it from `owner`. Returns how often it was executed, `attempt` included.
 
-    Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease, and `StoreError` if the attempt is of
-    another job.
+    Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease or the attempt is stored already, and
+    `StoreError` if the attempt is of another job.
     """
     asked = {"job": row, "owner": owner, "state": state, "executed": int(attempt is not None)}
+    asked["digest"] = "" if attempt is None else attempt.digest
     ended = connection.execute(END_LEASE, asked).one_or_none()
     if ended is None:
         found = connection.execute(HOLDER, {"job": row}).one_or_none()
@@ -178,19 +185,19 @@ class Incoming:
         }
         attempt = _insert(connection, measured.Attempt, columns)
         if self.samples is not None:
-            connection.execute(insert(measured.Sample), {**self.samples, "attempt": attempt})
+            connection.execute(insert_into(measured.Sample), {**self.samples, "attempt": attempt})
         if self.series:
-            connection.execute(insert(measured.SampleSeries), [{**each, "attempt": attempt} for each in self.series])
+            connection.execute(insert_into(measured.SampleSeries), [{**each, "attempt": attempt} for each in self.series])
         for table, kept in self.said:
-            connection.execute(insert(table), {**kept, "attempt": attempt})
+            connection.execute(insert_into(table), {**kept, "attempt": attempt})
         if outcome.arms:
-            connection.execute(insert(measured.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+            connection.execute(insert_into(measured.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
             if self.job.kind == "generation":
                 spoken = [{**spoken_row(self.job, arm.arm), "attempt": attempt} for arm in outcome.arms]
-                connection.execute(insert(measured.SpokenArm), spoken)
+                connection.execute(insert_into(measured.SpokenArm), spoken)
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
-            connection.execute(insert(measured.Metric), metrics)
+            connection.execute(insert_into(measured.Metric), metrics)
         self.failures = {
             failure: _insert(connection, measured.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
         }
@@ -208,14 +215,14 @@ class Incoming:
                 self.failures[failure] = _insert(connection, measured.Failure, _failure_row(failure, attempt))
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
-        connection.execute(insert(measured.Pairing), list(rows.values()))
+        connection.execute(insert_into(measured.Pairing), list(rows.values()))
         environment = self.environment["environment_id"]
         if (judge := JUDGES.get(self.job.kind)) is not None:
             said = judge.of(self.outcome)
             judge.derive(connection, self.comparison_ids, environment, {} if said is None else {attempt: said})
             return
         known = {} if self.timings is None else {attempt: self.timings}
-        analysis.derive_speedups(connection, self.comparison_ids, environment, known)
+        analysis.derive_speedups(connection, self.comparison_ids, environment, known, {self.job.kind})
         analysis.derive_break_evens(connection, self.comparison_ids, environment)
 
 
@@ -251,7 +258,7 @@ def _elsewhere(outcome: Outcome) -> Any:
 
 def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:
     """Insert a row and return its number."""
-    key = connection.execute(insert(table), columns).inserted_primary_key
+    key = connection.execute(insert_into(table), columns).inserted_primary_key
     assert key is not None
     return int(key[0])
 

@@ -7,6 +7,7 @@ uv run python -m tests.benchmarks.overhead
 import itertools
 import logging
 import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -26,8 +27,11 @@ TRIALS = 30
 ROUNDS = 3
 
 
-def breakeven(cluster: Cluster, folder: Path) -> float:
-    """Seconds per no-op job of ours: claimed, run by a warm worker, outcome and statistics committed to SQLite."""
+def breakeven(cluster: Cluster, folder: Path) -> tuple[float, float]:
+    """Seconds per no-op job of ours: claimed, run by a warm worker, outcome and statistics committed to SQLite.
+
+    With them the CPU seconds of the dispatching process, which vary less where others use the machine.
+    """
     conditions = itertools.product(range(1, JOBS // POINTS + 2), range(16, 16 * (POINTS + 1), 16))
     jobs = [
         Job(
@@ -41,12 +45,12 @@ def breakeven(cluster: Cluster, folder: Path) -> float:
     warm_up = submit(engine, "warm-up", "", "", [], jobs[:1])
     dispatch(engine, warm_up, cluster, retry=Retry())
     sweep = submit(engine, "overhead", "", "", [comparison for job in jobs[1:] for comparison in job.comparisons()], jobs[1:])
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     summary = dispatch(engine, sweep, cluster, retry=Retry())
-    took = time.perf_counter() - began
+    took, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     engine.dispose()
     assert summary.measured == JOBS, summary
-    return took / JOBS
+    return took / JOBS, cpu / JOBS
 
 
 def ray_tune(folder: Path) -> float:
@@ -74,11 +78,21 @@ def main() -> None:
     os.environ |= {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"}
     with Cluster.start(entry="tests.orchestrator.entries:noop") as cluster:
         logging.getLogger("ray.tune").setLevel(logging.ERROR)
-        print(f"milliseconds per job, {ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        print(f"{ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        print(f"{'breakeven, ms per job':>22}{'of that its own CPU':>22}{'Ray Tune with reuse_actors, ms per trial':>43}{'ratio':>8}")
+        rounds = []
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory() as folder:
-                ours, tune = breakeven(cluster, Path(folder)) * 1e3, ray_tune(Path(folder) / "tune") * 1e3
-            print(f"breakeven {ours:6.2f}   Ray Tune (reuse_actors) {tune:7.2f}   ratio {tune / ours:5.1f}")
+                (ours, cpu), tune = breakeven(cluster, Path(folder)), ray_tune(Path(folder) / "tune")
+            rounds.append((ours, cpu, tune, tune / ours))
+            _print_row(rounds[-1])
+        print("medians")
+        _print_row(tuple(map(statistics.median, zip(*rounds, strict=True))))
+
+
+def _print_row(row: tuple[float, ...]) -> None:
+    ours, cpu, tune, ratio = row
+    print(f"{ours * 1e3:22.2f}{cpu * 1e3:22.2f}{tune * 1e3:43.2f}{ratio:8.1f}", flush=True)
 
 
 if __name__ == "__main__":
