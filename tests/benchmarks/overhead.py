@@ -79,7 +79,8 @@ def main() -> None:
     with Cluster.start(entry="tests.orchestrator.entries:noop") as cluster:
         logging.getLogger("ray.tune").setLevel(logging.ERROR)
         print(f"{ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-        print(f"{'breakeven, ms per job':>22}{'of that its own CPU':>22}{'Ray Tune with reuse_actors, ms per trial':>43}{'ratio':>8}")
+        heads = ("breakeven, ms per job", "CPU of the dispatcher", "Ray Tune with reuse_actors, ms per trial", "ratio")
+        print("{:>23}{:>23}{:>42}{:>8}".format(*heads))
         rounds = []
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +93,7 @@ def main() -> None:
 
 def _print_row(row: tuple[float, ...]) -> None:
     ours, cpu, tune, ratio = row
-    print(f"{ours * 1e3:22.2f}{cpu * 1e3:22.2f}{tune * 1e3:43.2f}{ratio:8.1f}", flush=True)
+    print(f"{ours * 1e3:23.2f}{cpu * 1e3:23.2f}{tune * 1e3:42.2f}{ratio:8.1f}", flush=True)
 
 
 if __name__ == "__main__":
