@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
+from workers.kernels import merging
 from workers.models.reduction import Around, Attended, Merged, Reduction, attention_before
 from workers.tokens import select
 
@@ -54,12 +55,15 @@ class Choice(NamedTuple):
     quota: float
     by_key: bool
     """Similar by the keys' mean over heads, else by the normalised tokens."""
+    native: bool
+    """Selected and merged by compiled code, which runs for float32 on a CPU only."""
 
     def groups(self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor) -> "Groups":
         feature_BNd = k_BHNd.mean(1) if self.by_key else read_BND
         size_Bn1 = None if size_BN1 is None else size_BN1[:, self.prefix :]
         signature_BnH = inflow_BHN[:, :, self.prefix :].mT
-        return group(signature_BnH, size_Bn1, feature_BNd, prefix=self.prefix, kept=self.kept, quota=self.quota)
+        by = {"prefix": self.prefix, "kept": self.kept}
+        return group(signature_BnH, size_Bn1, feature_BNd, quota=self.quota, native=self.native, **by)
 
 
 def merge_after(choice: Choice, settling: Settling, *, whole: bool) -> Reduction:
@@ -70,8 +74,8 @@ def merge_after(choice: Choice, settling: Settling, *, whole: bool) -> Reduction
         assert attended.inflow_BHN is not None  # `fit` was asked for it
         groups = choice.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
         if whole:
-            return merge(x_BND, size_BN1, groups, choice.prefix, settling)
-        brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, choice.prefix, settling)
+            return merge(x_BND, size_BN1, groups, choice.prefix, settling, native=choice.native)
+        brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, choice.prefix, settling, native=choice.native)
         return select(x_BND - attended.brought_BND, groups.order_BN[:, :left]) + brought_BMD, size_BM1
 
     return reduction
@@ -89,7 +93,7 @@ def merge_around(choice: Choice, settling: Settling, *, whole: bool, by_size: bo
         return choice.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
 
     def merged(read_BND: Tensor, groups: Groups) -> Merged:
-        merged_BMD, size_BM1 = merge(read_BND, None, groups, choice.prefix, settling)
+        merged_BMD, size_BM1 = merge(read_BND, None, groups, choice.prefix, settling, native=choice.native)
         size = size_BM1 if by_size else None
         if whole:
             return Merged(merged_BMD, None, size)
@@ -101,7 +105,16 @@ def merge_around(choice: Choice, settling: Settling, *, whole: bool, by_size: bo
     return Around(grouped if groups else None, merged, unmerged)
 
 
-def group(signature_BnH: Tensor, size_Bn1: Tensor | None, feature_BNd: Tensor, *, prefix: int, kept: int, quota: float) -> Groups:
+def group(
+    signature_BnH: Tensor,
+    size_Bn1: Tensor | None,
+    feature_BNd: Tensor,
+    *,
+    prefix: int,
+    kept: int,
+    quota: float,
+    native: bool = False,
+) -> Groups:
     """Groups around `kept` patch tokens: `ceil(quota x kept)` hubs (at least one), then farthest first, the rest to the most alike.
 
     Hubs are the tokens with the largest inflow times size (`None`: all sizes are 1). Distance is that between signatures of unit
@@ -114,7 +127,7 @@ def group(signature_BnH: Tensor, size_Bn1: Tensor | None, feature_BNd: Tensor, *
     unit_BnH = normalize(signature_BnH, dim=-1)
     likeness_Bnn = unit_BnH @ unit_BnH.mT
     likeness_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    order_BN = farthest_first(likeness_Bnn, first_BQ, kept)
+    order_BN = (merging.farthest_first if native else farthest_first)(likeness_Bnn, first_BQ, kept)
     if prefix:
         order_BN = pad(order_BN + prefix, (prefix, 0))
         order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
@@ -163,24 +176,33 @@ def step_by_step(likeness_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
     return torch.from_numpy(order)
 
 
-def merge(x_BND: Tensor, size_BN1: Tensor | None, groups: Groups, prefix: int, settling: Settling) -> tuple[Tensor, Tensor]:
+def merge(
+    x_BND: Tensor, size_BN1: Tensor | None, groups: Groups, prefix: int, settling: Settling, *, native: bool = False
+) -> tuple[Tensor, Tensor]:
     """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], prefix tokens first.
 
     A merged token is the mean of its group weighted by size (`None`: all are 1), and is then settled.
     """
-    D, left = x_BND.shape[-1], groups.order_BN.shape[1] - groups.target_BR.shape[1]
-    # The sizes ride along as one more channel, so that tokens and sizes move in the same operators.
-    sum_BNE = pad(x_BND, (0, 1), value=1.0) if size_BN1 is None else torch.cat((x_BND * size_BN1, size_BN1), -1)
-    moved_BNE = select(sum_BNE, groups.order_BN)
-    out_BME = moved_BNE[:, :left]
-    target_BRE = groups.target_BR[:, :, None].expand(-1, -1, D + 1)
-    out_BME[:, prefix:].scatter_add_(1, target_BRE, moved_BNE[:, left:])
-    size_BM1 = out_BME[..., D:]
-    out_BMD = out_BME[..., :D] / size_BM1
+    mean = merging.merge_groups if native else means
+    out_BMD, size_BM1 = mean(x_BND, size_BN1, groups.order_BN, groups.target_BR, prefix)
     if settling != Settling():
         alone_BND = select(x_BND, groups.order_BN[:, prefix:])
         kept_BKD = settle(out_BMD[:, prefix:], size_BM1[:, prefix:], alone_BND, groups.likeness_BRK, settling)
         out_BMD = torch.cat((out_BMD[:, :prefix], kept_BKD), 1)
+    return out_BMD, size_BM1
+
+
+def means(x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int) -> tuple[Tensor, Tensor]:
+    """Tokens and sizes of the groups, means weighted by size: [B, M, D] and [B, M, 1]."""
+    D, left = x_BND.shape[-1], order_BN.shape[1] - target_BR.shape[1]
+    # The sizes ride along as one more channel, so that tokens and sizes move in the same operators.
+    sum_BNE = pad(x_BND, (0, 1), value=1.0) if size_BN1 is None else torch.cat((x_BND * size_BN1, size_BN1), -1)
+    moved_BNE = select(sum_BNE, order_BN)
+    out_BME = moved_BNE[:, :left]
+    target_BRE = target_BR[:, :, None].expand(-1, -1, D + 1)
+    out_BME[:, prefix:].scatter_add_(1, target_BRE, moved_BNE[:, left:])
+    size_BM1 = out_BME[..., D:]
+    out_BMD = out_BME[..., :D] / size_BM1
     return out_BMD, size_BM1
 
 

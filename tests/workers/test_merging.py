@@ -1,4 +1,4 @@
-"""ToMe's compiled merging against tensor code, and where it cannot run."""
+"""Compiled merging of ToMe and hquota against tensor code, and where it cannot run."""
 
 import copy
 import os
@@ -12,6 +12,7 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import Outcome
 from tests.workers.small import SIZE, images, small, small_network
+from workers.hubs import means, step_by_step
 from workers.kernels import merging, native
 from workers.kernels.merging import merge_similar
 from workers.methods import methods
@@ -85,6 +86,50 @@ def test_a_model_says_the_same_with_compiled_merging(name):
 
 
 @compiled
+@pytest.mark.parametrize(("prefix", "tokens", "kept", "hubs"), [(0, 2, 1, 1), (1, 30, 17, 1), (2, 197, 150, 45), (1, 64, 63, 63)])
+@pytest.mark.parametrize("sized", [False, True])
+def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
+    """Farthest-first places are equal, with ties too, and so are the merged tokens and sizes to rounding."""
+    signature = torch.randint(0, 3, (5, tokens, 3)).float() + 0.1
+    unit = torch.nn.functional.normalize(signature, dim=-1)
+    likeness = unit @ unit.mT
+    likeness.diagonal(dim1=1, dim2=2).fill_(float("inf"))
+    first = torch.rand(5, tokens).topk(hubs).indices
+    order = merging.farthest_first(likeness, first, kept)
+    assert torch.equal(order, step_by_step(likeness, first, kept))
+    order = torch.cat((torch.arange(prefix).expand(5, -1), order + prefix), 1)
+    target = torch.randint(0, kept, (5, tokens - kept))
+    x, size = torch.randn(5, prefix + tokens, 19), torch.randint(1, 9, (5, prefix + tokens, 1)).float() if sized else None
+    for found, expected in zip(
+        merging.merge_groups(x, size, order, target, prefix), means(x, size, order, target, prefix), strict=True
+    ):
+        torch.testing.assert_close(found, expected)
+
+
+@compiled
+def test_order_is_whole_where_likeness_is_not_a_number():
+    """Places stay inside of the tensor where tokens are not numbers."""
+    order = merging.farthest_first(torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3)
+    assert order.min() >= 0
+    assert order.max() < 6
+
+
+@compiled
+@pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
+@pytest.mark.parametrize("example", range(len(methods()["hquota"].EXAMPLES)))
+def test_hquota_computes_the_same_with_compiled_code(name, example):
+    """Logits with `implementation: native` are those of the torch code, for all examples of the method."""
+    hquota, model, x = methods()["hquota"], small(name), images(2)
+    params = hquota.EXAMPLES[example]
+    layers = params.layers if isinstance(params.layers, str) else tuple(each for each in params.layers if each < len(model.blocks))
+    by_torch, natively = (
+        hquota.apply(model, params.model_copy(update={"implementation": each, "layers": layers})) for each in ("torch", "native")
+    )
+    with torch.inference_mode():
+        torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
+
+
+@compiled
 def test_other_types_are_refused():
     """Half precision is refused before anything runs, and where autocast brings it in later."""
     tome = methods()["tome"]
@@ -106,6 +151,7 @@ def test_it_is_no_part_of_a_compiled_graph():
 
 
 @compiled
+@pytest.mark.parametrize("method", ["tome", "hquota"])
 @pytest.mark.parametrize(
     ("own", "params", "route"),
     [
@@ -116,11 +162,10 @@ def test_it_is_no_part_of_a_compiled_graph():
         ({"attention": "manual"}, {}, "native"),
     ],
 )
-def test_the_route_that_runs_is_recorded(own, params, route):
+def test_the_route_that_runs_is_recorded(method, own, params, route):
     """Left to itself the arm takes the compiled route where it can, and its outcome names the one that ran; dense has none."""
-    tome = methods()["tome"]
-    asked = tome.Params(r=2, **params).model_dump(mode="json")
-    arm = Arm(stack=(Step(method="tome", params=asked),), overrides=Overrides(**own))
+    asked = methods()[method].Params(r=2, **params).model_dump(mode="json")
+    arm = Arm(stack=(Step(method=method, params=asked),), overrides=Overrides(**own))
     protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
     condition = Condition(model="test_vit", image_size=64)
     outcome = run(Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol), pass_seconds=0.01)
@@ -161,17 +206,19 @@ def test_without_a_compiler_auto_is_torch(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("params", "arm_id"),
+    ("method", "params", "arm_id"),
     [
-        ({}, "9aaefed46c21e11e"),
-        ({"implementation": "auto"}, "9aaefed46c21e11e"),
-        ({"implementation": "native"}, "f0a90dc4621b345b"),
+        ("tome", {}, "9aaefed46c21e11e"),
+        ("tome", {"implementation": "auto"}, "9aaefed46c21e11e"),
+        ("tome", {"implementation": "native"}, "f0a90dc4621b345b"),
+        ("hquota", {}, "bac3f9793645e608"),
+        ("hquota", {"implementation": "auto"}, "bac3f9793645e608"),
     ],
 )
-def test_the_automatic_choice_keeps_identities(params, arm_id):
+def test_the_automatic_choice_keeps_identities(method, params, arm_id):
     """Not given and `auto` are one arm, the one that it was before there was a choice; golden."""
-    asked = methods()["tome"].Params(r=13, **params).model_dump(mode="json")
-    assert Arm(stack=(Step(method="tome", params=asked),)).arm_id == arm_id
+    asked = methods()[method].Params(r=13, **params).model_dump(mode="json")
+    assert Arm(stack=(Step(method=method, params=asked),)).arm_id == arm_id
 
 
 @compiled

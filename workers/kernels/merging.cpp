@@ -1,4 +1,5 @@
 // Bipartite soft matching and merging of tokens (ToMe) in one call on a CPU: what workers/tokens.py does in some twenty operators.
+// Farthest-first selection and merging of groups (hquota): what workers/hubs.py does in three steps for each token.
 //
 // Called through ctypes by workers/kernels/merging.py. Rows of tokens and keys are contiguous float32.
 
@@ -166,6 +167,75 @@ extern "C" void merge_similar(const float* x, const float* key, int64_t key_batc
                 for (int64_t c = 0; c < channels; ++c) to[c] /= total;
             }
             out_size[row] = total;
+        }
+    }
+}
+
+// Places of all tokens, [batch, tokens]: `hubs` tokens given in `first`, then farthest first up to `kept`, then the others ascending.
+// Each next token has the least greatest likeness to those chosen, of equals the first. The diagonal of `likeness` is infinite.
+extern "C" void farthest_first(const float* likeness, const int64_t* first, int64_t* order, int64_t batch, int64_t tokens,
+                               int64_t hubs, int64_t kept, int threads) {
+    if (batch * kept * tokens < ALONE) threads = 1;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t image = 0; image < batch; ++image) {
+        std::vector<float> row_of_nearest(static_cast<size_t>(tokens), -std::numeric_limits<float>::infinity());
+        float* __restrict nearest = row_of_nearest.data();
+        int64_t* const own = order + image * tokens;
+        for (int64_t step = 0; step < kept; ++step) {
+            int64_t chosen = 0;
+            if (step < hubs) {
+                chosen = first[image * hubs + step];
+            } else {
+                float least = std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(min : least)
+                for (int64_t i = 0; i < tokens; ++i) least = std::min(least, nearest[i]);
+                chosen = std::min<int64_t>(std::find(nearest, nearest + tokens, least) - nearest, tokens - 1);
+            }
+            own[step] = chosen;
+            const float* const row = likeness + (image * tokens + chosen) * tokens;
+            for (int64_t i = 0; i < tokens; ++i) nearest[i] = std::max(nearest[i], row[i]);
+        }
+        // Two passes, so that the row is full even where tokens are not numbers.
+        int64_t place = kept;
+        for (const bool taken : {false, true})
+            for (int64_t i = 0; i < tokens && place < tokens; ++i)
+                if (std::isinf(nearest[i]) == taken) own[place++] = i;
+    }
+}
+
+// Groups as means weighted by size: `order` has shape [batch, tokens], of which the last `merged` go into the tokens `target` of those
+// that are left behind the prefix tokens.
+extern "C" void merge_groups(const float* x, const float* size, const int64_t* order, const int64_t* target, float* out,
+                             float* out_size, int64_t batch, int64_t tokens, int64_t channels, int64_t prefix, int64_t merged,
+                             int threads) {
+    const int64_t left = tokens - merged;
+    if (batch * tokens * channels < ALONE) threads = 1;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t image = 0; image < batch; ++image) {
+        const int64_t* const from = order + image * tokens;
+        const int64_t* const into = target + image * merged;
+        std::vector<char> taker(static_cast<size_t>(left), 0);
+        for (int64_t i = 0; i < merged; ++i) taker[static_cast<size_t>(prefix + into[i])] = 1;
+        for (int64_t i = 0; i < tokens; ++i) {
+            const int64_t row = i < left ? i : prefix + into[i - left];
+            const float weight = size ? size[image * tokens + from[i]] : 1.0f;
+            const float* const token = x + (image * tokens + from[i]) * channels;
+            float* __restrict to = out + (image * left + row) * channels;
+            float& total = out_size[image * left + row];
+            if (i >= left) {
+                for (int64_t c = 0; c < channels; ++c) to[c] += token[c] * weight;
+                total += weight;
+                continue;
+            }
+            total = weight;
+            if (!taker[static_cast<size_t>(row)]) std::copy(token, token + channels, to);
+            else for (int64_t c = 0; c < channels; ++c) to[c] = token[c] * weight;
+        }
+        for (int64_t row = 0; row < left; ++row) {
+            if (!taker[static_cast<size_t>(row)]) continue;
+            float* const to = out + (image * left + row) * channels;
+            const float total = out_size[image * left + row];
+            for (int64_t c = 0; c < channels; ++c) to[c] /= total;
         }
     }
 }

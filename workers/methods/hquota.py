@@ -25,7 +25,8 @@ What the summary leaves open, and what was taken:
   + eta x what it was alone.
 - push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
 
-At most half of the patch tokens present are removed in a block.
+At most half of the patch tokens present are removed in a block. `implementation` is as in ToMe's file: `native` selects farthest
+first and merges in compiled code; both implementations select the same tokens, and merged tokens are equal to rounding.
 
 Differs from the author's code (token_reduction_JM), which leaves parts of the summary undone; this file goes by the summary:
 
@@ -49,6 +50,8 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from sweeps import method
 from sweeps.method import BlockTokens, Network
+from workers import implementations
+from workers.implementations import ImplementationField
 from workers.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, Count, aligned, one_amount
 
 if TYPE_CHECKING:
@@ -112,6 +115,7 @@ class Params(method.Params):
         description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length",
     )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
+    implementation: ImplementationField = None
     budget: BudgetField = None
     align: AlignField = None
 
@@ -195,6 +199,7 @@ class Params(method.Params):
         return tuple(grouping)
 
 
+choose, EAGER_ONLY = implementations.choose, implementations.eager_only
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -262,7 +267,10 @@ def refuses(params: Params, network: Network) -> str | None:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that merges tokens into hubs and the farthest from them. Raises `Unsupported` as `fit` does."""
+    """A twin of `model` that merges tokens into hubs and the farthest from them.
+
+    Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
+    """
     from workers.hubs import Choice, Settling, merge_after, merge_around
     from workers.models.reduction import fit
 
@@ -272,9 +280,12 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     if params.alpha or params.eta or params.tau is not None or params.temperature or params.recentre:
         settling = Settling(**{name: getattr(params, name) for name in Settling._fields})
     reductions: dict[int, Reduction | Around] = {}
+    native = params.implementation == "native"
+    if native:
+        implementations.check_native(model.patch_embed.proj.weight)
     grouping, whole = params.grouping(removed), params.merge == "kv"
     for block, r in removed.items():
-        choice = Choice(prefix, patches - r, params.quota, by_key=params.match == "k")
+        choice = Choice(prefix, patches - r, params.quota, by_key=params.match == "k", native=native)
         if params.place == "around":
             by_size = params.prop_attn
             reductions[block] = merge_around(choice, settling, whole=whole, by_size=by_size, groups=block in grouping)

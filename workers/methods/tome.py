@@ -12,12 +12,11 @@ was a choice; VERSION is about what is computed, and stays. What was measured be
 counts.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import Field, field_validator
-
-from sweeps.job import Condition
 from sweeps.method import BlockTokens, Network
+from workers import implementations
+from workers.implementations import ImplementationField
 from workers.schedules import MergeParams
 
 if TYPE_CHECKING:
@@ -34,34 +33,10 @@ SOLVES = "r"
 class Params(MergeParams):
     """How many are merged, and by which code."""
 
-    implementation: Literal["auto", "torch", "native"] | None = Field(
-        default=None,
-        description="native: matching and merging in one compiled call, float32 on a CPU only; torch: torch's operators; "
-        "auto (the default): native where it can run, else torch",
-    )
-
-    @field_validator("implementation")
-    @classmethod
-    def _automatic(cls, implementation: str | None) -> str | None:
-        return None if implementation == "auto" else implementation
+    implementation: ImplementationField = None
 
 
-def choose(params: Params, condition: Condition) -> Params:
-    """The parameters with the implementation that `auto` stands for under an arm's own condition."""
-    if params.implementation is not None:
-        return params
-    native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
-    if native:
-        from workers.kernels.merging import missing
-
-        native = missing() is None
-    return params.model_copy(update={"implementation": "native" if native else "torch"})
-
-
-def EAGER_ONLY(params: Params) -> str | None:  # noqa: N802 - a name that methods may have, see README.md
-    return "its compiled kernel is no operator of torch" if params.implementation == "native" else None
-
-
+choose, EAGER_ONLY = implementations.choose, implementations.eager_only
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -103,22 +78,13 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
     native = params.implementation == "native"
     if native:
-        check_native(like)
+        implementations.check_native(like)
     reductions = {}
     for block, r in enumerate(params.merged(len(model.blocks), patches, prefix)):
         if r > 0:
             reductions[block] = merge_natively(prefix, r) if native else merge_similar(prefix, patches, r, like=like)
         patches -= r
     return fit(model, reductions, proportional=params.prop_attn, by_size=True)
-
-
-def check_native(like: "Tensor") -> None:
-    """Raise `Unsupported` unless the compiled kernel is there and takes tokens like the model's weights."""
-    from workers.kernels.merging import available
-    from workers.models import Unsupported
-
-    if (reason := available(like)) is not None:
-        raise Unsupported(f"implementation: native cannot run here: {reason}")
 
 
 def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Reduction":
