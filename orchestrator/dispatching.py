@@ -12,7 +12,7 @@ from orchestrator.cluster import Cluster, Finished, Node, Place, Running
 from orchestrator.interruption import stop_requested
 from orchestrator.occupancy import fits, room
 from orchestrator.worker import Fault
-from store import queue
+from store import owners, queue
 from store.connection import Engine, StoreError
 from store.recording import LeaseError, record
 from sweeps.job import Arm, Condition, Device, Job
@@ -79,7 +79,7 @@ class Dispatcher:
 
     def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
-        self._owner = queue.owner()
+        self._owner = owners.owner()
         self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
         self._tasks: dict[Running, Task] = {}
         self._sound_baselines: set[tuple[Condition, Arm]] = set()

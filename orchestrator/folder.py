@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from store.queue import ended, owner
+from store.owners import ended, owner
 
 SHORT = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
 VARIABLE = "RAY_TMPDIR"

@@ -16,7 +16,7 @@ from typing import Any
 from orchestrator.cluster import Cluster
 from orchestrator.dispatching import dispatch
 from store.connection import connect
-from store.queue import submit
+from store.plans import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.spec import Retry
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from store.connection import connect
-from store.queue import claim, owner, submit
+from store.owners import owner
+from store.plans import submit
+from store.queue import claim
 from store.recording import record
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from tests.faults import toy

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.cluster import Cluster
 from orchestrator.dispatching import Event, Summary, dispatch
 from store.connection import Engine, connect
-from store.queue import submit
+from store.plans import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
 from sweeps.spec import Retry
 from tests.webapp import simulated

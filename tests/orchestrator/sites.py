@@ -6,7 +6,7 @@ from typing import Any
 from orchestrator import planning
 from orchestrator.planning import Plan
 from orchestrator.sites import Site
-from store import queue
+from store import owners, queue
 from store.connection import Engine
 from store.recording import record
 from sweeps.expansion import Expansion
@@ -51,7 +51,7 @@ def planned(store: Store, sites: Collection[Site], asked: Sequence[Job] | None =
 def measure(engine: Engine, sweep: int, at: Site, *, limit: int = 1, demands: Any = None, owner: str | None = None) -> int:
     """Let a site claim jobs and record their outcomes one by one; returns how many it found."""
     offer = at.offer("cpu", demands or {})
-    owner = owner or queue.owner()
+    owner = owner or owners.owner()
     for count in range(limit):
         claimed = queue.claim(engine, sweep, owner=owner, offer=offer)
         if not claimed:

@@ -15,7 +15,7 @@ from orchestrator.progress import lines
 from orchestrator.report import Report, read, write
 from orchestrator.sites import Site
 from store.connection import Engine, connect
-from store.queue import submit
+from store.plans import submit
 from store.recording import record
 from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack
 from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Protocol, Step

@@ -10,7 +10,7 @@ import pytest
 from orchestrator import planning
 from orchestrator.sites import InfeasibleError, Site
 from orchestrator.submission import submit
-from store import queue
+from store import owners, queue
 from store.placement import curve_group
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import A, B, curves, measure, planned, shared_out, site
@@ -85,9 +85,9 @@ def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
     ]
     assert curve_group(judged) == ""
     sweep = submit(store.engine, planned(store, [A, B], [judged]))
-    (claimed,) = queue.claim(store.engine, sweep, owner=queue.owner(), offer=B.offer("cpu", {}))
-    queue.release(store.engine, claimed.row, queue.owner())
-    assert queue.claim(store.engine, sweep, owner=queue.owner(), offer=A.offer("cpu", {}))
+    (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=B.offer("cpu", {}))
+    queue.release(store.engine, claimed.row, owners.owner())
+    assert queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
 
 
 def test_plan_and_run_name_a_label_that_is_not_there(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import inspect
 
 from store.connection import connect
+from store.plans import submit
 from store.querying import query
-from store.queue import submit
 from store.recording import record
 from store.views import VIEWS
 from sweeps.outcome import Failure, Outcome

@@ -10,7 +10,7 @@ import pytest
 from orchestrator import folder
 from orchestrator.cluster import Cluster, ClusterError
 from orchestrator.folder import MARKER, Folder
-from store.queue import owner
+from store.owners import owner
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def killed_owner() -> str:
     """The name of a process on this host that has ended."""
-    program = "from store.queue import owner; print(owner())"
+    program = "from store.owners import owner; print(owner())"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from orchestrator.report import Format, read, write
 from store.connection import connect
-from store.queue import submit
+from store.plans import submit
 from store.recording import record
 from sweeps.job import Pair
 from sweeps.outcome import Environment, Outcome

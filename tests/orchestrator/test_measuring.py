@@ -20,7 +20,7 @@ from orchestrator.measuring import Measured, measure
 from orchestrator.planning import Plan
 from orchestrator.progress import Display
 from orchestrator.sites import Site
-from store import queue
+from store import owners, queue
 from store.recording import record
 from sweeps.expansion import Expansion
 from sweeps.job import Job
@@ -106,7 +106,7 @@ def test_the_other_run_finishes_what_a_killed_one_held(store: Store, cluster: Cl
 def test_lease_of_a_dead_host_is_waited_for(store: Store, cluster: Cluster) -> None:
     """A job that a host held when it died is named while its lease lasts, and then measured."""
     jobs = [job("a"), job("b")]
-    claimed_elsewhere(store, jobs, silent_s=queue.LEASE_S - 2)
+    claimed_elsewhere(store, jobs, silent_s=owners.LEASE_S - 2)
     measured, shown = run(store, jobs, cluster)
     assert (measured.interrupted, measured.plan.jobs, measured.plan.answered) == (False, (), 2)
     assert "waiting: 1 job is being measured by process 17 on elsewhere (last heard of" in shown

@@ -10,7 +10,7 @@ from rich.console import Console
 from orchestrator.next_steps import flag_steps, legend, steps
 from orchestrator.report import Report, markdown, read, render
 from store.connection import connect
-from store.queue import submit
+from store.plans import submit
 from store.recording import record
 from tests.orchestrator.test_accuracy_report import job, outcome, topk
 

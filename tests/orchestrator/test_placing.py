@@ -1,7 +1,7 @@
 """A mixed cluster: every curve is whole on one host in one environment, whoever claims, dies, comes back or asks for more."""
 
 from orchestrator.submission import submit
-from store import queue
+from store import owners, plans, queue
 from store.placement import curve_group
 from store.recording import record
 from sweeps.job import Protocol
@@ -84,9 +84,9 @@ def test_a_changed_library_makes_another_place(store: Store) -> None:
     sweep = submit(store.engine, planned(store, [A], jobs(models=("deit_tiny_patch16_224",))))
     changed = site("a", "new")
     measure(store.engine, sweep, A, limit=2)
-    (claimed,) = queue.claim(store.engine, sweep, owner=queue.owner(), offer=A.offer("cpu", {}))
+    (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
     outcome = an_outcome(claimed.job, environment=LIBRARIES["new"], host="a")
-    assert record(store.engine, claimed.row, queue.owner(), outcome)
+    assert record(store.engine, claimed.row, owners.owner(), outcome)
     assert curves(store) == [("tiny", "a", 2, 2), ("tiny", "a", 1, 3)]
     assert measure(store.engine, sweep, changed) == 0
     left = planned(store, [changed], jobs(models=("deit_tiny_patch16_224",)))
@@ -100,10 +100,10 @@ def test_a_failed_job_and_the_parts_of_a_split_one_stay_in_place(store: Store) -
     """Released and split jobs go back to their curve's node, not to another."""
     asked = [a_job(size, keep_rates=(0.3, 0.5)) for size in SIZES]
     sweep = submit(store.engine, planned(store, [A, B], asked))
-    (claimed,) = queue.claim(store.engine, sweep, owner=queue.owner(), offer=A.offer("cpu", {}))
-    queue.split(store.engine, claimed.row, queue.owner(), [claimed.job.only([pair]) for pair in claimed.job.pairs])
-    (claimed,) = queue.claim(store.engine, sweep, owner=queue.owner(), offer=A.offer("cpu", {}))
-    queue.release(store.engine, claimed.row, queue.owner())
+    (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
+    queue.split(store.engine, claimed.row, owners.owner(), [claimed.job.only([pair]) for pair in claimed.job.pairs])
+    (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
+    queue.release(store.engine, claimed.row, owners.owner())
     assert measure(store.engine, sweep, B) == 0
     assert measure(store.engine, sweep, A, limit=9) == 5
 
@@ -113,10 +113,10 @@ def test_an_error_is_tried_again_in_its_place(store: Store) -> None:
     asked = jobs(models=("deit_tiny_patch16_224",))
     sweep = submit(store.engine, planned(store, [A], asked))
     for reason in ("error", "out_of_memory", None, None):
-        (claimed,) = queue.claim(store.engine, sweep, owner=queue.owner(), offer=A.offer("cpu", {}))
+        (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
         failures = [Failure(arm=1, reason=reason, message="so")] if reason else []
         outcome = an_outcome(claimed.job, environment=LIBRARIES["old"], host="a", failures=failures)
-        record(store.engine, claimed.row, queue.owner(), outcome)
+        record(store.engine, claimed.row, owners.owner(), outcome)
     (left,) = planned(store, [B, A], asked).wanted
     assert (left.place, left.job.condition.image_size) == (A.place("cpu"), SIZES[0])
     tried = {A.place("cpu"): {(left.job.comparison_ids()[0], 0)}}
@@ -186,7 +186,7 @@ def test_outcomes_of_several_hosts_are_imported_as_their_curves(store: Store) ->
     for host, sizes in (("a", SIZES), ("b", SIZES[:2])):
         for job in jobs(sizes, models=("deit_tiny_patch16_224",)):
             record(store.engine, None, None, an_outcome(job, host=host, environment=LIBRARIES["old"]))
-    queue.submit(
+    plans.submit(
         store.engine,
         "sweep",
         "text",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from orchestrator import shots
 from store.connection import connect
-from store.queue import submit
+from store.plans import submit
 from store.reading import table
 from store.recording import record
 from sweeps.job import DENSE

@@ -13,7 +13,7 @@ from orchestrator import estimate
 from orchestrator.progress import lines
 from orchestrator.report import read, write
 from store.connection import Engine, connect
-from store.queue import submit
+from store.plans import submit
 from store.recording import record
 from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Protocol, Step
 from sweeps.outcome import Failure, Outcome

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import queue, reading
+from store import plans, queue, reading
 from store.answers import answers
 from store.connection import StoreError, writing
 from store.judgements import ACCURACY
@@ -85,7 +85,7 @@ def test_accuracy_and_speed_stand_in_one_join(
 def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
     """An arm that gave no numbers is in failures with its data; the innocent one is in accuracy; a later answer clears it."""
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
-    sweep = queue.submit(engine, "sweep", "text", "?", job.comparisons(), [])
+    sweep = plans.submit(engine, "sweep", "text", "?", job.comparisons(), [])
     failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
     record(engine, None, None, make_evaluation(job, losses=(0, 0), failures=[failure]))
     (failed,) = rows(engine, "SELECT reason, kind, data, params FROM failures")
@@ -192,6 +192,6 @@ def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job
     """Two sweeps that wait for one evaluation get as many images as either asks; all is most."""
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
         job = make_job(kind="accuracy", protocol=Protocol(images=images))
-        queue.submit(engine, name, "text", "?", job.comparisons(), [job])
+        plans.submit(engine, name, "text", "?", job.comparisons(), [job])
         (waiting,) = rows(engine, "SELECT document FROM job")
         assert Job.model_validate_json(waiting["document"]).protocol.images == (100, 500, None, None)[number]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store import queue, reading
+from store import owners, plans, queue, reading
 from store.answers import answers, doubted
 from store.connection import StoreError
 from store.recording import record
@@ -151,8 +151,8 @@ def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make
 def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The list of sweeps counts comparisons, answers and jobs."""
     jobs = [make_job(size) for size in (32, 64, 96)]
-    row = queue.submit(engine, "quick", "text", "Does it pay?", [each for job in jobs for each in job.comparisons()], jobs)
-    me = queue.owner()
+    row = plans.submit(engine, "quick", "text", "Does it pay?", [each for job in jobs for each in job.comparisons()], jobs)
+    me = owners.owner()
     first, second = queue.claim(engine, row, owner=me, limit=2)
     record(engine, first.row, me, make_outcome(first.job))
     record(engine, second.row, me, make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]))
@@ -172,7 +172,7 @@ def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
     """A name that is not there is answered with the nearest ones."""
     with pytest.raises(StoreError, match="no sweep called quick; there is none yet"):
         reading.sweep(engine, "quick")
-    queue.submit(engine, "quickstart", "text", "?", make_job().comparisons(), [])
+    plans.submit(engine, "quickstart", "text", "?", make_job().comparisons(), [])
     assert reading.sweep(engine, "quickstart")["text"] == "text"
     with pytest.raises(StoreError, match="did you mean quickstart"):
         reading.sweep(engine, "quickstrat")

@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from store.asked import states
 from store.costs import beside_controls
-from store.queue import submit
+from store.plans import submit
 from store.recording import record
 from sweeps.job import Arm, Job, Pair, Step
 from sweeps.outcome import Failure

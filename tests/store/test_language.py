@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import queue
+from store import plans, queue
 from store.answers import answers
 from store.connection import StoreError
 from store.judgements import QUALITY
@@ -32,7 +32,7 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 def submit(engine: Engine, *outcomes: Outcome) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
     asked = [(job.comparison(Pair(*pair)), job.contents) for outcome in outcomes for job in [outcome.job] for pair in job.pairs]
-    queue.submit(engine, "spoken", "text", "?", asked, [], {})
+    plans.submit(engine, "spoken", "text", "?", asked, [], {})
     for outcome in outcomes:
         record(engine, None, None, outcome)
 
@@ -255,11 +255,11 @@ def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) ->
     record(engine, None, None, a_reading(asked, ended_at=NOW + 2))
     assert answers(engine, {comparison: one}, HERE).answered == {(comparison, 0)}
     assert answers(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE).answered == set()
-    assert queue.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
+    assert plans.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
     some, more = (one.model_copy(update={"documents": documents}) for documents in (50, 80))
-    assert queue.stricter(some, more).documents == queue.stricter(more, Protocol()).documents == 80
-    assert queue.stricter(some, one).documents is None
-    assert queue.stricter(Protocol(), Protocol()).tasks is None
+    assert plans.stricter(some, more).documents == plans.stricter(more, Protocol()).documents == 80
+    assert plans.stricter(some, one).documents is None
+    assert plans.stricter(Protocol(), Protocol()).tasks is None
 
 
 def test_every_metric_must_be_narrow(engine: Engine) -> None:

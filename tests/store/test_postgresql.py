@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 
-from store import migration, queue, views
+from store import migration, plans, views
 from store.answers import answers
 from store.connection import StoreError, connect
 from store.querying import query
@@ -84,7 +84,7 @@ def spoken(folder: Path) -> list[Outcome]:
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
     asked = [(each.job.comparison(Pair(*pair)), each.job.contents) for each in outcomes for pair in each.job.pairs]
-    queue.submit(engine, "spoken", "text", "?", asked, [], {})
+    plans.submit(engine, "spoken", "text", "?", asked, [], {})
     for outcome in outcomes:
         assert record(engine, None, None, outcome)
         assert not record(engine, None, None, outcome)

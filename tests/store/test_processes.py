@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from store import queue
+from store import plans, queue
 from store.connection import connect
 from sweeps.job import Job
 
@@ -17,9 +17,9 @@ DISPATCHER = """
 import sys
 sys.path[:0] = [{root!r}]
 from tests.store.conftest import an_outcome
-from store import connection, queue, recording
+from store import connection, queue, plans, owners, recording
 
-engine, me = connection.connect({path!r}), queue.owner()
+engine, me = connection.connect({path!r}), owners.owner()
 while claimed := queue.claim(engine, {sweep}, owner=me, limit=2):
     for job in claimed:
         recording.record(engine, job.row, me, an_outcome(job.job, seed=job.row))
@@ -39,7 +39,7 @@ def jobs(make_job: Callable[..., Job], count: int) -> list[Job]:
 
 
 def submit(engine: Engine, planned: list[Job]) -> int:
-    return queue.submit(engine, "sweep", "text", "?", [each for job in planned for each in job.comparisons()], planned)
+    return plans.submit(engine, "sweep", "text", "?", [each for job in planned for each in job.comparisons()], planned)
 
 
 def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:

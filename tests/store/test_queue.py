@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store import queue
+from store import owners, plans, queue
 from store.connection import StoreError, writing
 from store.recording import record
 from sweeps.job import Job, Protocol
@@ -18,13 +18,13 @@ from sweeps.outcome import Failure, Outcome
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
-ME = queue.owner()
+ME = owners.owner()
 
 
 def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text") -> int:
     jobs = list(jobs)
     asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
-    return queue.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}})
+    return plans.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}})
 
 
 def states(engine: Engine) -> list[str]:
@@ -90,7 +90,7 @@ def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJo
 
 def test_comparisons_may_come_without_contents(engine: Engine, make_job: MakeJob) -> None:
     """A comparison alone is one whose contents are empty; a sweep may be stored before it is planned."""
-    sweep = queue.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
+    sweep = plans.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
     assert queue.progress(engine, sweep) == queue.Progress("sweep", dict.fromkeys(queue.STATES, 0), 1, 0, 0)
 
 
@@ -187,7 +187,8 @@ def test_outcome_of_another_job(engine: Engine, make_job: MakeJob, make_outcome:
 def test_recover_from_a_dead_process(engine: Engine, path: Path, make_job: MakeJob) -> None:
     """Jobs of a process that died wait again; those of a living one stay with it."""
     sweep = submit(engine, [make_job(32), make_job(64)])
-    program = f"from store import connection, queue; queue.claim(connection.connect({str(path)!r}), {sweep}, owner=queue.owner())"
+    claim = f"queue.claim(connection.connect({str(path)!r}), {sweep}, owner=owners.owner())"
+    program = f"from store import connection, owners, queue; {claim}"
     subprocess.run([sys.executable, "-c", program], check=True)
     queue.claim(engine, sweep, owner=ME)
     assert states(engine) == ["running", "running"]
@@ -208,11 +209,11 @@ def test_other_hosts_are_believed_while_they_renew(engine: Engine, make_job: Mak
     sweep = submit(engine, [make_job()])
     queue.claim(engine, sweep, owner="elsewhere:1:1")
     with writing(engine) as connection:
-        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - queue.LEASE_S - 1})
+        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
     assert queue.renew(engine, "elsewhere:1:1") == 1
     assert queue.recover(engine) == 0
     with writing(engine) as connection:
-        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - queue.LEASE_S - 1})
+        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
     assert queue.recover(engine) == 1
     assert queue.renew(engine, "elsewhere:1:1") == 0
 
@@ -230,7 +231,7 @@ def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob)
 
     def counts(name: str, jobs: list[Job], plan: list[Job]) -> int:
         statements.clear()
-        queue.submit(engine, name, "text", "Does it pay?", jobs, plan)
+        plans.submit(engine, name, "text", "Does it pay?", jobs, plan)
         return len(statements)
 
     one, many = [make_job(32)], [make_job(16 * size, batch_size=batch) for size in range(1, 16) for batch in range(2, 18)]

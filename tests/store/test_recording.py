@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import analysis, queue
+from store import analysis, owners, plans, queue
 from store.connection import StoreError, writing
 from store.recording import reanalyse, record, record_imported
 from store.samples import unpack
@@ -22,7 +22,7 @@ from sweeps.outcome import Failure, Metric, Outcome, Samples
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
-ME = queue.owner()
+ME = owners.owner()
 DAY = 86_400.0
 NOW = 1_790_000_000.0
 
@@ -88,7 +88,7 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
     """The break_even view holds what sweeps.breakeven says of the points of the speedup view, on both axes."""
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
     asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
-    queue.submit(engine, "sweep", "text", "?", asked, jobs)
+    plans.submit(engine, "sweep", "text", "?", asked, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     points = rows(engine, "SELECT * FROM speedup")
@@ -119,15 +119,15 @@ def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_jo
     for job, truth in zip(jobs, (0.7, 0.8, 1.5), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     assert rows(engine, "SELECT * FROM break_even") == []
-    queue.submit(engine, "later", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
-    queue.submit(engine, "part", "text", "?", jobs[0].comparisons(), [])
+    plans.submit(engine, "later", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    plans.submit(engine, "part", "text", "?", jobs[0].comparisons(), [])
     found = rows(engine, "SELECT sweep, verdict, points FROM break_even WHERE axis = 'tokens' ORDER BY sweep")
     assert [tuple(row.values()) for row in found] == [("later", "crossing", 3), ("part", "unclear", 1)]
 
 
 def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The same outcome again is told apart from a new one, whether it was measured here or imported."""
-    sweep = queue.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
+    sweep = plans.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     outcome = make_outcome(claimed.job)
     assert record(engine, claimed.row, ME, outcome)
@@ -211,7 +211,7 @@ def test_who_fails_with_whom(engine: Engine, make_job: MakeJob, make_outcome: Ma
 @pytest.mark.parametrize(("reason", "state"), [("timeout", "done"), ("error", "failed")])
 def test_state_of_the_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, state: str) -> None:
     """Failures that answer the question end a job as done, an unforeseen exception as failed."""
-    sweep = queue.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
+    sweep = plans.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     record(engine, claimed.row, ME, make_outcome(claimed.job, failures=[Failure(arm=1, reason=reason, message="so")]))
     assert queue.progress(engine, sweep).counts[state] == 1
@@ -301,7 +301,7 @@ def test_reanalyse_rebuilds_every_derived_row(
     """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for one."""
     monkeypatch.setattr(analysis, "BATCH", 2)
     jobs = [make_job(size) for size in (32, 64, 96, 128)]
-    queue.submit(engine, "sweep", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    plans.submit(engine, "sweep", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
     for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     views = ("speedup", "break_even")

@@ -4,7 +4,9 @@ import random
 from collections.abc import Callable, Mapping
 
 from store.connection import connect
-from store.queue import claim, owner, submit
+from store.owners import owner
+from store.plans import submit
+from store.queue import claim
 from store.recording import record
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.method import BlockTokens

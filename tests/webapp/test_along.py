@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from store.connection import connect
-from store.queue import submit
+from store.plans import submit
 from store.recording import record
 from sweeps.job import Pair
 from sweeps.outcome import Outcome
