@@ -16,7 +16,7 @@ from orchestrator.sites import Site, by_device, here
 from orchestrator.submission import submit
 from store import queue
 from store.answers import Doubt, doubted
-from store.connection import Engine, StoreError, connect, connect_readonly, location, sqlite_path
+from store.connection import EmptyStoreError, Engine, StoreError, connect, connect_readonly, location, sqlite_path
 from sweeps.expansion import Expansion
 from sweeps.job import Device
 from sweeps.outcome import Environment, Outcome
@@ -158,9 +158,7 @@ def show_plan(
         sites: Collection[Site] = stack.enter_context(_joined(ray_address)).nodes() if ray_address else here()
     expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
     planning.demand(expansion, sites, devices=False)
-    path = sqlite_path(location(db))
-    engine = connect_readonly(db) if path is None or path.exists() else None
-    plan, shown = planning.plan(expansion, engine, sites), preview(expansion)
+    plan, shown = planning.plan(expansion, _existing(db), sites), preview(expansion)
     if form == "json":
         typer.echo(json.dumps(planning.as_dict(plan, shown), indent=1))
     else:
@@ -170,6 +168,15 @@ def show_plan(
         paths = planning.write_jobs(plan.jobs, jobs)
         how = f"python -m workers.run {jobs} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
+
+
+def _existing(db: str | None) -> Engine | None:
+    """The store, open for reading; `None` if there is none yet, or nothing in it."""
+    path = sqlite_path(location(db))
+    try:
+        return connect_readonly(db) if path is None or path.exists() else None
+    except EmptyStoreError:
+        return None
 
 
 def _joined(address: str) -> "Cluster":

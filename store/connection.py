@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 __all__ = [
+    "EmptyStoreError",
     "Engine",  # for the type annotations of those who may not import SQLAlchemy
     "StoreError",
     "check_exists",
@@ -44,6 +45,10 @@ WRITER_LOCK = 0x427245  # "BrE": the advisory lock that stands for BEGIN IMMEDIA
 
 class StoreError(Exception):
     """What went wrong with the store and what would be right, in a line."""
+
+
+class EmptyStoreError(StoreError):
+    """A database without tables: a new one, or a store that another process is about to create."""
 
 
 def location(url: str | None) -> str:

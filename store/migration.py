@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from store.connection import StoreError, set_write_ahead, shown, writing
+from store.connection import EmptyStoreError, StoreError, set_write_ahead, shown, writing
 
 SCHEMA = "0004"
 """The newest migration in `migrations/versions`."""
@@ -38,11 +38,11 @@ def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schem
 
 
 def check_current(engine: Engine) -> None:
-    """Raise `StoreError` unless the database is a store of this program's version."""
+    """Raise `StoreError` unless the database is a store of this program's version, `EmptyStoreError` if it holds nothing."""
     with engine.connect() as connection:
         found = version(connection)
     if found is None:
-        raise StoreError(f"{shown(engine.url)} is empty; run a sweep first: breakeven run sweeps/quickstart.yaml")
+        raise EmptyStoreError(f"{shown(engine.url)} is empty; run a sweep first: breakeven run sweeps/quickstart.yaml")
     if found != SCHEMA:
         _check_known(found, SCRIPTS, engine)
         raise StoreError(f"{shown(engine.url)} has the older schema {found}; any command that writes updates it: breakeven run")

@@ -53,6 +53,16 @@ def test_plan_as_json_has_every_arm(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [f"warning: {warning}" for warning in plan["warnings"]]
 
 
+def test_a_store_that_holds_nothing_yet_is_planned_for(tmp_path: Path) -> None:
+    """While a first run creates the store, its file is there and empty: `plan` shows that nothing is answered."""
+    (tmp_path / "sweep.yaml").write_text(AT_224 + "methods: [{method: tome, r: 8}]\n")
+    (tmp_path / "breakeven.db").touch()
+    done = breakeven("plan", "sweep.yaml", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0 of 1 comparisons are answered" in done.stdout
+    assert (tmp_path / "breakeven.db").stat().st_size == 0
+
+
 def test_run_warns_before_anything_starts(tmp_path: Path) -> None:
     """`run` shows the same warnings, even where it then refuses the sweep."""
     (tmp_path / "sweep.yaml").write_text(AT_224.replace("cpu", "cuda") + "methods: [{method: tome, r: [99, 150]}]\n")
