@@ -16,6 +16,7 @@ from store import queue
 from store.answers import Round
 from store.answers import answers as known_answers
 from store.connection import Engine
+from store.overlap import newest_attempt
 from store.placement import Place, Wanted
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
@@ -43,6 +44,8 @@ class Plan:
     """Comparisons that are not answered because too few pairs were measured, and how many there are."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """Comparisons that are not answered because they failed for a reason that is no answer, and its message."""
+    since: int | None = None
+    """The newest attempt in the store before it was asked; `None` without a store."""
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -127,6 +130,7 @@ def plan(
     at: dict[Place, set[Round]] = {}
     insufficient: dict[str, int] = {}
     errors: dict[str, str] = {}
+    since = None if engine is None else newest_attempt(engine)
     pins = {} if engine is None else queue.pins(engine, expansion.sweep.name)
     if engine is not None:
         offered, elsewhere = by_device(sites), {*seen, *(place.environment for place in pins.values())}
@@ -140,7 +144,7 @@ def plan(
                 insufficient[comparison_id] = min(pairs, insufficient.get(comparison_id, pairs))
     wanted, open_ids = Placing(sites, at, seen, pins, again, tried or {}).left(jobs, expansion.sweep.demands)
     everything = {comparison_id for of_device in protocols.values() for comparison_id in of_device}
-    return Plan(expansion, sites, tuple(wanted), len(everything - open_ids), len(everything), insufficient, errors)
+    return Plan(expansion, sites, tuple(wanted), len(everything - open_ids), len(everything), insufficient, errors, since)
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:

@@ -12,4 +12,4 @@ def submit(engine: Engine, plan: Plan) -> int:
     sweep = plan.expansion.sweep
     asked = [job for job in plan.expansion.jobs if job.round == 0]
     settings = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
-    return plans.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.wanted, settings)
+    return plans.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.wanted, settings, plan.since)

@@ -1,7 +1,7 @@
 """Plans: a sweep and the jobs for what is not answered yet, put into the queue."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, bindparam
@@ -10,6 +10,7 @@ from sqlalchemy import text as sql
 from store import placement
 from store.connection import explained, shown, writing
 from store.describing import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_jobs, insert_many
+from store.overlap import Overlap, overlap
 from store.owners import alive, owner
 from store.placement import Pin, Wanted
 from sweeps.identity import canonical
@@ -50,6 +51,7 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     comparisons: Iterable[Asked],
     jobs: Iterable[Job | Wanted],
     settings: Mapping[str, Any] | None = None,
+    since: int | None = None,
 ) -> int:
     """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered yet. Returns the sweep's row.
 
@@ -57,6 +59,10 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     waits under this name: such jobs become `cancelled` unless another sweep waits for them too. A job that is waiting or running
     already is shared, not queued again; its protocol becomes the stricter of the two. Jobs are pinned where the plan wants them,
     or where another dispatcher that is at work on the sweep has the rest of their group.
+
+    A plan may be older than the store. Pairs that other jobs, such as the parts of one that was split, measure at this moment
+    are left to those, which the sweep then waits for too. Pairs that were answered after attempt `since`
+    (`overlap.newest_attempt` before the plan was made) are not queued either: whoever submits a plan makes a new one afterwards.
     """
     asked = _asked(comparisons)
     # rows are made before the transaction, in which all others wait
@@ -68,7 +74,8 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
             insert_many(connection, INSERT_COMPARISON, [rows.get(key) or _row(key, asked) for key in fresh])
             insert_many(connection, LINK_COMPARISON, [{"sweep": sweep, "comparison": key} for key in fresh])
             _derive(connection, sweep)
-        wanted = _queued(connection, jobs, placement.pins(connection, name, owner(), alive))
+        taken = placement.pins(connection, name, owner(), alive)
+        wanted = _queued(connection, jobs, taken, overlap(connection, name, since))
         _drop_stale_plan(connection, name, wanted)
         if wanted:
             connection.execute(LINK_JOB, [{"sweep": sweep, "job": row} for row in sorted(wanted)])
@@ -118,25 +125,24 @@ def _sweep(connection: Connection, name: str, text: str, question: str, settings
     return int(connection.execute(INSERT_SWEEP, row).scalar_one())
 
 
-def _queued(connection: Connection, jobs: Iterable[Job | Wanted], taken: Mapping[placement.Group, Pin]) -> set[int]:
+def _queued(
+    connection: Connection, jobs: Iterable[Job | Wanted], taken: Mapping[placement.Group, Pin], others: Overlap
+) -> set[int]:
     """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that will do, else new ones.
 
-    `taken` holds the places that other dispatchers chose for groups.
+    `taken` holds the places that other dispatchers chose for groups, `others` what need not be queued.
     """
     me = owner()
-    asked: dict[tuple[str, str], Wanted] = {}
-    for job in jobs:
-        wanted = job if isinstance(job, Wanted) else Wanted(job)
-        key = (wanted.job.job_id, wanted.resources)
-        there = asked.get(key)
-        both = wanted.job if there is None else _with(wanted.job, stricter(there.job.protocol, wanted.job.protocol))
-        asked[key] = wanted._replace(job=both)
-    active: dict[tuple[str, str], list[Row[Any]]] = {}
-    ids = list({job_id for job_id, _ in asked})
-    for start in range(0, len(ids), BATCH):
-        for row in connection.execute(ACTIVE, {"job_ids": ids[start : start + BATCH]}):
-            if (row.job_id, row.resources) in asked:
-                active.setdefault((row.job_id, row.resources), []).append(row)
+    asked = _merged(jobs)
+    active = _active(connection, asked)
+    held, kept = set[int](), list[Wanted]()
+    for key, wanted in asked.items():
+        left, rows = (wanted, set[int]()) if key in active else others.rest(wanted)
+        held |= rows
+        kept += [] if left is None else [left]
+    if kept != list(asked.values()):
+        asked = _merged(kept)
+        active |= _active(connection, asked.keys() - active.keys())
     placed = {key: placement.columns(wanted, taken, me) for key, wanted in asked.items()}
     shared = {key: _shared(connection, asked[key].job, rows) for key, rows in active.items()}
     waiting = [
@@ -148,7 +154,30 @@ def _queued(connection: Connection, jobs: Iterable[Job | Wanted], taken: Mapping
     if waiting:
         connection.execute(placement.PLACE_JOB, waiting)
     fresh = [(wanted.job, placed[key]) for key, wanted in asked.items() if shared.get(key) is None]
-    return {row for row in shared.values() if row is not None}.union(insert_jobs(connection, fresh))
+    return held.union(insert_jobs(connection, fresh), (row for row in shared.values() if row is not None))
+
+
+def _merged(jobs: Iterable[Job | Wanted]) -> dict[tuple[str, str], Wanted]:
+    """The jobs by identity and demand, equal ones as one under the stricter of their protocols."""
+    asked: dict[tuple[str, str], Wanted] = {}
+    for job in jobs:
+        wanted = job if isinstance(job, Wanted) else Wanted(job)
+        key = (wanted.job.job_id, wanted.resources)
+        there = asked.get(key)
+        both = wanted.job if there is None else _with(wanted.job, stricter(there.job.protocol, wanted.job.protocol))
+        asked[key] = wanted._replace(job=both)
+    return asked
+
+
+def _active(connection: Connection, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Row[Any]]]:
+    """The rows of waiting and running jobs that equal one of those `asked` for."""
+    active: dict[tuple[str, str], list[Row[Any]]] = {}
+    ids = list({job_id for job_id, _ in asked})
+    for start in range(0, len(ids), BATCH):
+        for row in connection.execute(ACTIVE, {"job_ids": ids[start : start + BATCH]}):
+            if (row.job_id, row.resources) in asked:
+                active.setdefault((row.job_id, row.resources), []).append(row)
+    return active
 
 
 def _shared(connection: Connection, job: Job, rows: Iterable[Row[Any]]) -> int | None:

@@ -119,6 +119,8 @@ def test_job_of_a_living_run_is_waited_for_and_not_measured_twice(store: Store, 
     row = claimed_elsewhere(store, [held, free])
 
     def answer() -> None:
+        while store.states() != {"running": 1, "done": 1}:
+            time.sleep(0.05)
         time.sleep(1)
         record(store.engine, row, ELSEWHERE, entries.noop(held))
 
@@ -129,6 +131,42 @@ def test_job_of_a_living_run_is_waited_for_and_not_measured_twice(store: Store, 
     assert measured.plan.jobs == ()
     assert shown.count("waiting: 1 job is being measured") == 1
     assert len(store.table("SELECT id FROM attempt")) == 2
+
+
+def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: Store, cluster: Cluster) -> None:
+    """Another run splits a job after a crash and measures a half while this one, which planned before, submits the whole."""
+    whole = job("a", "b")
+    row = claimed_elsewhere(store, [whole])
+    plan = planned(store, [whole])
+    halves = [whole.only(whole.pairs[:1]), whole.only(whole.pairs[1:])]
+    half, _ = queue.split(store.engine, row, ELSEWHERE, halves)
+    assert [claimed.row for claimed in queue.claim(store.engine, 1, owner=ELSEWHERE)] == [half]
+
+    def answer() -> None:
+        while store.states() != {"split": 1, "running": 1, "done": 1}:
+            time.sleep(0.05)
+        record(store.engine, half, ELSEWHERE, entries.noop(halves[0]))
+
+    other = threading.Thread(target=answer)
+    other.start()
+    with Display(Console(file=io.StringIO())) as display:
+        measured = measure(store.engine, plan, lambda: cluster, display)
+    other.join()
+    assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
+    assert store.answers() == {"a": "measured", "b": "measured"}
+    assert store.states() == {"split": 1, "done": 2}
+
+
+def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Store, cluster: Cluster) -> None:
+    """Another run answers a job between plan and submission."""
+    asked = job("a")
+    row = claimed_elsewhere(store, [asked])
+    plan = planned(store, [asked])
+    record(store.engine, row, ELSEWHERE, entries.noop(asked))
+    with Display(Console(file=io.StringIO())) as display:
+        measured = measure(store.engine, plan, lambda: cluster, display)
+    assert (measured.plan.jobs, measured.plan.answered) == ((), 1)
+    assert store.answers() == {"a": "measured"}
 
 
 def test_an_error_is_tried_once_by_each_run(store: Store, cluster: Cluster) -> None:

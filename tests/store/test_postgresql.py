@@ -16,6 +16,7 @@ from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 from store import migration, plans, views
 from store.answers import answers
 from store.connection import StoreError, connect
+from store.overlap import newest_attempt
 from store.querying import query
 from store.recording import reanalyse, record
 from store.tables import METADATA
@@ -187,3 +188,19 @@ def test_states_of_comparisons_are_the_same(engines: tuple[Engine, Engine]) -> N
     there, here = map(found_states, engines)
     assert there == here
     assert len(here) == 4
+
+
+def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engine, Engine]) -> None:
+    """Of three pairs one is measured by a part of a split job and one was answered after the plan: only the third is queued."""
+    whole = a_job(keep_rates=(0.3, 0.5, 0.7))
+    for engine in engines:
+        since = newest_attempt(engine)
+        sweep = plans.submit(engine, "sweep", "text", "?", [whole], [whole], {})
+        (claimed,) = queue.claim(engine, sweep, owner="elsewhere:1:1")
+        parts = [whole.only([pair]) for pair in whole.pairs]
+        rows = queue.split(engine, claimed.row, "elsewhere:1:1", parts)
+        queue.claim(engine, sweep, owner="elsewhere:1:1", limit=2)
+        record(engine, rows[0], "elsewhere:1:1", an_outcome(parts[0]))
+        plans.submit(engine, "sweep", "text", "?", [whole], [whole], {}, since)
+        assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [parts[2]]
+        assert [holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"] == [1]

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event, text
 
 from store import owners, plans, queue
 from store.connection import StoreError, writing
+from store.overlap import newest_attempt
 from store.recording import record
 from sweeps.job import Job, Protocol
 from sweeps.outcome import Failure, Outcome
@@ -21,10 +22,10 @@ MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 
 
-def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text") -> int:
+def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
     jobs = list(jobs)
     asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
-    return plans.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}})
+    return plans.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}}, since)
 
 
 def states(engine: Engine) -> list[str]:
@@ -155,6 +156,72 @@ def test_stale_plan_after_a_split(engine: Engine, make_job: MakeJob, make_outcom
     claimed = queue.claim(engine, sweep, owner=ME, limit=9)
     assert [each.job for each in claimed] == [job]
     assert queue.progress(engine, sweep).counts["split"] == 0
+
+
+def test_plan_made_before_a_split_queues_only_what_no_part_measures(engine: Engine, make_job: MakeJob) -> None:
+    """A dispatcher plans, another splits the job and measures a half: the plan queues the other half alone, which waits already."""
+    job = make_job(keep_rates=(0.3, 0.5))
+    sweep = submit(engine, [job])
+    (whole,) = queue.claim(engine, sweep, owner=ME)
+    since = newest_attempt(engine)
+    running, _ = queue.split(engine, whole.row, ME, [job.only(job.pairs[:1]), job.only(job.pairs[1:])])
+    assert [claimed.row for claimed in queue.claim(engine, sweep, owner=ME)] == [running]
+    assert submit(engine, [job], since=since) == sweep
+    assert states(engine) == ["split", "running", "waiting"]
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, limit=9)] == [job.only(job.pairs[1:])]
+
+
+def test_running_part_is_waited_for_by_a_plan_that_asks_it(engine: Engine, make_job: MakeJob) -> None:
+    """A job that measures a pair of another sweep's plan is linked to that sweep; under a milder protocol it does not count."""
+    job = make_job(keep_rates=(0.3, 0.5), protocol=Protocol(pairs_min=30))
+    one = submit(engine, [job.only(job.pairs[:1])], name="one")
+    assert len(queue.claim(engine, one, owner="elsewhere:1:1")) == 1
+    two = submit(engine, [job], name="two")
+    assert queue.progress(engine, two).counts["running"] == queue.progress(engine, two).counts["waiting"] == 1
+    assert [holder.jobs for holder in queue.held(engine, two)] == [1]
+    strict = job.model_copy(update={"protocol": Protocol(pairs_min=60)})
+    three = submit(engine, [strict], name="three")
+    assert [claimed.job for claimed in queue.claim(engine, three, owner=ME, limit=9)] == [strict]
+
+
+def test_waiting_parts_that_another_sweep_waits_for_are_shared(engine: Engine, make_job: MakeJob) -> None:
+    """Two sweeps wait for a job that is split; a plan made before the split shares its parts and queues nothing."""
+    job = make_job(keep_rates=(0.3, 0.5))
+    one, two = submit(engine, [job], name="one"), submit(engine, [job], name="two")
+    (whole,) = queue.claim(engine, one, owner=ME)
+    queue.split(engine, whole.row, ME, [job.only(job.pairs[:1]), job.only(job.pairs[1:])])
+    submit(engine, [job], name="two")
+    assert states(engine) == ["split", "waiting", "waiting"]
+    assert queue.progress(engine, two).counts["waiting"] == 2
+
+
+def test_what_was_answered_after_the_plan_is_not_queued(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A job that was done between plan and submission is left out; what was answered before the plan is queued, as it asks."""
+    job = make_job(keep_rates=(0.3, 0.5))
+    sweep, since = submit(engine, [job.only(job.pairs[:1])]), newest_attempt(engine)
+    (first,) = queue.claim(engine, sweep, owner=ME)
+    record(engine, first.row, ME, make_outcome(first.job))
+    submit(engine, [job], since=since)
+    (rest,) = queue.claim(engine, sweep, owner=ME, limit=9)
+    assert rest.job == job.only(job.pairs[1:])
+    record(engine, rest.row, ME, make_outcome(rest.job))
+    submit(engine, [job], since=since)
+    assert queue.progress(engine, sweep).unfinished == 0
+    submit(engine, [job], since=newest_attempt(engine))
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, limit=9)] == [job]
+
+
+def test_failure_that_is_no_answer_does_not_count_as_answered_meanwhile(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """An unforeseen error recorded after the plan leaves the pair to be queued."""
+    job = make_job()
+    sweep, since = submit(engine, [job]), newest_attempt(engine)
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    failure = Failure(arm=None, reason="error", message="no such file")
+    record(engine, claimed.row, ME, make_outcome(job, failures=[failure]))
+    submit(engine, [job], since=since)
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME)] == [job]
 
 
 def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
