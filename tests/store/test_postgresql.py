@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 
-from store import migration, plans, views
+from store import migration, plans, queue, views
 from store.answers import answers
 from store.connection import StoreError, connect
 from store.overlap import newest_attempt
