@@ -178,7 +178,7 @@ def _cells(points: pd.DataFrame) -> Iterator[tuple[str, ...]]:
 def _notes(row: Any) -> str:
     """The implementation that ran, where it is not torch's operators, and the flags."""
     route = "" if absent(row.route) or row.route == "torch" else f"route: {row.route}"
-    return ", ".join(filter(None, (route, row.flags or "")))
+    return ", ".join(filter(None, (route, *(row.flags or "").split(","))))
 
 
 HEADINGS = ("method", "tokens", "px", "GMACs", "MACs promise", "ms", "speed-up [95 %]", "pairs", "verdict", "notes")

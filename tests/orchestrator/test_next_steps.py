@@ -75,3 +75,8 @@ def test_words_are_explained_where_they_are_used(measured: Report) -> None:
     text = shown(altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008))
     assert "1.005x [1.002, 1.008]     40  within floor" in text
     assert "within floor: the interval excludes no difference, but lies within the floor" in text
+
+
+def test_notes_separate_route_and_flags_alike(measured: Report) -> None:
+    """A row's notes are one list: the route and each flag, with the same separator."""
+    assert "route: native, contended, unsteady" in markdown(altered(measured, route="native", flags="contended,unsteady"))

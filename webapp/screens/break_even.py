@@ -35,7 +35,7 @@ TABLE = {
     "new_tokens": st.column_config.NumberColumn("New tokens", format="%d"),
     "kv_cache": st.column_config.TextColumn("KV cache"),
     "gmacs_saved": st.column_config.NumberColumn("GMACs saved", format="percent"),
-    "gmacs_baseline": st.column_config.NumberColumn("GMACs", format="%.3f", help="Of the unmodified model; papers say GFLOPs"),
+    "gmacs_baseline": st.column_config.NumberColumn("GMACs, baseline", format="%.3f", help="Papers say GFLOPs"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.2f"),
     "method_ms": st.column_config.NumberColumn("Arm, ms", format="%.2f"),
     "speedup": st.column_config.NumberColumn("Speed-up", format="%.2f×"),
