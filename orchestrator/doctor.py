@@ -9,7 +9,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair, Protocol
+from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
+from sweeps.protocol import Protocol
 from sweeps.statistics import DEFAULT_FLOOR, speedup, verdict
 from workers.measure.environment import devices, fingerprint
 

@@ -20,8 +20,9 @@ from store.overlap import newest_attempt
 from store.placement import Place, Wanted
 from sweeps.catalogue import networks
 from sweeps.expansion import Expansion, load
-from sweeps.job import Condition, Device, Job, Protocol
+from sweeps.job import Condition, Device, Job
 from sweeps.outcome import Environment
+from sweeps.protocol import Protocol
 from workers.artifacts import recipe
 from workers.data import check_head, listing
 from workers.data.corruptions import CORRUPTIONS

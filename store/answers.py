@@ -8,8 +8,8 @@ from sqlalchemy import Engine, bindparam, text
 
 from store.connection import explained, shown
 from store.placement import Place
-from sweeps.job import Protocol
 from sweeps.outcome import ANSWERS
+from sweeps.protocol import Protocol
 
 Doubt = Literal["flagged", "unclear", "failed"]
 """Why an answer may be measured again: its flags, its verdict, or because it is a failure such as out of memory."""

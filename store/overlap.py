@@ -9,8 +9,9 @@ from sqlalchemy import text as sql
 
 from store.connection import explained, shown
 from store.placement import Wanted
-from sweeps.job import Job, Protocol
+from sweeps.job import Job
 from sweeps.outcome import ANSWERS
+from sweeps.protocol import Protocol
 
 NEWEST_ATTEMPT = sql("SELECT coalesce(max(id), 0) FROM attempt")
 RECORDED = sql(

@@ -14,7 +14,8 @@ from store.overlap import Overlap, overlap
 from store.owners import alive, owner
 from store.placement import Pin, Wanted
 from sweeps.identity import canonical
-from sweeps.job import Comparison, Job, Protocol
+from sweeps.job import Comparison, Job
+from sweeps.protocol import Protocol
 
 BATCH = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""

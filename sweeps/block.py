@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweeps.job import KIND_FIELDS, Arm, Condition, Job, Kind, Overrides, Pair, Protocol
+from sweeps.job import KIND_FIELDS, Arm, Condition, Job, Kind, Overrides, Pair
+from sweeps.protocol import Protocol
 
 
 def of_kind(kind: Kind, condition: Condition) -> Condition:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from sweeps.identity import Noun, canonical
-from sweeps.job import KINDS, Kind, Protocol, World
+from sweeps.job import KINDS, Kind, World
+from sweeps.protocol import Protocol
 from sweeps.reading import Document
 from sweeps.validation import shown, validated
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, get_args
 
 import torch
 
-from sweeps.job import Condition, KvCache, Pair, Protocol
+from sweeps.job import Condition, KvCache, Pair
+from sweeps.protocol import Protocol
 from sweeps.statistics import speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
 from tests.workers.tongues import tongue

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.protocol import Protocol
 from sweeps.statistics import Estimate, speedup
 from workers import methods
 from workers.kinds.arms import loaded

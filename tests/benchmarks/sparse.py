@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
-from sweeps.job import Condition, Pair, Protocol
+from sweeps.job import Condition, Pair
+from sweeps.protocol import Protocol
 from sweeps.statistics import speedup
 from workers.kernels import rows, rowwise
 from workers.measure.clock import Step, stopwatch

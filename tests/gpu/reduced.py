@@ -5,8 +5,9 @@ from pathlib import Path
 
 from sweeps.catalogue import networks
 from sweeps.expansion import load
-from sweeps.job import Condition, Device, Job, Pair, Protocol
+from sweeps.job import Condition, Device, Job, Pair
 from sweeps.language import languages
+from sweeps.protocol import Protocol
 from workers.artifacts import recipe
 from workers.data import listing
 from workers.data.corruptions import CORRUPTIONS

@@ -12,7 +12,8 @@ from orchestrator.cluster import Cluster
 from orchestrator.dispatching import Event, Summary, dispatch
 from store.connection import Engine, connect
 from store.plans import submit
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.protocol import Protocol
 from sweeps.spec import Retry
 from tests.webapp import simulated
 

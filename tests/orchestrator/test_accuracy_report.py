@@ -18,8 +18,9 @@ from store.connection import Engine, connect
 from store.plans import submit
 from store.recording import record
 from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack
-from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
+from sweeps.protocol import Protocol
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU")
 IMAGES = 4000

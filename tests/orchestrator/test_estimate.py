@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import estimate, planning
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.protocol import Protocol
 
 MEASURED = {"llm_cpu": 265.0}
 """Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being there."""

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster import Cluster
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.protocol import Protocol
 from tests.orchestrator.conftest import Store
 
 TOPK = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})

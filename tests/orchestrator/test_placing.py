@@ -4,8 +4,8 @@ from orchestrator.submission import submit
 from store import owners, plans, queue
 from store.placement import curve_group
 from store.recording import record
-from sweeps.job import Protocol
 from sweeps.outcome import Failure
+from sweeps.protocol import Protocol
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import LIBRARIES, SIZES, A, B, curves, jobs, measure, planned, shared_out, site
 from tests.store.conftest import a_job, an_outcome

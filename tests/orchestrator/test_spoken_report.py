@@ -15,8 +15,9 @@ from orchestrator.report import read, write
 from store.connection import Engine, connect
 from store.plans import submit
 from store.recording import record
-from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Step
 from sweeps.outcome import Failure, Outcome
+from sweeps.protocol import Protocol
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from workers.methods import adaptivocab
 

@@ -11,9 +11,10 @@ from sqlalchemy import Engine
 
 from store.connection import connect
 from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack
-from sweeps.job import Arm, Condition, Job, Kind, Pair, Protocol, Step
+from sweeps.job import Arm, Condition, Job, Kind, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
+from sweeps.protocol import Protocol
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]

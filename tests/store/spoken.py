@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from sweeps.evaluation import pack
-from sweeps.job import DENSE, Arm, Condition, Job, KvCache, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, KvCache, Overrides, Pair, Step
 from sweeps.language import languages
 from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
+from sweeps.protocol import Protocol
 from sweeps.scores import ArmScores, PairScores, Scores
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})

@@ -12,8 +12,9 @@ from store.connection import StoreError, writing
 from store.judgements import ACCURACY
 from store.recording import reanalyse, record
 from sweeps.agreement import FLOOR, compare
-from sweeps.job import Job, Protocol
+from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
+from sweeps.protocol import Protocol
 from tests.store.test_recording import rows
 
 MakeJob = Callable[..., Job]

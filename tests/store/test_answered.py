@@ -9,8 +9,9 @@ from store import owners, plans, queue, reading
 from store.answers import answers, doubted
 from store.connection import StoreError
 from store.recording import record
-from sweeps.job import Job, Protocol
+from sweeps.job import Job
 from sweeps.outcome import Environment, Failure, Outcome
+from sweeps.protocol import Protocol
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]

@@ -15,9 +15,10 @@ from store.judgements import QUALITY
 from store.querying import query
 from store.recording import reanalyse, record
 from sweeps import fidelity, statistics
-from sweeps.job import DENSE, Pair, Protocol
+from sweeps.job import DENSE, Pair
 from sweeps.language import languages
 from sweeps.outcome import Failure, Outcome
+from sweeps.protocol import Protocol
 from tests.store.spoken import CPU, NOW, a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 
 DAY = 86_400.0

@@ -20,7 +20,7 @@ from store import migration, recording
 from store.answers import answers
 from store.connection import StoreError, connect, connect_readonly
 from store.tables import METADATA
-from sweeps.job import Protocol
+from sweeps.protocol import Protocol
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa

@@ -20,8 +20,9 @@ from store.overlap import newest_attempt
 from store.querying import query
 from store.recording import reanalyse, record
 from store.tables import METADATA
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import Failure, Outcome
+from sweeps.protocol import Protocol
 from tests.store import postgresql
 from tests.store.conftest import a_job, an_evaluation, an_outcome
 from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa

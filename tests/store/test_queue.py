@@ -14,8 +14,9 @@ from store import owners, plans, queue
 from store.connection import StoreError, writing
 from store.overlap import newest_attempt
 from store.recording import record
-from sweeps.job import Job, Protocol
+from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
+from sweeps.protocol import Protocol
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.expansion import load
-from sweeps.job import DENSE, Condition, Pair, Protocol
+from sweeps.job import DENSE, Condition, Pair
 from sweeps.method import Method
+from sweeps.protocol import Protocol
 from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Fault, arms
 
 QUICKSTART = """\

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.identity import canonical, digest
-from sweeps.job import DENSE, KIND_FIELDS, PROTOCOL_VERSION, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, KIND_FIELDS, PROTOCOL_VERSION, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Step
+from sweeps.protocol import Protocol
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from sweeps.expansion import Expansion, load
-from sweeps.job import DENSE, Condition, Overrides, Protocol
+from sweeps.job import DENSE, Condition, Overrides
+from sweeps.protocol import Protocol
 from sweeps.reading import SweepError
 from tests.sweeps.conftest import METHODS, NETWORKS, network
 

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from sweeps.expansion import Expansion, load
 from sweeps.folder import content, geometry
-from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Step
 from sweeps.language import CONFIGS, LanguageNetwork, languages
 from sweeps.method import AnyMethod, Params
+from sweeps.protocol import Protocol
 from sweeps.reading import SweepError
 from tests.sweeps.conftest import METHODS, NETWORKS
 

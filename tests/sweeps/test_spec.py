@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import Protocol
+from sweeps.protocol import Protocol
 from sweeps.reading import SweepError, read
 from sweeps.spec import parse, seconds
 

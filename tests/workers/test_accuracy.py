@@ -12,8 +12,9 @@ from torch import Tensor
 
 from sweeps.agreement import compare, contradiction
 from sweeps.evaluation import unpack
-from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
+from sweeps.protocol import Protocol
 from tests.workers.faulty import faulty as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing

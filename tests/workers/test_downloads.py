@@ -13,8 +13,9 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol
+from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
 from tests.workers.saved import saved, written
 from tests.workers.small import calm
 from workers.models import Unsupported

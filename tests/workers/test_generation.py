@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
+from sweeps.protocol import Protocol
 from tests.workers.saved import saved, written
 from tests.workers.spoken import spoken
 from workers import methods

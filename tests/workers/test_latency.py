@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from sweeps.catalogue import networks
-from sweeps.job import Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
+from sweeps.protocol import Protocol
 from tests.workers.faulty import faulty as method_files
 from workers.kinds import arms as making
 from workers.kinds.latency import consistent

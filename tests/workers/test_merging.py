@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
 from tests.workers.small import SIZE, images, small, small_network
 from workers.hubs import means, step_by_step
 from workers.kernels import merging, native

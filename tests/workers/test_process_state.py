@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.outcome import WORKER_UNFIT, Outcome
+from sweeps.protocol import Protocol
 from workers.measure.process_state import FLAG, Changes, State
 from workers.run import run
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from sweeps.evaluation import unpack
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import ArmOutcome
+from sweeps.protocol import Protocol
 from tests.workers.saved import saved, written
 from tests.workers.small import calm
 from tests.workers.spoken import spoken

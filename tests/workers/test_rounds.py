@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import Pair, Protocol
+from sweeps.job import Pair
 from sweeps.outcome import Samples
+from sweeps.protocol import Protocol
 from sweeps.statistics import speedup
 from workers.measure.clock import Step, Timing
 from workers.measure.rounds import LOOK_EVERY, ArmError, calibrate, measure, warm_up

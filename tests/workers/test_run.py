@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.job import Arm, Condition, Job, Protocol
+from sweeps.job import Arm, Condition, Job
 from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
 from workers.measure.environment import PROJECT
 from workers.run import main
 

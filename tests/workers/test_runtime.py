@@ -7,7 +7,8 @@ import weakref
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.protocol import Protocol
 from tests.workers.small import SIZE, calm, images, small, small_network
 from workers.kinds.faults import Faults
 from workers.kinds.latency import Deadline

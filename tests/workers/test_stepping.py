@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sweeps.job import Arm, Condition, Decoding, Job, Overrides, Pair, Protocol, Step
+from sweeps.job import Arm, Condition, Decoding, Job, Overrides, Pair, Step
 from sweeps.language import Architecture
+from sweeps.protocol import Protocol
 from tests.workers.saved import saved, written
 from tests.workers.small import calm
 from tests.workers.tongues import forward, prompt, tongue

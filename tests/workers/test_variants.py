@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from sweeps.catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol, Step
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.protocol import Protocol
 from workers.data import UnusableData, check_head
 from workers.methods import methods
 from workers.models import Unsupported

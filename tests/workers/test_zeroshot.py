@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Protocol
+from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import ArmOutcome, Outcome
+from sweeps.protocol import Protocol
 from tests.workers.saved import saved, written
 from tests.workers.small import calm
 from tests.workers.spoken import spoken

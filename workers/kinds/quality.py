@@ -14,8 +14,9 @@ import torch
 
 from sweeps.evaluation import pack
 from sweeps.identity import digest
-from sweeps.job import Arm, Job, Pair, Protocol
+from sweeps.job import Arm, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
+from sweeps.protocol import Protocol
 from sweeps.scores import ArmScores, PairScores, Scores
 from workers.data.windows import Window, windows
 from workers.kinds import Findings

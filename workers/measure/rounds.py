@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from sweeps.job import Pair, Protocol
+from sweeps.job import Pair
 from sweeps.outcome import Samples
+from sweeps.protocol import Protocol
 from sweeps.statistics import median, plateau, speedup, steady
 from workers.measure.clock import Step, Stopwatch, Timing, inner_loop
 from workers.measure.timeout import TimedOut
