@@ -55,7 +55,7 @@ class Duel:
             self.quality.numbers,
             "-" if judged is None else bounded(judged.top1_agreement, None, None, ".1f"),
             self.quality.word,
-            row.flags or "",
+            ", ".join((row.flags or "").split(",")),
         )
 
     def sentence(self, baseline: str) -> str:

@@ -1,4 +1,4 @@
-"""Estimate: how long the jobs of a plan take at most, on two cores and without a fault, from their protocols and models."""
+"""Estimate: how long the jobs of a plan take at most, on two idle cores and without a fault, from their protocols and models."""
 
 import math
 from collections.abc import Iterable, Mapping

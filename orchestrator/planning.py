@@ -174,17 +174,25 @@ def answers(plan: Plan) -> str:
     return f"{plan.answered} of {plan.asked} comparisons are answered"
 
 
+def _repeats(plan: Plan) -> str:
+    """How many of the answered comparisons are to be measured again."""
+    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
+    repeated = len(left) - (plan.asked - plan.answered)
+    return f", {repeated} of them to be measured again" if repeated > 0 else ""
+
+
 def describe(plan: Plan, shown: Preview | None = None) -> str:
     """The plan in a few lines for people, and with a preview its arms."""
     expansion = plan.expansion
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
     lines = [
         f"{expansion.sweep.name}: {expansion.sweep.question}",
-        f"{expansion.points} points x {len(arms)} arms, {plan.asked} comparisons in {len(expansion.jobs)} jobs"
+        f"{counted(expansion.points, 'point')} x {counted(len(arms), 'arm')}, {counted(plan.asked, 'comparison')} "
+        f"in {counted(len(expansion.jobs), 'job')}"
         + (f", {expansion.excluded} excluded" if expansion.excluded else "")
         + (f", {expansion.duplicates} asked twice" if expansion.duplicates else ""),
-        f"{answers(plan)} in this environment; {len(plan.jobs)} jobs left"
-        + (f", at most {duration(plan.at_most_s)}" if plan.jobs else ""),
+        f"{answers(plan)} in this environment{_repeats(plan)}; {counted(len(plan.jobs), 'job')} left"
+        + (f", at most {duration(plan.at_most_s)} on an idle machine" if plan.jobs else ""),
     ]
     return "\n".join([*lines, *(table(shown) if shown else ())])
 
@@ -205,6 +213,11 @@ def as_dict(plan: Plan, shown: Preview) -> dict[str, Any]:
         "warnings": list(shown.warnings),
         "arms": as_list(shown),
     }
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 job` or `3 jobs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def duration(seconds: float) -> str:

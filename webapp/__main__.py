@@ -67,7 +67,7 @@ def _plot(given: argparse.Namespace) -> int:
     try:
         plot(given.name, given.out, axes=given.axis, metric=given.metric, url=given.db, show_flagged=given.flagged)
     except (PlotError, StoreError) as problem:
-        print(problem, file=sys.stderr)  # noqa: T201 - this is the command line
+        print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201 - this is the command line
         return 2
     print(given.out)  # noqa: T201
     return 0

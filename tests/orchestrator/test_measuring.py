@@ -196,6 +196,8 @@ def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:
     """Asked again, an answered comparison is measured once more, and only that one."""
     jobs = [job("a"), job("b")]
     run(store, jobs, cluster)
+    asked = planning.describe(planned(store, jobs, again=jobs[1].comparison_ids()))
+    assert "2 of 2 comparisons are answered in this environment, 1 of them to be measured again; 1 job left, at most" in asked
     measured, _ = run(store, jobs, cluster, again=jobs[1].comparison_ids())
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
     counted = store.table("SELECT c.method, s.pairs FROM speedup AS s JOIN comparison AS c USING (comparison_id) ORDER BY c.method")
