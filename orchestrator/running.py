@@ -68,12 +68,12 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
             except Exception:
                 if not started or started[0].nodes():
                     raise
-                left = queue.progress(engine, sweep).unfinished
-                console.print(f"the last node was lost, with {planning.counted(left, 'job')} left; the same command goes on from here", style="red")
+                left = planning.counted(queue.progress(engine, sweep).unfinished, "job")
+                console.print(f"the last node was lost, with {left} left; the same command goes on from here", style="red")
                 return UNANSWERED
         if interrupted:
-            left = queue.progress(engine, sweep).unfinished
-            console.print(f"stopped with {planning.counted(left, 'job')} left; the same command goes on from here", style="yellow")
+            left = planning.counted(queue.progress(engine, sweep).unfinished, "job")
+            console.print(f"stopped with {left} left; the same command goes on from here", style="yellow")
             return INTERRUPTED
     console.print()
     report = read(db, expansion.sweep.name)
