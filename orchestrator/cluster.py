@@ -157,7 +157,7 @@ class Cluster:
             raise ClusterError(f"{node.host} does not offer device {device}; it offers {', '.join(node.devices)}")
         place = (node.node_id, device, slot)
         keeper = self._keepers.get(place) or self._place(place)
-        reference = keeper.run.remote(job.model_dump_json(), job.timeout_s, fresh=fresh)
+        reference = keeper.run.remote(job.model_dump_json(), job.timeout_s, fresh=fresh, gpus=node.gpus)
         running = Running(node, job, reference, slot)
         self._running[reference] = running
         return running

@@ -15,7 +15,7 @@ from orchestrator.worker import Fault
 from store import owners, queue
 from store.connection import Engine, StoreError
 from store.recording import LeaseError, record
-from sweeps.job import Arm, Condition, Device, Job
+from sweeps.job import Arm, Condition, Device, Job, Occupation
 from sweeps.outcome import ANSWERS, FailureReason, Outcome
 from sweeps.spec import Retry
 
@@ -63,10 +63,11 @@ def dispatch(
 ) -> Summary:
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
 
-    A timed job has its node alone, others share one as far as its cores and GPUs reach. Jobs of owners that have died meanwhile
-    are run too. A result whose lease was lost (this process stood still for longer than a lease) is dropped. Ctrl-C, SIGTERM and
-    SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every `LOOK_S`. Raises `ClusterError` before
-    anything runs when a job waits for a device class that no node offers, and at the end when the nodes that offered it died.
+    A timed job has its node alone, or its GPU (`exclusive: device`); others share a node as far as its cores and GPUs reach.
+    Jobs of owners that have died meanwhile are run too. A result whose lease was lost (this process stood still for longer than a
+    lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every
+    `LOOK_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
+    when the nodes that offered it died.
     """
     queue.recover(engine)
     dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer)
@@ -135,7 +136,7 @@ class Dispatcher:
         if there and not room(node, there):
             return None
         for device in reversed(node.devices):
-            for queued in self._claim(device, node, timing=not there):
+            for queued in self._claim(device, node, there[0].occupation if there else None):
                 if fits(queued.job, node, there):
                     return queued
                 queue.release(self._engine, queued.row, self._owner)
@@ -144,9 +145,9 @@ class Dispatcher:
     def _jobs_on(self, node: Node) -> list[Job]:
         return [running.job for running in self._tasks if running.node.node_id == node.node_id]
 
-    def _claim(self, device: Device, node: Node | None = None, *, timing: bool = True) -> list[queue.QueuedJob]:
+    def _claim(self, device: Device, node: Node | None = None, beside: Occupation | None = None) -> list[queue.QueuedJob]:
         offer = None if node is None else node.offer(device, self._demands)
-        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, offer=offer, limit=1, timing=timing)
+        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, offer=offer, limit=1, beside=beside)
 
     def _start(self, node: Node, task: Task) -> None:
         job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)

@@ -1,8 +1,11 @@
 """Host lock: a timing job has its host alone among all jobs of all stores and users; other jobs share it among themselves.
 
+Timing jobs with `exclusive: device` share it among themselves too, each with a GPU to itself.
+
 The kernel gives a lock back however its holder ends (man 2 flock). Readers would let a waiting writer starve, so all pass a second
 lock first, the gate: whoever waits for the host holds it, a timing job alone, others together. Those that wait behind a timing
-job enter before the next timing job.
+job enter before the next timing job. Both groups that share hold the host shared, and each a further lock of its own, which
+the other must find free before it enters.
 """
 
 import contextlib
@@ -17,12 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sweeps.job import Kind
+from sweeps.job import TIMING, Kind, Occupation
 
 PLACE = Path("/tmp")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here
 LOCK, GATE, HOLDERS = "breakeven.lock", "breakeven.gate", "breakeven.holders"
-TIMING: frozenset[Kind] = frozenset({"latency", "generation"})
-"""Kinds of jobs whose answer other work on the host would change."""
+GROUPS: dict[Occupation, str] = {"shared": "breakeven.shared", "device": "breakeven.devices"}
+"""The lock of each group of jobs that share the host."""
+GPU = "breakeven.gpu-"
+"""What the locks of single GPUs are called, with the GPU's index."""
 
 
 class Holder(NamedTuple):
@@ -33,31 +38,30 @@ class Holder(NamedTuple):
     pid: int
     since: float
     """Seconds since the epoch, UTC."""
+    gpu: int | None = None
+    """The GPU that it has, if it has not the whole host."""
 
     def __str__(self) -> str:
         article = "an" if self.kind[:1] in "aeiou" else "a"
-        return f"{article} {self.kind} job of {self.user} (process {self.pid}, since {_clock(self.since)})"
+        place = "" if self.gpu is None else f" on GPU {self.gpu}"
+        return f"{article} {self.kind} job of {self.user}{place} (process {self.pid}, since {_clock(self.since)})"
 
 
 @contextlib.contextmanager
-def host_lock(kind: Kind, place: Path = PLACE) -> Iterator[None]:
-    """Hold the host for a job of `kind`: timing alone, others shared."""
-    mode = fcntl.LOCK_EX if kind in TIMING else fcntl.LOCK_SH
+def host_lock(kind: Kind, place: Path = PLACE, gpu: int | None = None) -> Iterator[None]:
+    """Hold the host for a job of `kind`: timing alone, or with the GPU of this index beside those of others; other jobs shared."""
     with contextlib.ExitStack() as stack:
-        gate = stack.enter_context(_opened(place / GATE))
-        host = stack.enter_context(_opened(place / LOCK))
-        fcntl.flock(gate, mode)
-        fcntl.flock(host, mode)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        with _published(kind, place):
+        with contextlib.ExitStack() as entry:
+            for step in _steps(kind, place, gpu):
+                fcntl.flock((stack if step.kept else entry).enter_context(_opened(step.path)), step.mode)
+        with _published(kind, place, gpu):
             yield
 
 
-def host_taken(kind: Kind = "latency", place: Path = PLACE) -> bool:
+def host_taken(kind: Kind = "latency", place: Path = PLACE, gpu: int | None = None) -> bool:
     """Whether a job of `kind` that started now would have to wait."""
-    mode = fcntl.LOCK_EX if kind in TIMING else fcntl.LOCK_SH
-    with _opened(place / GATE) as gate, _opened(place / LOCK) as host:
-        return not (_at_once(gate, mode) and _at_once(host, mode))
+    with contextlib.ExitStack() as stack:
+        return not all(_at_once(stack.enter_context(_opened(step.path)), step.mode) for step in _steps(kind, place, gpu))
 
 
 def holders(place: Path = PLACE) -> list[Holder]:
@@ -72,14 +76,37 @@ def holders(place: Path = PLACE) -> list[Holder]:
     return sorted(found, key=lambda holder: holder.since)
 
 
-def waits_for(since: float, place: Path = PLACE) -> str:
-    """What a job that waits since `since` (seconds since the epoch) waits for, in one line."""
-    before = ", ".join(map(str, holders(place))) or "another job, which has not begun yet"
+def waits_for(since: float, place: Path = PLACE, gpu: int | None = None) -> str:
+    """What a job waits for in one line: since `since` (seconds since the epoch), for the host or the GPU of this index."""
+    there = [holder for holder in holders(place) if gpu is None or holder.gpu in (None, gpu)]
+    before = ", ".join(map(str, there)) or "another job, which has not begun yet"
     return f"waiting since {_clock(since)} ({time.time() - since:.0f} s) for {before}"
 
 
+class _Step(NamedTuple):
+    """A lock that is taken on the way in."""
+
+    path: Path
+    mode: int
+    kept: bool = True
+    """Or let go once the job is in."""
+
+
+def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
+    """What is locked, in order. The GPU comes before the gate, at which nobody shall wait for a single GPU."""
+    own: Occupation = "shared" if kind not in TIMING else "node" if gpu is None else "device"
+    if own == "device":
+        yield _Step(place / f"{GPU}{gpu}", fcntl.LOCK_EX)
+    yield _Step(place / GATE, fcntl.LOCK_SH if own == "shared" else fcntl.LOCK_EX, kept=False)
+    yield _Step(place / LOCK, fcntl.LOCK_EX if own == "node" else fcntl.LOCK_SH)
+    if own in GROUPS:
+        (other,) = GROUPS.keys() - {own}
+        yield _Step(place / GROUPS[other], fcntl.LOCK_EX, kept=False)
+        yield _Step(place / GROUPS[own], fcntl.LOCK_SH)
+
+
 @contextlib.contextmanager
-def _published(kind: Kind, place: Path) -> Iterator[None]:
+def _published(kind: Kind, place: Path, gpu: int | None) -> Iterator[None]:
     """Let others know who has the host, in a file that is locked as long as that holds."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # who cannot write there holds the host all the same
@@ -88,7 +115,8 @@ def _published(kind: Kind, place: Path) -> Iterator[None]:
             file = stack.enter_context(os.fdopen(handle, "w"))
             stack.callback(path.unlink, missing_ok=True)
             fcntl.flock(file, fcntl.LOCK_EX)
-            json.dump(Holder(kind, _user(), os.getpid(), time.time())._asdict(), file)
+            holder = Holder(kind, _user(), os.getpid(), time.time(), gpu)
+            json.dump({key: value for key, value in holder._asdict().items() if value is not None}, file)
             file.flush()
         yield
 

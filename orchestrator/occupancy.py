@@ -2,22 +2,29 @@
 
 from collections.abc import Sequence
 
-from orchestrator.host_lock import TIMING
 from orchestrator.nodes import Node
 from sweeps.job import Job
 
 
 def room(node: Node, there: Sequence[Job]) -> bool:
-    """Whether a job might fit beside those that run there: cores are left, and none of them is timed."""
-    return not any(job.kind in TIMING for job in there) and sum(_cores(job, node) for job in there) < max(1, node.cpus)
+    """Whether a job might fit beside those that run there: none has the node alone, and a GPU or cores are left."""
+    occupations = {job.occupation for job in there}
+    if "device" in occupations:
+        return len(there) < node.gpus
+    return "node" not in occupations and sum(_cores(job, node) for job in there) < max(1, node.cpus)
 
 
 def fits(job: Job, node: Node, there: Sequence[Job]) -> bool:
-    """Whether `job` may start beside those that run there: timing needs an idle node, other jobs enough cores and a GPU each."""
+    """Whether `job` may start beside those that run there.
+
+    Timing needs an idle node, or with `exclusive: device` a GPU beside such jobs alone; other jobs enough cores and a GPU each.
+    """
     if not there:
         return True
-    if job.kind in TIMING or not room(node, there):
+    if job.occupation == "node" or {job.occupation} != {other.occupation for other in there} or not room(node, there):
         return False
+    if job.occupation == "device":
+        return True
     gpus = sum(other.condition.device == "cuda" for other in (*there, job))
     return sum(_cores(other, node) for other in (*there, job)) <= max(1, node.cpus) and (
         job.condition.device == "cpu" or gpus <= node.gpus

@@ -37,6 +37,11 @@ def absent(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+def of_several(exclusive: Any) -> str:
+    """What follows the name of a GPU that was timed beside others of its node."""
+    return ", one GPU of several at work (exclusive: device)" if exclusive == "device" else ""
+
+
 def rows(frame: "pd.DataFrame") -> Iterator[Any]:
     """The rows of a frame as named tuples, whose fields have no types."""
     yield from frame.itertuples()

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from orchestrator import accuracy, next_steps, shots, spoken
 from orchestrator.conclusions import speed
-from orchestrator.phrases import AXES, STYLES, absent, label, markdown_row, named, rows, sentence
+from orchestrator.phrases import AXES, STYLES, absent, label, markdown_row, named, of_several, rows, sentence
 from store.asked import states
 from store.connection import connect_readonly
 from store.costs import beside_controls
@@ -34,6 +34,7 @@ CONDITION = (
     "baseline",
     "environment",
     "host",
+    "exclusive",
 )
 """What stays fixed within one block of the report; ratios are never mixed across these."""
 
@@ -91,7 +92,8 @@ class Report:
             condition = dict(zip(CONDITION, key, strict=True))
             same = self.break_evens["kind"] == "latency"
             for field in set(CONDITION) & set(self.break_evens.columns):
-                same &= self.break_evens[field] == condition[field]
+                there = self.break_evens[field]
+                same &= there.isna() if absent(condition[field]) else there == condition[field]
             yield condition, points.sort_values(["method", "params", "tokens"]), _curves(self.break_evens[same])
 
 
@@ -154,7 +156,8 @@ def _headline(condition: dict[str, Any], named_places: Mapping[tuple[str, str], 
     return (
         f"{condition['model']} ({weights}), batch {condition['batch_size']}, {condition['dtype']}, "
         f"{condition['attention']} attention, {condition['runtime']}, "
-        f"on {condition['device_name']}{place and f' ({place})'}, {condition['threads']} threads, against {condition['baseline']}"
+        f"on {condition['device_name']}{place and f' ({place})'}{of_several(condition['exclusive'])}, "
+        f"{condition['threads']} threads, against {condition['baseline']}"
     )
 
 

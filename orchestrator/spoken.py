@@ -12,7 +12,7 @@ from rich.text import Text
 from orchestrator import shots
 from orchestrator.conclusions import bits
 from orchestrator.duels import METRICS, Duel, control_clause, quality_of, quality_state, stacks
-from orchestrator.phrases import AXES, STYLES, bounded, label, markdown_row, named, rows, sentence
+from orchestrator.phrases import AXES, STYLES, bounded, label, markdown_row, named, of_several, rows, sentence
 from store.places import places
 from sweeps.caution import cautions
 
@@ -241,7 +241,7 @@ def _place(points: pd.DataFrame, arms: pd.DataFrame) -> str:
     return (
         f"{row.model} ({weights}), {row.prompt_tokens:.0f} tokens of {row.data} and {row.new_tokens:.0f} new "
         f"({row.decoding}), batch {row.batch_size}, {ran.dtype}, {_attention(ran)}, {ran.runtime}, {ran.kv_cache} cache, "
-        f"on {row.device_name}, {row.threads} threads"
+        f"on {row.device_name}{of_several(row.exclusive)}, {row.threads} threads"
     )
 
 

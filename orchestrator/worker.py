@@ -30,8 +30,9 @@ from pydantic_core import to_json
 from orchestrator import package
 from orchestrator.host_lock import host_lock, waits_for
 from orchestrator.reaper import fork_worker
-from sweeps.job import KINDS, Device, Job
+from sweeps.job import KINDS, TIMING, Device, Job
 from sweeps.outcome import WORKER_UNFIT, Environment
+from workers.measure.pinning import Share, pin, share
 
 START_UP_S = 300.0
 """Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
@@ -114,6 +115,10 @@ class Keeper:
         self._ready = False
         """Whether the worker has imported what its jobs need, so that all further time is the job's."""
         self._waiting_since: float | None = None
+        self._share: Share | None = None
+        """What the worker is pinned to."""
+        self._wanted: Share | None = None
+        """What the worker of the present job must be pinned to."""
 
     def survey(self) -> Survey:
         for place in reversed(self._setting.path):
@@ -123,13 +128,22 @@ class Keeper:
         of_workers = package.version_of_workers(variables("cpu", self._setting, os.environ), folder)
         return Survey(socket.gethostname(), load(self._setting.survey)(), (package.version(), of_workers))
 
-    def run(self, job: str, timeout_s: float, *, fresh: bool = False) -> str | Fault:
-        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up."""
+    def run(self, job: str, timeout_s: float, *, fresh: bool = False, gpus: int = 1) -> str | Fault:
+        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up.
+
+        `gpus` counts the GPUs of this node.
+        """
+        asked = json.loads(job)
+        on_device = asked["kind"] in TIMING and asked["condition"].get("exclusive") == "device"
+        try:
+            self._wanted = share(gpus) if on_device else None
+        except ValueError as error:
+            return Fault("error", str(error))
         self._waiting_since = time.time()
-        with host_lock(json.loads(job)["kind"]):
+        with host_lock(asked["kind"], gpu=self._wanted and self._wanted.gpu):
             self._waiting_since = None
             started_at = time.time()
-            if fresh:
+            if fresh or self._wanted != self._share:
                 self.stop()
             if self._worker is None or self._worker.poll() is not None:
                 self._start()
@@ -147,7 +161,7 @@ class Keeper:
     def waiting(self) -> str | None:
         """What a job in `run` waits for, if it does; may be called from another thread."""
         since = self._waiting_since
-        return None if since is None else waits_for(since)
+        return None if since is None else waits_for(since, gpu=self._wanted and self._wanted.gpu)
 
     def _converse(self, job: str, timeout_s: float) -> str | Fault:
         limit_s, doing = (timeout_s, "running") if self._ready else (START_UP_S, "starting up")
@@ -201,7 +215,9 @@ class Keeper:
         self._unfit = self._ready = False
         self._killed_before = _oom_kills()
         limit = self._setting.memory_bytes if self._device == "cpu" else None
-        arguments = (theirs.fileno(), held, self._setting.entry, self._device, limit or 0)
+        self._share = self._wanted
+        bounds = json.dumps({"memory": limit or 0, "share": self._share})
+        arguments = (theirs.fileno(), held, self._setting.entry, self._device, bounds)
         command = [sys.executable, "-m", "orchestrator.worker", *map(str, arguments)]
         try:
             with theirs:
@@ -256,13 +272,16 @@ def variables(device: Device, setting: Setting, inherited: Mapping[str, str]) ->
     return kept
 
 
-def main(handle: str, lifeline: str, entry: str, device: str, limit: str) -> None:
+def main(handle: str, lifeline: str, entry: str, device: str, bounds: str) -> None:
     """The worker's own loop: jobs come in as JSON, outcomes go out as JSON, until the keeper closes the pipe."""
     fork_worker(int(lifeline))
+    bound = json.loads(bounds)
+    if bound["share"] is not None:
+        pin(Share(*bound["share"]))
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     if device == "cpu":
-        _limit_memory(int(limit))
+        _limit_memory(bound["memory"])
     pipe, run = Connection(int(handle)), None
     with contextlib.suppress(EOFError):
         while True:

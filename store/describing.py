@@ -16,7 +16,7 @@ ARM_FIELDS = tuple(Overrides.model_fields)
 """Condition fields that arms may override; the columns of these names are the arm's."""
 SPOKEN_FIELDS = (
     *("device", "model", "weights", "data", "prompt_tokens", "new_tokens", "decoding"),
-    *("batch_size", "kv_cache", "dtype", "attention", "runtime", "seed"),
+    *("batch_size", "kv_cache", "dtype", "attention", "runtime", "seed", "exclusive"),
 )
 """Condition fields that table `spoken_arm` has."""
 
@@ -24,11 +24,11 @@ INSERT_COMPARISON = text(
     """INSERT INTO comparison (comparison_id, question_id, curve_id, arm_id, kind, device, model, weights, image_size, batch_size,
          threads, dtype, attention, runtime, seed, method, params, baseline, document, contents,
          data, corruption, severity, prompt_tokens, new_tokens, kv_cache, decoding, baseline_id,
-         condition_id)
+         condition_id, exclusive)
        VALUES (:comparison_id, :question_id, :curve_id, :arm_id, :kind, :device, :model, :weights, :image_size, :batch_size,
          :threads, :dtype, :attention, :runtime, :seed, :method, :params, :baseline, :document, :contents,
          :data, :corruption, :severity, :prompt_tokens, :new_tokens, :kv_cache, :decoding, :baseline_id,
-         :condition_id)
+         :condition_id, :exclusive)
        ON CONFLICT DO NOTHING"""
 )
 INSERT_ENVIRONMENT = text(
@@ -37,9 +37,9 @@ INSERT_ENVIRONMENT = text(
 )
 INSERT_JOB = text(
     """INSERT INTO job (job_id, kind, device, state, attempts, owner, parent, queued_at, document,
-         curve_group, resources, pinned_host, pinned_environment, pinned_by, renewed_at)
+         curve_group, resources, pinned_host, pinned_environment, pinned_by, renewed_at, exclusive)
        VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, :parent, :queued_at, :document,
-         :curve_group, :resources, :pinned_host, :pinned_environment, :pinned_by, :renewed_at)"""
+         :curve_group, :resources, :pinned_host, :pinned_environment, :pinned_by, :renewed_at, :exclusive)"""
 )
 LAST_JOB = text("SELECT coalesce(max(id), 0) FROM job")
 JOBS_AFTER = text("SELECT id FROM job WHERE id > :last ORDER BY id")
@@ -173,6 +173,7 @@ def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, A
             "job_id": job.job_id,
             "kind": job.kind,
             "device": job.condition.device,
+            "exclusive": job.condition.exclusive,
             "parent": parent,
             "queued_at": now,
             "document": job.model_dump_json(),

@@ -166,6 +166,7 @@ class SpokenArm(SQLModel, table=True):
     attention: str
     runtime: str
     seed: int
+    exclusive: str | None = None
 
 
 class Metric(SQLModel, table=True):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from store.connection import EmptyStoreError, StoreError, set_write_ahead, shown, writing
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 """The newest migration in `migrations/versions`."""
 SCRIPTS = Path(__file__).parent / "migrations"
 OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})

@@ -13,7 +13,7 @@ from store.describing import insert_jobs
 from store.owners import alive, owner
 from store.placement import Offer, Place
 from store.states import STATES
-from sweeps.job import Device, Job
+from sweeps.job import Device, Job, Occupation
 from sweeps.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 NEXT = sql(
     """SELECT j.id, j.document, j.attempts FROM job AS j JOIN sweep_job AS l ON l.job = j.id
        WHERE l.sweep = :sweep AND j.state = 'waiting' AND (:device = '' OR j.device = :device)
-         AND (:timing = 1 OR j.kind IN ('accuracy', 'quality'))
+         AND (:beside = '' OR (:beside = 'shared' AND j.kind IN ('accuracy', 'quality'))
+              OR (:beside = 'device' AND j.exclusive = 'device'))
        ORDER BY j.id LIMIT :limit"""
 )
 NEXT_HERE = sql(
@@ -31,7 +32,8 @@ NEXT_HERE = sql(
        FROM job AS j JOIN sweep_job AS l ON l.job = j.id
        WHERE l.sweep = :sweep AND j.state = 'waiting' AND j.device = :device AND j.resources IN :resources
          AND (j.pinned_host IS NULL OR (j.pinned_host = :host AND j.pinned_environment = :environment))
-         AND (:timing = 1 OR j.kind IN ('accuracy', 'quality'))
+         AND (:beside = '' OR (:beside = 'shared' AND j.kind IN ('accuracy', 'quality'))
+              OR (:beside = 'device' AND j.exclusive = 'device'))
        ORDER BY j.id LIMIT :limit"""
 ).bindparams(bindparam("resources", expanding=True))
 LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
@@ -108,15 +110,16 @@ def claim(
     device: Device | None = None,
     offer: Offer | None = None,
     limit: int = 1,
-    timing: bool = True,
+    beside: Occupation | None = None,
 ) -> list[QueuedJob]:
     """Take up to `limit` waiting jobs of the sweep and mark them running, oldest first.
 
     With an `offer` only such as may run there, and what waits of their groups is pinned there, so that no other place
-    measures a part of a curve; else those for one class of device, or any. Without `timing` none that times anything.
+    measures a part of a curve; else those for one class of device, or any. `beside` bounds them to what may run
+    beside jobs of that occupation.
     """
     with writing(engine) as connection:
-        asked = {"sweep": sweep_id, "limit": limit, "timing": int(timing)}
+        asked = {"sweep": sweep_id, "limit": limit, "beside": beside or ""}
         if offer is None:
             found = connection.execute(NEXT, {**asked, "device": device or ""}).all()
         else:

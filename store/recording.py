@@ -252,7 +252,7 @@ def _elsewhere(outcome: Outcome) -> Any:
         for place, arm in enumerate(outcome.job.arms)
     }
     plain = {place: {"route"} for place, arm in enumerate(outcome.arms) if arm.route is None}
-    empty = {} if outcome.notes else {"notes": True}
+    empty = {name: True for name in ("notes", "cores") if not getattr(outcome, name)}
     return {"samples": True, "evaluation": True, "scores": True, "job": younger, "arms": plain, **empty}
 
 

@@ -16,10 +16,10 @@ MIN_SETTINGS = 3
 SETTING = (
     *("kind", "model", "weights", "device", "image_size", "batch_size", "threads"),
     *("dtype", "attention", "runtime", "seed", "method", "baseline"),
-    *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding"),
+    *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive"),
 )
 """Columns of `comparison` that are equal along such a curve: everything but the parameters."""
-NULLABLE = ("image_size", "threads", "data", "prompt_tokens", "new_tokens", "kv_cache", "decoding")
+NULLABLE = ("image_size", "threads", "data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive")
 _EQUAL = " AND ".join(
     f"(c.{name} = d.{name} OR (c.{name} IS NULL AND d.{name} IS NULL))" if name in NULLABLE else f"c.{name} = d.{name}"
     for name in SETTING

@@ -40,7 +40,8 @@ SELECT
   k.attempt, k.arm, k.arm_id, k.condition_id, t.environment, e.device, e.device_name, k.model, k.weights, k.method, k.params,
   k.data, k.prompt_tokens, k.new_tokens, k.decoding, k.batch_size, k.kv_cache, k.dtype, k.attention, k.runtime, a.threads, k.seed,
   a.parameters, a.gmacs, a.gmacs_method, {", ".join(f"p.{name}" for name in METRICS)},
-  a.flags AS arm_flags, t.flags AS job_flags, t.source, t.ended_at, k.setting_id, t.host, a.route
+  a.flags AS arm_flags, t.flags AS job_flags, t.source, t.ended_at, k.setting_id, t.host, a.route,
+  k.exclusive
 FROM spoken_arm AS k
 JOIN attempt AS t ON t.id = k.attempt
 JOIN environment AS e ON e.environment_id = t.environment

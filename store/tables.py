@@ -102,6 +102,8 @@ class Comparison(SQLModel, table=True):
     """`arm_id` of the baseline; NULL, as is the next, in what schema 0002 and older stored."""
     condition_id: str | None = None
     """Equal for comparisons under the same condition, which arms may override."""
+    exclusive: str | None = None
+    """`device`: timed with a GPU and a share of the cores to itself; NULL: with the whole node."""
 
 
 class SweepComparison(SQLModel, table=True):
@@ -157,6 +159,8 @@ class Job(SQLModel, table=True):
     pinned_environment: str | None = None
     pinned_by: str | None = None
     """The dispatcher that pinned it; the pin holds against the plans of others while that one is alive (`renewed_at`)."""
+    exclusive: str | None = None
+    """`device`: it may run beside timing jobs on the node's other GPUs."""
 
 
 class SweepJob(SQLModel, table=True):

@@ -35,7 +35,8 @@ SELECT
   c.model, c.weights, c.method, c.params, c.baseline, c.dtype, c.attention, c.runtime, r.threads, c.batch_size, c.image_size,
   r.tokens, r.tokens_final, r.gmacs_baseline, r.gmacs, r.gmacs_method, r.baseline_ms, r.method_ms, r.device_ms,
   r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.rounds, r.verdict, r.floor, r.flags, c.seed, c.curve_id,
-  c.data, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.condition_id, r.host, r.route
+  c.data, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.condition_id, r.host, r.route,
+  c.exclusive
 FROM speedup_row AS r
 JOIN comparison AS c ON c.comparison_id = r.comparison_id
 JOIN environment AS e ON e.environment_id = r.environment
@@ -51,7 +52,7 @@ SELECT
   c.batch_size, b.axis, b.verdict, b.x, b.x_low, b.x_high, b.points,
   b.direction, b.grid_limited, b.why, e.device, c.weights, b.threads, c.seed, b.floor, b.curve_id, b.varies,
   b.metric, c.kind, c.data, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, c.image_size, c.prompt_tokens,
-  b.host, b.points_missing
+  b.host, b.points_missing, c.exclusive
 FROM break_even_row AS b
 JOIN sweep AS s ON s.id = b.sweep
 JOIN comparison AS c ON c.comparison_id = b.comparison_id
@@ -61,7 +62,8 @@ WHERE {NEWEST_REVISION}""",  # noqa: S608 - made of constants
 SELECT
   r.comparison_id, r.question_id, r.environment, e.device, e.device_name, c.model, c.weights, c.method, c.params, c.baseline,
   c.dtype, c.attention, c.runtime, c.threads, c.batch_size, c.image_size, f.reason, f.message, r.measured_at AS at, f.attempt,
-  c.kind, c.data, c.corruption, c.severity, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, t.host
+  c.kind, c.data, c.corruption, c.severity, c.prompt_tokens, c.new_tokens, c.kv_cache, c.decoding, c.baseline_id, t.host,
+  c.exclusive
 FROM (
   SELECT r.comparison_id, r.question_id, r.environment, r.measured_at, r.failure FROM speedup_row AS r WHERE {NEWEST}
   UNION

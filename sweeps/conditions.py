@@ -12,7 +12,7 @@ from sweeps.block import of_kind
 from sweeps.catalogue import HUB, not_known, timm_name
 from sweeps.folder import geometry, is_folder, is_hub
 from sweeps.identity import Noun
-from sweeps.job import KIND_FIELDS, WORLD_KINDS, Condition, Device, Kind, World
+from sweeps.job import KIND_FIELDS, WORLD_KINDS, Condition, Device, Exclusive, Kind, World
 from sweeps.language import TRAINED_LANGUAGE, LanguageNetwork, languages
 from sweeps.method import AnyMethod, Network
 from sweeps.reading import Document, KeyPath
@@ -32,6 +32,8 @@ TEXTS = ("docs", "topics")
 TEXT = "text:"
 """The form of `data` that names a text file, or a folder of them."""
 WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
+WHOLE_NODE = "node"
+"""How `exclusive` is written where nothing needs to be."""
 OF_WORLD: Mapping[World, tuple[str, ...]] = {
     world: tuple(name for name in FIELDS if any(name in KIND_FIELDS[kind] for kind in kinds))
     for world, kinds in WORLD_KINDS.items()
@@ -91,6 +93,10 @@ class Vocabulary:
         value, path = choice.value, choice.path
         if name == "device" and value == "auto":
             return Choice(self.auto, path)
+        if name == "exclusive" and value == WHOLE_NODE:
+            return Choice(None, path)
+        if name == "exclusive" and value not in (None, *get_args(Exclusive)):
+            raise document.error(path, unknown_word("way to be exclusive", value, [WHOLE_NODE, *get_args(Exclusive)]))
         if name == "model" and isinstance(value, str):
             value = timm_name(value)
             self._check_model(document, value, path)
@@ -204,10 +210,18 @@ def asked(document: Document, kind: Kind, condition: Condition, paths: Mapping[s
 def check_kinds(document: Document, kinds: Collection[Kind], paths: Mapping[str, KeyPath]) -> None:
     """Refuse a field that no kind of the sweep depends on. Raises `SweepError`."""
     for name, path in paths.items():
-        if not any(name in KIND_FIELDS[kind] for kind in kinds) and name in (*DATA_FIELDS, *WORKLOAD_FIELDS):
-            lacking = "accuracy" if name in DATA_FIELDS else "generation"
+        if not any(name in KIND_FIELDS[kind] for kind in kinds) and name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive"):
+            timed = "latency" if "accuracy" in kinds else "generation"
+            lacking = timed if name == "exclusive" else "accuracy" if name in DATA_FIELDS else "generation"
             problem = f"is for {lacking} jobs, and this sweep asks for none; add `{lacking}: {{}}` under `jobs`, or leave it out"
             raise document.error(path, problem, at_key=True)
+
+
+def check_exclusive(document: Document, condition: Condition, paths: Mapping[str, KeyPath]) -> None:
+    """Refuse `exclusive: device` where the device is no GPU. Raises `SweepError`."""
+    if condition.exclusive is not None and condition.device != "cuda":
+        problem = f"device is for GPUs, and here the device is {condition.device}; write {WHOLE_NODE}, or `device: cuda` beside it"
+        raise document.error(paths["exclusive"], problem)
 
 
 def _check_language_weights(document: Document, model: str, weights: str, paths: Mapping[str, KeyPath]) -> None:

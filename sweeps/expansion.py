@@ -7,7 +7,7 @@ from typing import Any
 
 from sweeps.arms import OVERRIDES, Candidate, Entry, condition_keys, entry
 from sweeps.block import Block, first_round, later_rounds, overrides_of_kind
-from sweeps.conditions import FIELDS, Vocabulary, asked, check_kinds
+from sweeps.conditions import FIELDS, Vocabulary, asked, check_exclusive, check_kinds
 from sweeps.contents import Contents, Hasher, sha256
 from sweeps.grid import Point, check_jobs, check_schedules, check_size, defaults, idle_groups, point, points, required, world_of
 from sweeps.job import WORLD_KINDS, Arm, Comparison, Condition, Device, Job, Kind
@@ -199,6 +199,7 @@ class _Expander:
         for item in (*references, *(arm for _, arm in left)):
             check_size(self.document, self.vocabulary, condition, item, spot)
         check_kinds(self.document, self.protocols, spot.paths)
+        check_exclusive(self.document, condition, spot.paths)
         pairs = self.asked.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
         for source, arm in left:
             self.compared.setdefault(source.path, False)

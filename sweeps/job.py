@@ -16,11 +16,16 @@ Attention = Literal["sdpa", "manual"]
 Runtime = Literal["eager", "compile", "cudagraph"]
 KvCache = Literal["dynamic", "static", "virtual"]
 Decoding = Literal["replay", "greedy"]
+Exclusive = Literal["device"]
+Occupation = Literal["node", "device", "shared"]
+"""What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
 World = Literal["vision", "language"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 WORLD_KINDS: Mapping[World, tuple[Kind, Kind]] = {"vision": ("latency", "accuracy"), "language": ("generation", "quality")}
 """How the models of each world are timed, and how they are judged."""
+TIMING: frozenset[Kind] = frozenset(timed for timed, _ in WORLD_KINDS.values())
+"""Kinds of jobs whose answer other work on the host would change."""
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
 NAMED = "named:"
@@ -60,6 +65,8 @@ class Condition(Noun):
     kv_cache: KvCache | None = None
     decoding: Decoding | None = None
     """`replay` feeds the text's own continuation, so that every arm reads the same; `greedy` feeds what the arm itself says."""
+    exclusive: Exclusive | None = None
+    """What a timing job has to itself: its node where nothing is written, with `device` one GPU and its share of the cores."""
 
     @property
     def pixels(self) -> int:
@@ -80,7 +87,7 @@ class Condition(Noun):
 
 
 _DATA_FIELDS = ("data", "corruption", "severity")
-_SPEED_FIELDS = ("batch_size", "threads", "runtime")
+_SPEED_FIELDS = ("batch_size", "threads", "runtime", "exclusive")
 _IMAGE_FIELDS = ("image_size", "corruption", "severity")
 _WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
 
@@ -283,6 +290,13 @@ class Job(Noun):
         contents = canonical(self.contents) if self.contents else "{}"
         condition = f'"condition":{self.condition.canonical_text},"contents":{contents},"kind":"{self.kind}"'
         return digest_of(f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{PROTOCOL_VERSION},"round":{self.round}}}')
+
+    @property
+    def occupation(self) -> Occupation:
+        """What it must have to itself, so that its times are those of the condition."""
+        if self.kind not in TIMING:
+            return "shared"
+        return self.condition.exclusive or "node"
 
     @property
     def compiled(self) -> tuple[int, ...]:

@@ -155,6 +155,8 @@ class Outcome(Noun):
     """Reasons to distrust the whole job: contended, throttled, identity_violated …"""
     notes: tuple[str, ...] = ()
     """What flags of the job or of its arms are about, where their name does not say it all; a line each."""
+    cores: tuple[Count, ...] | None = None
+    """The CPU cores that the process was pinned to; `None` where it was not."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
 

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from sweeps.arms import DENSE_NAME
 from sweeps.axis import SERIES
-from sweeps.job import Condition, Overrides
+from sweeps.conditions import WHOLE_NODE
+from sweeps.job import Condition, Exclusive, Overrides
 from sweeps.method import AnyMethod
 from sweeps.rules import OPERATORS
 from sweeps.sequence import LIST, PER_BLOCK, THEN, Form, form_of
@@ -28,6 +29,7 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     top = _object(Sweep, definitions)
     condition = _fields(Condition, definitions)
     condition["device"] = {"enum": ["auto", *condition["device"]["enum"]], "default": "auto"}
+    condition["exclusive"] |= {"anyOf": [{"enum": [WHOLE_NODE, *get_args(Exclusive)]}, {"type": "null"}]}
     condition["threads"] = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}
     condition["pretrained"] = {"type": "boolean", "description": "`true` is `weights: pretrained`."}
     condition["checkpoint"] = {"type": "string", "description": "The path of a file: the same as `weights: PATH`."}

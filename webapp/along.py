@@ -27,7 +27,7 @@ FIXED = (
         "attention",
         "runtime",
     ),
-    *("baseline", "data", "new_tokens", "kv_cache", "decoding", *SIZE),
+    *("baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZE),
 )
 """Columns that a point has in common with its curve along the MACs saved."""
 

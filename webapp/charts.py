@@ -16,7 +16,7 @@ from webapp.scales import Axis, Span, ratio_axis, ratio_scale, x_axis, x_scale, 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
 PANEL = (
     *("model", "weights", "batch_size", "device_name", "environment", "host", "threads", "seed", "data", "new_tokens", "decoding"),
-    "against",
+    *("exclusive", "against"),
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
 
@@ -205,6 +205,7 @@ def _title(panel: Panel, axis: Axis, hidden: int, place: str) -> alt.TitleParams
     words = [
         str(about["device_name"]),
         *([place] if place else []),
+        *(["one GPU of several"] if about["exclusive"] == "device" else []),
         *(word for column in ("dtype", "attention", "runtime") for word in sorted(set(points[column]))),
     ]
     words += [f"{word} cache" for word in sorted(set(points["kv_cache"].dropna()))]

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS, Failure, Outcome
 from workers.measure.environment import commit, devices, fingerprint
+from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
 
 
@@ -29,7 +30,9 @@ def run(job: Job, **options: Any) -> Outcome:
     started = time.time()
     found: dict[str, Any]
     leftovers = None
+    held = pinned()
     try:
+        _check_cores(job, held)
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
         leftovers = importlib.import_module("workers.measure.leftovers").Leftovers(job)
         found = kind.answer(job, **options)._asdict()
@@ -45,6 +48,7 @@ def run(job: Job, **options: Any) -> Outcome:
         started_at=started,
         ended_at=time.time(),
         commit=commit(),
+        cores=held,
         **found,
     )
 
@@ -155,6 +159,12 @@ def _only_outcomes() -> Iterator[TextIO]:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def _check_cores(job: Job, held: tuple[int, ...] | None) -> None:
+    """Raises `RuntimeError` where a job on one GPU of several has no cores of its own."""
+    if job.occupation == "device" and held is None:
+        raise RuntimeError("exclusive: device needs a worker that is pinned to its GPU's cores, as `breakeven run` starts it")
 
 
 def _whole(fault: BaseException) -> Failure:

@@ -15,6 +15,7 @@ from sweeps.job import Job
 from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Outcome, Samples
 from tests.faults.methods.untidy import DAEMON
 from workers.measure.environment import fingerprint
+from workers.measure.pinning import pinned
 
 SURVEY = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
 CALLS = 0
@@ -76,6 +77,7 @@ def noop(job: Job) -> Outcome:
             stopped="half_width",
         ),
         readings={"pid": os.getpid(), "calls": CALLS},
+        cores=pinned(),
     )
 
 

@@ -49,3 +49,21 @@ def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
     """Its cores are not counted, its GPU is."""
     head = Node(host="box", environments=SURVEY, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
     assert fits(asked("accuracy", None, "cuda"), head, [])
+
+
+def on_device(name: str = "a", kind: Kind = "latency") -> Job:
+    made = asked(kind, None, "cuda", name)
+    return made.model_copy(update={"condition": made.condition.model_copy(update={"exclusive": "device"})})
+
+
+def test_timing_on_single_gpus_runs_on_all_of_them() -> None:
+    """One job for each of the node's two GPUs, and beside them neither timing of the whole node nor what shares it."""
+    assert fits(on_device(), NODE, [])
+    assert fits(on_device("b", "generation"), NODE, [on_device()])
+    assert room(NODE, [on_device()])
+    assert not room(NODE, [on_device(), on_device("b")])
+    assert not fits(on_device("c"), NODE, [on_device(), on_device("b")])
+    assert not fits(asked("latency", None, "cuda"), NODE, [on_device()])
+    assert not fits(asked("accuracy", 1), NODE, [on_device()])
+    assert not fits(on_device(), NODE, [asked("latency", None, "cuda")])
+    assert not fits(on_device(), NODE, [asked("quality", 1)])

@@ -26,8 +26,8 @@ NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:
@@ -96,13 +96,13 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0005_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts, schema="0005")
+    (scripts / "versions" / "0006_colour.py").write_text(NEXT)
+    migration.prepare(engine, path, scripts=scripts, schema="0006")
     with engine.connect() as connection:
-        assert migration.version(connection) == "0005"
+        assert migration.version(connection) == "0006"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0004.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0005.*.backup")
     assert dump(backup) == before
 
 
@@ -111,11 +111,11 @@ ADDED = {
     "0002": {"sample_series", "scores", "spoken_arm", "quality_row"},
 }
 PLACED: dict[str, tuple[Any, ...]] = {
-    "job": ("", "", None, None, None),
+    "job": ("", "", None, None, None, None),
     "measured_arm": (None,),
     "speedup_row": ("here", None),
 }
-YOUNGER = {"comparison": {"0001": (None,) * 9, "0002": (None,) * 6}} | {
+YOUNGER = {"comparison": {"0001": (None,) * 10, "0002": (None,) * 7}} | {
     name: dict.fromkeys(("0001", "0002"), values) for name, values in PLACED.items()
 }
 """What the columns that a table gained since hold in older rows."""
@@ -136,7 +136,7 @@ def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views:
     for name, rows in before.items():
         younger = YOUNGER.get(name, {}).get(schema, ())
         if name != "break_even_row":
-            assert after[name] == ([("0004",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
+            assert after[name] == ([("0005",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
     assert len(before["comparison"]) == asked
     (backup,) = path.parent.glob(f"breakeven.db.schema-{schema}.*.backup")
     assert contents(backup) == before

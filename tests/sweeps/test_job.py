@@ -98,6 +98,7 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         new_tokens=16,
         kv_cache="static",
         decoding="greedy",
+        exclusive="device",
     )
     for kind, depends in KIND_FIELDS.items():
         plain = Comparison(kind=kind, condition=CONDITION, baseline=DENSE, arm=TOPK)

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 """One environment for all kinds: after an upgrade of one of these vision is measured anew too, though only language needs it."""
 ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Variables that set torch's CUDA allocator; the second is the older name and means the same."""
+SHARE = "BREAKEVEN_SHARE"
+"""Variable of a worker that is pinned to its share of the host (`workers/measure/pinning.py`): the number of shares, and how many
+cores it might use before, such as `2/16`."""
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -36,7 +39,7 @@ def fingerprint(device: Device) -> Environment:
     No host name, frequency or load. Raises `LookupError` when `device` is `cuda` and no CUDA device can be used.
     """
     name = _cpu_model()
-    facts = {"cpu": name, "cores": f"{cores():g}", "python": platform.python_version(), **_versions()}
+    facts = {"cpu": name, "cores": _unpinned()[1] or f"{cores():g}", "python": platform.python_version(), **_versions()}
     if device == "cuda":
         with gpu() as handle:
             if handle is None:
@@ -56,9 +59,17 @@ def allocator() -> str:
 
 
 def cores() -> float:
-    """CPU cores that this process may use: its affinity, less what a cgroup quota takes away (which may leave a fraction)."""
+    """CPU cores that this process may use: its affinity, less what a cgroup quota takes away (which may leave a fraction).
+
+    A quota is divided among the shares of a host.
+    """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min([float(allowed), *_quotas()])
+    return usable(allowed, _quotas(), int(_unpinned()[0] or 1))
+
+
+def usable(allowed: int, quotas: Collection[float], shares: int) -> float:
+    """Cores of an affinity mask that cgroup quotas leave to one of the shares of a host."""
+    return min([float(allowed), *(quota / shares for quota in quotas)])
 
 
 def cgroup_folders() -> list[Path]:
@@ -126,6 +137,12 @@ def _handle(first: str) -> Any:
             if _text(pynvml.nvmlDeviceGetUUID(handle)).startswith(first):
                 return handle
     return None
+
+
+def _unpinned() -> tuple[str, str]:
+    """Number of shares and cores of the whole, from `SHARE`; empty where this process is not pinned."""
+    number, _, whole = os.environ.get(SHARE, "").partition("/")
+    return number, whole
 
 
 def _cpu_model() -> str:

@@ -1,0 +1,69 @@
+"""`exclusive` in a sweep: part of a timed question where it is `device`, of no identity where it is not, and for GPUs alone."""
+
+import pytest
+
+from sweeps.job import DENSE, Comparison, Condition
+from tests.sweeps.conftest import MODEL, TOPK, Expand, Fault
+
+
+def test_node_is_what_nothing_written_means(expand: Expand) -> None:
+    """Both spellings ask the same question, which is that of sweeps written before the key was there."""
+    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
+    (spelled,) = expand(f"{MODEL}axes: {{image_size: [32], exclusive: [node]}}\n{TOPK}").comparisons
+    assert spelled.condition.exclusive is None
+    assert spelled.question_id == plain.question_id
+    assert "exclusive" not in spelled.condition.canonical_text
+
+
+def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
+    """An axis of both asks each; timing with one GPU is another question, accuracy on it is not."""
+    asked = expand(f"{MODEL}axes: {{image_size: [32], device: [cuda], exclusive: [node, device]}}\n{TOPK}")
+    assert [job.occupation for job in asked.jobs] == ["node", "device"]
+    assert len({comparison.question_id for comparison in asked.comparisons}) == 2
+    written = "jobs: {latency: {}, accuracy: {}}\n"
+    data = f"axes: {{image_size: [32], device: [cuda], exclusive: [node, device], data: ['imagefolder:x']}}\n{TOPK}{written}"
+    both = expand(MODEL + data)
+    assert [(job.kind, job.occupation) for job in both.jobs] == [("latency", "node"), ("latency", "device"), ("accuracy", "shared")]
+
+
+def test_a_rule_may_name_either(expand: Expand) -> None:
+    """`node` in a rule means what it means in a condition."""
+    asked = f"{MODEL}axes: {{image_size: [32, 48], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
+    rule = "exclude: [{exclusive: node, image_size: 48}]\n"
+    assert [(job.condition.image_size, job.condition.exclusive) for job in expand(asked + rule).jobs] == [
+        (32, None),
+        (32, "device"),
+        (48, "device"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "problem"),
+    [
+        (
+            "axes: {device: [cpu], exclusive: [device]}\n",
+            "axes.exclusive[0]",
+            "device is cpu; write node, or `device: cuda`",
+        ),
+        ("axes: {device: [auto], exclusive: [device]}\n", "axes.exclusive[0]", "here the device is cpu; write node"),
+        ("axes: {exclusive: [gpu]}\n", "axes.exclusive[0]", "unknown way to be exclusive 'gpu'"),
+        (
+            "axes: {device: [cuda], exclusive: [device]}\njobs: {accuracy: {}}\n",
+            "axes.exclusive",
+            "is for latency jobs, and this sweep asks for none",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(fault: Fault, text: str, key: str, problem: str) -> None:
+    """With the line and the key, and what to write."""
+    error = fault(f"{MODEL}{text}{TOPK}")
+    assert error.key.startswith(key)
+    assert error.line == 4
+    assert problem in error.problem
+
+
+def test_the_identity_of_timing_on_one_gpu_is_pinned() -> None:
+    """What is stored under it must be found again."""
+    condition = Condition(model="m", image_size=32, device="cuda", exclusive="device")
+    arm = DENSE.model_copy(update={"replicate": 1})
+    assert Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "ad30ec90da9a0e64"
