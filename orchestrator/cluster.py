@@ -17,6 +17,7 @@ from orchestrator.nodes import Node, judged, left_out, name
 from orchestrator.worker import Fault, Keeper, Setting
 from sweeps.job import Device, Job
 from sweeps.outcome import Outcome
+from workers.measure.descendants import Process, descendants, lives
 
 __all__ = ["Cluster", "ClusterError", "Finished", "Node", "Place", "Running"]
 
@@ -29,6 +30,7 @@ WAITS_S, REPEAT_S = 2.0, 30.0
 """How often a running job is asked whether it waits for its host, and how often that is reported."""
 DISCOVERY_S = 5.0
 """How often the cluster is asked for nodes that joined or left."""
+DAEMONS = ("gcs_server", "raylet")
 OURS, STORE = "BREAKEVEN_", "BREAKEVEN_DB"
 """Our environment variables, which workers get, and the one that they do not: it may hold a password."""
 
@@ -82,6 +84,8 @@ class Cluster:
         self._asking: ThreadPoolExecutor | None = None
         self._listed: Future[list[dict[str, Any]]] | None = None
         self._listed_at = time.monotonic()
+        self._daemons = [process for process in descendants(os.getpid()) if process.name in DAEMONS] if folder else []
+        """Those of our own Ray, which cannot go on without one of them."""
 
     @classmethod
     def start(
@@ -166,6 +170,11 @@ class Cluster:
         """Jobs that have come back, none after `timeout_s` seconds; returns as soon as there is one."""
         import ray
 
+        if lost := self._lost_daemon():
+            self._nodes.clear()
+            running, fault = list(self._running.values()), Fault("node_died", f"Ray's process {lost} was killed")
+            self._running.clear()
+            return [Finished(one, fault) for one in running]
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         return [Finished(running, self._result(running)) for running in map(self._running.pop, ready)]
 
@@ -204,6 +213,9 @@ class Cluster:
         """Kill all workers and leave the cluster; our own is shut down and its files are removed."""
         import ray
 
+        if self._folder and self._lost_daemon():
+            self._folder.end_processes()  # nothing that is asked of this Ray is answered
+            self._keepers.clear()
         if ray.is_initialized():  # else `ray.kill` would start a Ray
             for keeper in self._keepers.values():
                 ray.kill(keeper)
@@ -211,6 +223,7 @@ class Cluster:
         self._running.clear()
         self._keepers.clear()
         if self._folder:
+            self._folder.end_processes()
             self._folder.remove()
         if self._asking:
             self._asking.shutdown(wait=False)
@@ -325,6 +338,9 @@ class Cluster:
         import ray
 
         node = running.node
+        if self._lost_daemon():
+            self._nodes.clear()
+            return Fault("node_died", f"Ray on {node.host} was killed", str(error))
         probe: Place = (node.node_id, "cpu", -1)
         self._discard(running.place)
         try:
@@ -339,11 +355,15 @@ class Cluster:
             self._discard(probe)
         return Fault("node_died", f"Ray lost our process on {node.host}", str(error))
 
+    def _lost_daemon(self) -> Process | None:
+        """A process of our own Ray that has ended, if one has."""
+        return next((daemon for daemon in self._daemons if not lives(daemon)), None)
+
     def _discard(self, place: Place) -> None:
         import ray
 
         keeper = self._keepers.pop(place, None)
-        if keeper is not None:
+        if keeper is not None and not self._lost_daemon():
             ray.kill(keeper)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from store.owners import ended, owner
+from workers.measure.descendants import end, writing_below
 
 SHORT = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
 VARIABLE = "RAY_TMPDIR"
@@ -36,6 +37,10 @@ class Folder:
         except OSError:
             shutil.rmtree(self.path, ignore_errors=True)
             raise
+
+    def end_processes(self) -> None:
+        """Kill the processes that still write here: Ray's agents outlive a raylet or GCS that was killed, some for minutes."""
+        end(writing_below(Path(self.path)))
 
     def remove(self) -> None:
         with contextlib.suppress(OSError):
@@ -70,9 +75,10 @@ def _mark(folder: Path) -> int:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    """Remove a folder with our marker whose process is known to have ended; anything else is left alone."""
+    """Remove a folder with our marker whose process is known to have ended, and end the rest of its Ray; leave all others."""
     with contextlib.suppress(OSError), _locked(folder / MARKER) as text:
         if ended(text):
+            end(writing_below(folder))
             _remove(folder)
 
 

@@ -72,6 +72,8 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         cause = error.__cause__ or error
         first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
         raise ClusterError(f"{problem}: {first}") from error
+    # Ray prints pages of its logs when one of its processes is killed, and has no setting for that
+    importlib.import_module("ray._private.worker").__dict__["_worker_logs_enabled"] = False
 
 
 def join(address: str) -> tuple[str, str]:

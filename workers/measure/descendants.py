@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterable
@@ -61,6 +62,31 @@ def descendants(ancestor: int) -> list[Process]:
         found += children
         following += [child.pid for child in children]
     return found
+
+
+def lives(process: Process) -> bool:
+    """Whether it still runs; one that ended and was not collected by its parent does not."""
+    now = _read(Path(f"/proc/{process.pid}"))
+    return now is not None and not now.zombie and now.started == process.started
+
+
+def writing_below(folder: Path) -> list[Process]:
+    """The other processes of this user that have a file below `folder` open for writing; none where there is no /proc."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is not ours to look into
+            ours = entry.stat().st_uid == os.geteuid() and int(entry.name) != os.getpid()
+            if ours and any(_writes(opened, folder) for opened in (entry / "fd").iterdir()):
+                found += [process for process in [_read(entry)] if process is not None]
+    return found
+
+
+def _writes(opened: Path, folder: Path) -> bool:
+    """Whether a link in /proc/PID/fd, whose mode is that of the open file (man 5 proc_pid_fd), is to a file to write there."""
+    try:
+        return bool(opened.lstat().st_mode & stat.S_IWUSR) and opened.readlink().is_relative_to(folder)
+    except FileNotFoundError:  # closed meanwhile
+        return False
 
 
 def left_running() -> list[Process]:
