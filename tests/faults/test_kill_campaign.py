@@ -21,7 +21,7 @@ from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of
-from workers.measure.descendants import descendants
+from workers.measure.descendants import descendants, lives
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,19 +36,26 @@ def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_run_whose_only_node_is_lost_ends_with_one_and_says_what_to_do(tmp_path: Path) -> None:
-    """Ray's raylet is killed while jobs run: not wrong usage (2), and not answered (0); the same command measures the rest."""
+@pytest.mark.parametrize("daemon", ["raylet", "gcs_server"])
+def test_run_whose_only_node_is_lost_ends_with_one_and_says_what_to_do(tmp_path: Path, daemon: str) -> None:
+    """A process of Ray is killed while jobs run: not wrong usage (2), and not answered (0); the same command measures the rest.
+
+    Ray prints nothing about it, and none of its processes is left.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP.format(name="lost", batch=1, stop=32 + 16 * 29))
     command = [sys.executable, "-m", "tests.faults.toy", "run", str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "store.db")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         while answered(tmp_path / "store.db", "lost") == 0:
             assert process.poll() is None
             time.sleep(0.05)
-        raylet = next(one for one in descendants(process.pid) if one.name == "raylet")
-        os.kill(raylet.pid, signal.SIGKILL)
-        output, _ = process.communicate(timeout=120)
-    assert process.returncode == 1, output
-    assert "the last node was lost, with " in output.splitlines()[-1]
+        tree = descendants(process.pid)
+        os.kill(next(one for one in tree if one.name == daemon).pid, signal.SIGKILL)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert "the last node was lost, with " in said.splitlines()[-1]
+    assert "raylet)" not in said
+    assert "state-dump" not in said
+    assert [str(one) for one in tree if lives(one)] == []
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     assert problems_of(tmp_path / "store.db", {"lost": 90}) == []
 

@@ -63,6 +63,36 @@ def test_only_marked_folders_of_dead_runs_are_removed(short: Path) -> None:
         assert not Path(one.path).exists()
 
 
+WRITER = "import sys, time; file = open(sys.argv[1], sys.argv[2]); print('open', flush=True); time.sleep(60)"
+
+
+def test_what_a_killed_run_left_running_is_ended(short: Path) -> None:
+    """Processes that write into the folder of a dead run end at the next start; readers, and writers elsewhere, go on."""
+    first = Folder()
+    dead = left(Path(first.path).parent, "ray-dead", killed_owner())
+    alive = left(Path(first.path).parent, "ray-alive", owner())
+    for folder_ in (dead, alive):
+        (folder_ / "session" / "log").touch()
+    opened = [(dead, "a"), (dead, "r"), (alive, "a")]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(place / "session" / "log"), mode], stdout=subprocess.PIPE)
+        for place, mode in opened
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"open\n"
+        second = Folder()
+        assert [process.poll() is None for process in processes] == [False, True, True]
+        assert not dead.exists()
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    first.remove()
+    second.remove()
+
+
 def test_a_lock_protects_a_folder_whose_marker_looks_dead(short: Path) -> None:
     """What a process still holds stays, whatever its marker holds."""
     held = Folder()
