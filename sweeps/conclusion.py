@@ -109,6 +109,11 @@ class Conclusion(NamedTuple):
         return self._written(self.value, self.low, self.high, "" if self.effect.ratio else "+")
 
     @property
+    def estimate(self) -> str:
+        """`1.234x` or `+0.0070`, without the interval; a dash where nothing was measured."""
+        return self.numbers.partition(" ")[0]
+
+    @property
     def interval(self) -> str:
         """`[1.220, 1.250]`; a dash where there is none."""
         return self.numbers.partition(" ")[2] or "–"

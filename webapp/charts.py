@@ -94,12 +94,14 @@ def speedup_chart(
     hidden = points[distrusted & (not show_flagged)]
     if shown.empty:
         raise ValueError(f"no point to draw: {len(points)} measured, {len(hidden)} of them flagged and hidden")
+    concluded = [wording.speed(point) for point in shown.to_dict("records")]
     shown = shown.assign(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / (shown["gmacs"] + shown["gmacs_method"]),
         distrusted=distrusted[shown.index],
-        interval=[wording.speed(point).interval for point in shown.to_dict("records")],
-        word=[wording.speed(point).word for point in shown.to_dict("records")],
+        estimate=[found.estimate for found in concluded],
+        interval=[found.interval for found in concluded],
+        word=[found.word for found in concluded],
     )
     spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
     known = places(points)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from webapp import arms, wording
+from webapp import arms
 from webapp.marks import GREY, hue, marks, names
 from webapp.scales import Span, ratio_axis, ratio_scale
 
 
 def ladder(points: pd.DataFrame, span: Span, look: Mapping[str, arms.Style], title: str) -> alt.LayerChart | alt.FacetChart:
     """The points of a panel, one for each arm, along the speed-up; `title` is that of this axis, `span` its range."""
-    words = {arm: f"{arm}: {wording.ratio(speedup)}" for arm, speedup in zip(points["arm"], points["speedup"], strict=True)}
+    words = {arm: f"{arm}: {estimate}" for arm, estimate in zip(points["arm"], points["estimate"], strict=True)}
     points = points.assign(row=points["arm"].map(words))
     floor = float(points["floor"].max())
     scale = ratio_scale(span)

@@ -8,24 +8,27 @@ import pandas as pd
 
 from webapp import arms
 
-VERDICTS: Mapping[str, str] = {
+WORDS: Mapping[str, str] = {
     "faster": "triangle-up",
+    "probably faster": "M0,-0.87L-1,0.87L1,0.87ZM0,-0.29L0.5,0.58L-0.5,0.58Z",
     "same": "square",
+    "within floor": "M-1,-0.4L1,-0.4L1,0.4L-1,0.4Z",
     "slower": "triangle-down",
-    "insufficient": "cross",
+    "probably slower": "M0,0.87L-1,-0.87L1,-0.87ZM0,0.29L0.5,-0.58L-0.5,-0.58Z",
     "unclear": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.55,0A0.55,0.55,0,1,0,0.55,0A0.55,0.55,0,1,0,-0.55,0Z",
+    "too few pairs": "cross",
+    "no interval": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
 }
-"""Marks of the verdicts: clear ones are filled, unclear is a ring (an outline of its own, so that the legend shows it too).
-
-`unclear` includes the points whose word is `probably faster` or `probably slower`.
-"""
+"""Marks of the words of `sweeps.conclusion`; hollow ones (not clear) are outlines of their own, so that the legend has them too."""
+ALWAYS = frozenset({"faster", "same", "slower", "unclear"})
+"""Words that the legend has even if no point has them."""
 
 TOOLTIPS = (
     ("arm", "N", "Arm", ""),
     ("against", "N", "Against", ""),
     ("params", "N", "Parameters", ""),
     ("word", "N", "Verdict", ""),
-    ("speedup", "Q", "Speed-up", ".3f"),
+    ("estimate", "N", "Speed-up", ""),
     ("interval", "N", "95 % interval", ""),
     ("theory", "Q", "If time followed MACs", ".3f"),
     ("baseline_ms", "Q", "Baseline, ms", ",.4~r"),
@@ -56,16 +59,15 @@ def hue(look: Mapping[str, arms.Style]) -> alt.Color:
 
 def marks(points: pd.DataFrame) -> alt.Chart:
     """The points themselves, with everything known of them at a touch; x, y and colour are the caller's."""
-    words = "datum.value == 'insufficient' ? 'too few pairs' : datum.value"
-    legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, labelExpr=words)
-    rare = {"insufficient"} - set(points["verdict"])
-    known = {verdict: mark for verdict, mark in VERDICTS.items() if verdict not in rare}
+    legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0)
+    shown = ALWAYS | set(points["word"])
+    known = {word: mark for word, mark in WORDS.items() if word in shown}
     spoken = bool(points["prompt_tokens"].notna().any())
     made: alt.Chart = (
         alt.Chart(points)
         .mark_point(filled=True, size=65)
         .encode(
-            shape=alt.Shape("verdict:N", scale=alt.Scale(domain=list(known), range=list(known.values())), legend=legend),
+            shape=alt.Shape("word:N", scale=alt.Scale(domain=list(known), range=list(known.values())), legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
             tooltip=[
                 alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined)

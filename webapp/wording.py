@@ -11,8 +11,8 @@ from sweeps.agreement import interval_verdict
 from sweeps.conclusion import BITS, SPEEDUP, Conclusion, conclude, unanswered
 from webapp.scales import Axis
 
-SHOWN = SPEEDUP._replace(digits=2, mark="×")
-"""Speed-ups in the app: two decimals."""
+SHOWN = SPEEDUP._replace(mark="×")
+"""Speed-ups in the app: the words and decimals of the report, since rounding decides between words."""
 UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "of GMACs saved"}
 SPOKEN_UNIT: Mapping[Axis, str] = {**UNIT, "tokens": "prompt tokens"}
 """Of language models."""
@@ -30,11 +30,6 @@ WORK: Mapping[str, str] = {"time_per_char": "a whole run", "tpot": "one output t
 def counted(number: int, noun: str) -> str:
     """`1 point`, `2 points`, `12,000 points`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def ratio(value: float | None) -> str:
-    """A speed-up as `1.23×`; nothing known is a dash."""
-    return "–" if _missing(value) else f"{value:.2f}×"
 
 
 def metrics(found: pd.Series) -> list[str]:

@@ -83,15 +83,38 @@ def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFram
 
 
 def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Each verdict has a mark of its own, the unclear one a ring; the noise floor is shaded around a rule at 1."""
+    """Each word has a mark of its own, the unclear one a ring; the noise floor is shaded around a rule at 1."""
     spec = charts.speedup_chart(*quickstart).to_dict()
     shape = marks(spec)["encoding"]["shape"]["scale"]
-    assert shape["domain"] == ["faster", "same", "slower", "unclear"]
-    assert len(set(shape["range"])) == 4
-    assert {row["verdict"] for row in rows(spec, marks(spec))} == set(shape["domain"])
+    assert {row["word"] for row in rows(spec, marks(spec))} | {"faster", "same", "slower", "unclear"} == set(shape["domain"])
+    assert len(set(shape["range"])) == len(shape["domain"])
     band, rule = layers(spec)[:2]
     assert rows(spec, band) == [{"floor_low": pytest.approx(1 / 1.01), "floor_high": pytest.approx(1.01)}]
     assert rule["encoding"]["y"]["datum"] == 1
+
+
+def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Marks and hover text follow from the words and numbers that the report prints, with an entry for every word drawn."""
+    points, break_evens = quickstart
+    bounds = {
+        "probably faster": (1.035, 1.001, 1.072, "unclear"),
+        "probably slower": (0.97, 0.95, 0.984, "unclear"),
+        "within floor": (1.004, 1.002, 1.006, "same"),
+        "too few pairs": (1.5, 1.4, 1.6, "insufficient"),
+        "no interval": (1.5, np.nan, np.nan, "unclear"),
+    }
+    chosen = points[~charts.flagged(points)].head(len(bounds)).copy()
+    chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = [list(values) for values in bounds.values()]
+    spec = charts.speedup_chart(chosen.astype({"speedup": float}), break_evens).to_dict()
+    shape = marks(spec)["encoding"]["shape"]
+    drawn = rows(spec, marks(spec))
+    assert shape["field"] == "word"
+    assert {row["word"] for row in drawn} == set(bounds)
+    assert set(shape["scale"]["domain"]) == {"faster", "same", "slower", "unclear", *bounds}
+    assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"]) == len(shape["scale"]["range"])
+    (tip,) = (row for row in drawn if row["word"] == "probably faster")
+    assert (tip["estimate"], tip["interval"]) == ("1.035×", "[1.001, 1.072]")
+    assert "estimate" in {tip["field"] for tip in marks(spec)["encoding"]["tooltip"]}
 
 
 def test_tooltip_says_everything(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from orchestrator import conclusions
 from tests.webapp.conftest import Open
 from tests.webapp.simulated import job, outcome, store_sweep
+from webapp import frames
 
 
 def said(app: AppTest) -> str:
@@ -52,6 +54,14 @@ def test_flagged_points_on_request(opened: Open, filled: str) -> None:
     assert app.toggle(key="flagged").label == "Show 5 flagged points"
     app.toggle(key="flagged").set_value(True).run()
     assert len(app.dataframe[0].value) == before + 5
+
+
+def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
+    """The table of points has the word and the interval of each point as the terminal's report prints them."""
+    table = opened(filled, sweep="quickstart").dataframe[0].value
+    rows = [row for row in frames.points("quickstart", filled).itertuples() if not row.flags]
+    printed = {(found.word, found.interval) for found in map(conclusions.speed, rows)}
+    assert set(zip(table["verdict"], table["interval"], strict=True)) == printed
 
 
 def test_choices_without_a_point(opened: Open, filled: str) -> None:

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from sweeps.conclusion import SPEEDUP, conclude
 from webapp import wording
 
 
@@ -54,12 +55,13 @@ def test_numbers() -> None:
 @pytest.mark.parametrize(
     ("bounds", "verdict", "sentence"),
     [
-        ((1.23, 1.178, 1.2701), "faster", "is faster: 1.23× [1.18, 1.27]"),
-        ((0.97, 0.95, 0.984), "unclear", "is probably slower: 0.97× [0.95, 0.98]"),
-        ((1.001, 0.995, 1.0049), "same", "is the same within 1 %: 1.00× [0.99, 1.00]"),
-        ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.01× [0.99, 1.03]"),
-        ((1.5, None, float("nan")), "unclear", "is 1.50×, too few pairs for an interval"),
-        ((1.5, 1.4, 1.6), "insufficient", "is measured by too few pairs: 1.50× [1.40, 1.60]"),
+        ((1.23, 1.178, 1.2701), "faster", "is faster: 1.230× [1.178, 1.270]"),
+        ((0.97, 0.95, 0.984), "unclear", "is probably slower: 0.970× [0.950, 0.984]"),
+        ((1.035, 1.001, 1.072), "unclear", "is probably faster: 1.035× [1.001, 1.072]"),
+        ((1.001, 0.995, 1.0049), "same", "is the same within 1 %: 1.001× [0.995, 1.005]"),
+        ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.006× [0.990, 1.030]"),
+        ((1.5, None, float("nan")), "unclear", "is 1.500×, too few pairs for an interval"),
+        ((1.5, 1.4, 1.6), "insufficient", "is measured by too few pairs: 1.500× [1.400, 1.600]"),
     ],
 )
 def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, sentence: str) -> None:
@@ -67,3 +69,15 @@ def test_a_single_point(bounds: tuple[float, float | None, float | None], verdic
     row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
     assert wording.single(row) == sentence
     assert wording.single(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"
+
+
+@pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient"])
+def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
+    """Over intervals around no difference the page prints the word, the ratio and the interval that the report prints."""
+    for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):
+        for width in (0.0002, 0.004, 0.07):
+            bounds = (low + width / 2, low, low + width)
+            row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01)
+            shown, printed = wording.speed(row), conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01)
+            assert (shown.word, shown.interval) == (printed.word, printed.interval)
+            assert shown.estimate == printed.estimate.replace("x", "×")

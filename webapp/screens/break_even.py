@@ -1,6 +1,6 @@
 """Break-even: from where on each arm pays, in words, as a chart and as a table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 
@@ -11,6 +11,7 @@ import streamlit as st
 from store.costs import judged, with_controls, with_states
 from store.places import Place, places
 from sweeps.caution import cautions
+from sweeps.conclusion import Conclusion
 from webapp import arms, charts, filters, frames, plot, wording
 from webapp.along import SAVED, along
 from webapp.scales import Axis
@@ -38,7 +39,7 @@ TABLE = {
     "gmacs_baseline": st.column_config.NumberColumn("GMACs, baseline", format="%.3f", help="Papers say GFLOPs"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.2f"),
     "method_ms": st.column_config.NumberColumn("Arm, ms", format="%.2f"),
-    "speedup": st.column_config.NumberColumn("Speed-up", format="%.2f×"),
+    "speedup": st.column_config.NumberColumn("Speed-up"),
     "interval": st.column_config.TextColumn("95 % interval"),
     "verdict": st.column_config.TextColumn("Verdict"),
     "pairs": st.column_config.NumberColumn("Pairs", format="%d"),
@@ -51,7 +52,7 @@ COSTS = {
     "against": st.column_config.TextColumn("Against"),
     "model": st.column_config.TextColumn("Model"),
     "prompt_tokens": st.column_config.NumberColumn("Prompt tokens", format="%d"),
-    "speedup": st.column_config.NumberColumn("Speed-up", format="%.2f×"),
+    "speedup": st.column_config.NumberColumn("Speed-up"),
     "bits_per_byte": st.column_config.NumberColumn("Bits per byte", format="%.3f", help="On held-out text; fewer are better"),
     "change": st.column_config.TextColumn("Change", help="In bits per byte, with its 95 % interval; below zero is better"),
     "kl": st.column_config.NumberColumn("KL, nats", format="%.4f", help="Of the next token's distribution from the baseline's"),
@@ -116,7 +117,13 @@ def table(points: pd.DataFrame) -> None:
     known = [name for name in TABLE if name in shown.columns and (name == "flags" or shown[name].notna().any())]
     known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]
     columns = [name for name in known if name not in SAME or shown[name].nunique() > 1]
-    st.dataframe(shown[columns], column_config=TABLE, hide_index=True, placeholder="–")
+    speed = st.column_config.NumberColumn("Speed-up", format=ratios(found))
+    st.dataframe(shown[columns], column_config=TABLE | {"speedup": speed}, hide_index=True, placeholder="–")
+
+
+def ratios(found: Sequence[Conclusion]) -> str:
+    """The number format of speed-ups, with as many decimals as the most exact of their intervals."""
+    return f"%.{max([wording.SHOWN.digits, *(each.digits for each in found)])}f×"
 
 
 def costs(points: pd.DataFrame, sweep: str, metric: str) -> None:
@@ -138,7 +145,9 @@ def costs(points: pd.DataFrame, sweep: str, metric: str) -> None:
     ).sort_values(["against", "arm"])
     known = [name for name in COSTS if name != "control_change" or shown[name].notna().any()]
     columns = [name for name in known if name not in (*SAME, "prompt_tokens") or shown[name].nunique() > 1]
-    st.dataframe(shown[columns], column_config=COSTS, hide_index=True, placeholder="–")
+    concluded = [wording.speed(point) for point in points.to_dict("records")]
+    speed = st.column_config.NumberColumn("Speed-up", format=ratios(concluded))
+    st.dataframe(shown[columns], column_config=COSTS | {"speedup": speed}, hide_index=True, placeholder="–")
 
 
 sweep = filters.chosen_sweep()
