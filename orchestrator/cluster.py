@@ -179,7 +179,10 @@ class Cluster:
         return [Finished(running, self._result(running)) for running in map(self._running.pop, ready)]
 
     def waits(self) -> list[tuple[Running, str]]:
-        """Jobs that wait for their host, with what they wait for; each when it is first seen, and then every `REPEAT_S`."""
+        """Jobs that wait for their host, with what they wait for; each when it is first seen, and then every `REPEAT_S`.
+
+        A job that waits no more comes once with an empty text.
+        """
         import ray
 
         found, now = [], time.monotonic()
@@ -196,6 +199,8 @@ class Cluster:
             ):
                 self._reported[running.reference] = now
                 found.append((running, message))
+            elif not message and running.reference in self._running and self._reported.pop(running.reference, None) is not None:
+                found.append((running, ""))
         if now - self._asked_at > WAITS_S:
             self._asked_at = now
             for running in set(self._running.values()) - set(self._asked.values()):

@@ -26,7 +26,7 @@ RENEW_S = 15.0
 REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
 """Failures that may leave a process unsound, such as a broken CUDA context: the next job gets a new one."""
 
-Happening = Literal["started", "answered", "retried", "split", "suspected", "waiting", "dropped"]
+Happening = Literal["started", "answered", "retried", "split", "suspected", "waiting", "begun", "dropped"]
 
 
 class Event(NamedTuple):
@@ -39,7 +39,7 @@ class Event(NamedTuple):
     """With `answered`: what was recorded."""
     message: str = ""
     """What went wrong, with `retried`, `split`, `suspected` (the baseline runs alone, as it may be at fault) and `dropped`
-    (another dispatcher has taken the job over); with `waiting` who has the host that the job waits for."""
+    (another dispatcher has taken the job over); with `waiting` who has the host that the job waits for (`begun` once it has it)."""
 
 
 class Summary(NamedTuple):
@@ -98,7 +98,7 @@ class Dispatcher:
                 for one in finished:
                     self._handle(one)
                 for running, message in self._cluster.waits():
-                    self._observer(Event("waiting", running.node, running.job, message=message))
+                    self._observer(Event("waiting" if message else "begun", running.node, running.job, message=message))
                 joined = self._cluster.refresh()
                 recovered = 0
                 if time.monotonic() - renewed > RENEW_S:

@@ -18,6 +18,7 @@ class Forecast:
         self._took: dict[Kind, float] = {}
         self._estimated: dict[Kind, float] = {}
         self._running: dict[Job, float] = {}
+        self._elsewhere: set[Round] = set()
         self._parallel = 1
 
     def expect(self, jobs: Iterable[Job]) -> None:
@@ -27,21 +28,30 @@ class Forecast:
             for key in _rounds(job):
                 self._open[key] = (job.kind, seconds(job) / len(job.pairs))
 
+    def elsewhere(self, jobs: Iterable[Job]) -> None:
+        """Replace what other runs measure at present, and this one will not."""
+        self._elsewhere = {key for job in jobs for key in _rounds(job)}
+
     def start(self, job: Job, now: float) -> None:
-        """`job`, one of those expected or a part of one, began."""
+        """`job`, one of those expected or a part of one, began; anew if it waited for its host until now."""
         self._running[job] = now
         self._parallel = max(self._parallel, len(self._running))
+
+    def wait(self, job: Job) -> None:
+        """`job` waits for its host, and does not run yet."""
+        self._running.pop(job, None)
 
     def end(self, job: Job) -> None:
         """`job` ended without an answer; it, or its parts, are still to come."""
         self._running.pop(job, None)
 
-    def answer(self, job: Job, now: float) -> None:
-        """`job` was answered."""
+    def answer(self, job: Job, now: float, took_s: float | None = None) -> None:
+        """`job` was answered, after it was measured for `took_s` seconds (default: since it began)."""
         began = self._running.pop(job, None)
+        took_s = now - began if took_s is None and began is not None else took_s
         estimated = sum(self._open.pop(key, (job.kind, 0.0))[1] for key in _rounds(job))
-        if began is not None:
-            self._took[job.kind] = self._took.get(job.kind, 0.0) + now - began
+        if took_s is not None:
+            self._took[job.kind] = self._took.get(job.kind, 0.0) + took_s
             self._estimated[job.kind] = self._estimated.get(job.kind, 0.0) + estimated
 
     def left_s(self, now: float) -> float | None:
@@ -52,6 +62,8 @@ class Forecast:
         overall = math.fsum(self._took.values()) / known
         share = {kind: self._took[kind] / estimated for kind, estimated in self._estimated.items() if estimated}
         expected = {key: share.get(kind, overall) * estimated for key, (kind, estimated) in self._open.items()}
+        for key in self._elsewhere:
+            expected.pop(key, None)
         gone = math.fsum(
             min(now - began, math.fsum(expected.get(key, 0.0) for key in _rounds(job))) for job, began in self._running.items()
         )

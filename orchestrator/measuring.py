@@ -21,6 +21,8 @@ LOOK_S = 0.5
 """How often a run that waits for other dispatchers looks at the queue."""
 
 
+ELSEWHERE_S = 5.0
+"""How often a run that measures looks which jobs other dispatchers have."""
 MAX_ENVIRONMENTS = 8
 """Of one host during one run: a GPU and a CPU that both change their libraries thrice."""
 
@@ -62,10 +64,11 @@ def measure(engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display:
     while plan.jobs and not interrupted:
         display.expect(plan.jobs)
         sweep = submit(engine, plan)
+        tick = _ticking(engine, sweep, display)
         while not interrupted and ((waiting := queue.waiting(engine, sweep, offers(sites, plan))) or queue.held(engine, sweep)):
             if waiting:
                 nodes = cluster()
-                summary = dispatch(engine, sweep, nodes, retry=expansion.sweep.retry, observer=observe, tick=display.tick)
+                summary = dispatch(engine, sweep, nodes, retry=expansion.sweep.retry, observer=observe, tick=tick)
                 interrupted = summary.interrupted
                 seen |= _environments(sites)
                 sites = nodes.nodes()
@@ -76,6 +79,21 @@ def measure(engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display:
             planning.demand(expansion, sites)  # nodes may have died
         plan = planned(again=again, tried=tried)
     return Measured(planned(), interrupted)
+
+
+def _ticking(engine: Engine, sweep: int, display: Display) -> Callable[[], None]:
+    """The tick of a dispatch, which also shows what other dispatchers have of the sweep."""
+    looked = time.monotonic()
+    display.elsewhere(queue.held_jobs(engine, sweep))
+
+    def tick() -> None:
+        nonlocal looked
+        if time.monotonic() - looked >= ELSEWHERE_S:
+            looked = time.monotonic()
+            display.elsewhere(queue.held_jobs(engine, sweep))
+        display.tick()
+
+    return tick
 
 
 def offers(sites: Collection[Site], plan: Plan) -> list[Offer]:

@@ -34,6 +34,10 @@ class Display:
         self._comparisons = self._done = 0
         self._forecast = Forecast()
         self._running: dict[Job, float] = {}
+        self._waiting: dict[Job, float] = {}
+        """Jobs that wait for their host, and since when."""
+        self._waited: set[Job] = set()
+        self._elsewhere = 0
         self._named: list[str] = []
         self._printed = time.monotonic()
         self._bar = Progress(
@@ -62,6 +66,11 @@ class Display:
         self._forecast.expect(jobs)
         self._bar.update(self._task, total=self._comparisons)
 
+    def elsewhere(self, jobs: Sequence[Job]) -> None:
+        """Jobs that other runs measure at present, which this one does not."""
+        self._elsewhere = len(jobs)
+        self._forecast.elsewhere(jobs)
+
     def __call__(self, event: Event) -> None:
         """Show one event; this is the observer that `dispatch` calls."""
         now = time.monotonic()
@@ -69,18 +78,31 @@ class Display:
             self._running[event.job] = now
             self._forecast.start(event.job, now)
             self._bar.update(self._task, description=_place(event.job))
+        if event.what == "waiting" and (since := self._running.pop(event.job, None)) is not None:
+            self._waiting[event.job] = since
+            self._waited.add(event.job)
+            self._forecast.wait(event.job)
+            self._bar.update(self._task, description=f"waiting for its host: {_place(event.job)}")
+        if event.what == "begun" and self._waiting.pop(event.job, None) is not None:
+            self._running[event.job] = now
+            self._forecast.start(event.job, now)
+            self._bar.update(self._task, description=_place(event.job))
         if event.what == "started" and not self._console.is_terminal:
             self._say(Text(f"started on {event.node.host}: {_place(event.job)}, {_counted(len(event.job.pairs))}", style="dim"))
         elif event.what == "answered" and event.outcome is not None:
             self._done += len(event.job.pairs)
-            self._forecast.answer(event.job, now)
+            took_s = now - self._running.pop(event.job, now)
+            if event.job in self._waited:  # that it began is seen late or not at all
+                took_s = event.outcome.ended_at - event.outcome.started_at
+            self._forget(event.job)
+            self._forecast.answer(event.job, now, took_s)
             self._bar.update(self._task, completed=self._done, left=self._left(now))
-            self._say(self._heading(event.outcome, now - self._running.pop(event.job, now)))
+            self._say(self._heading(event.outcome, took_s))
             for line in lines(event.outcome):
                 self._say(line)
         elif event.message:
             if event.what in {"retried", "split", "dropped"}:
-                self._running.pop(event.job, None)
+                self._forget(event.job)
                 self._forecast.end(event.job)
             doing = {
                 "retried": "trying again",
@@ -95,10 +117,15 @@ class Display:
         """Show that the run goes on; called about twice a second."""
         now = time.monotonic()
         self._bar.update(self._task, left=self._left(now))
-        if self._console.is_terminal or now - self._printed < SILENT_S or not self._running:
+        if self._console.is_terminal or now - self._printed < SILENT_S or not (self._running or self._waiting):
             return
-        running = "; ".join(f"{_place(job)}, for {duration(now - began)}" for job, began in self._running.items())
-        parts = (f"[{self._done}/{self._comparisons}] measuring {running}", self._left(now))
+        states = (("measuring ", self._running), ("waiting for its host: ", self._waiting))
+        listed = [
+            f"{state}{'; '.join(f'{_place(job)}, for {duration(now - since)}' for job, since in jobs.items())}"
+            for state, jobs in states
+            if jobs
+        ]
+        parts = (f"[{self._done}/{self._comparisons}] {'; '.join(listed)}", self._left(now))
         self._say(Text(", ".join(filter(None, parts)), style="dim"))
 
     def waiting(self, holders: Sequence[Holder]) -> None:
@@ -112,7 +139,14 @@ class Display:
 
     def _left(self, now: float) -> str:
         left = self._forecast.left_s(now)
-        return f"about {duration(left)} left" if left else ""
+        held = "1 job is" if self._elsewhere == 1 else f"{self._elsewhere} jobs are"
+        own = f"about {duration(left)} left" if left else ""
+        return ", ".join(filter(None, (own, f"{held} measured by other runs" if self._elsewhere else "")))
+
+    def _forget(self, job: Job) -> None:
+        self._running.pop(job, None)
+        self._waiting.pop(job, None)
+        self._waited.discard(job)
 
     def _heading(self, outcome: Outcome, took_s: float) -> Text:
         text = Text(f"[{self._done}/{self._comparisons}] {_place(outcome.job)}", style="bold")

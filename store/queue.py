@@ -46,6 +46,10 @@ HOLDERS = sql(
     """SELECT j.owner, count(*) AS jobs, max(j.renewed_at) AS renewed_at FROM job AS j JOIN sweep_job AS l ON l.job = j.id
        WHERE l.sweep = :sweep AND j.state = 'running' AND j.owner <> :owner GROUP BY j.owner ORDER BY j.owner"""
 )
+HELD_ELSEWHERE = sql(
+    """SELECT j.document FROM job AS j JOIN sweep_job AS l ON l.job = j.id
+       WHERE l.sweep = :sweep AND j.state = 'running' AND j.owner <> :owner ORDER BY j.id"""
+)
 SWEEP_NAME = sql("SELECT name FROM sweep WHERE id = :sweep")
 COUNTS = sql(
     """SELECT j.state, count(*) AS jobs FROM job AS j JOIN sweep_job AS l ON l.job = j.id
@@ -210,6 +214,13 @@ def held(engine: Engine, sweep_id: int) -> list[Holder]:
         for pin in placement.pins(connection, name, owner(), alive).values():
             holders.setdefault(pin.owner, Holder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at)))
     return list(holders.values())
+
+
+def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
+    """The jobs of the sweep that run for other dispatchers than this process."""
+    with explained(shown(engine.url)), engine.connect() as connection:
+        rows = connection.execute(HELD_ELSEWHERE, {"sweep": sweep_id, "owner": owner()})
+        return [Job.model_validate_json(row.document) for row in rows]
 
 
 def progress(engine: Engine, sweep_id: int) -> Progress:

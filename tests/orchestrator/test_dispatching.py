@@ -252,9 +252,28 @@ def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
 
     with taken:
         assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
-    assert [event.what for event in events] == ["started", "waiting", "answered"]
+    assert [event.what for event in events if event.what != "begun"] == ["started", "waiting", "answered"]
     assert re.match(r"waiting since \d\d:\d\d:\d\d \(\d+ s\) for a generation job of ", events[1].message)
     assert f"(process {os.getpid()}, since " in events[1].message
+
+
+def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that has waited for its host is reported once more when it has it."""
+    monkeypatch.setattr("orchestrator.cluster.WAITS_S", 0.02)
+    monkeypatch.setattr("orchestrator.dispatching.LOOK_S", 0.02)
+    sweep = store.submit([job("a", model="slow")])
+    events: list[Event] = []
+    taken = ExitStack()
+    taken.enter_context(host_lock("generation"))
+
+    def observe(event: Event) -> None:
+        events.append(event)
+        if event.what == "waiting":
+            taken.close()
+
+    with taken:
+        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+    assert [event.what for event in events] == ["started", "waiting", "begun", "answered"]
 
 
 def test_two_stores_share_a_host_without_overlap(store: Store, cluster: Cluster, tmp_path: Path) -> None:

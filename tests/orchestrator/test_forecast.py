@@ -37,3 +37,34 @@ def test_jobs_side_by_side_and_parts_of_jobs() -> None:
         forecast.start(part, 8.0)
         forecast.answer(part, 12.0)
     assert forecast.left_s(12.0) == pytest.approx(4.0)
+
+
+def test_time_spent_waiting_is_no_duration() -> None:
+    """A job that waited counts with the time it was measured, and what it waits is not taken off the rest."""
+    jobs = [job("a", image_size=size, budget_s=10.0) for size in (32, 48, 64)]
+    forecast = Forecast()
+    forecast.expect(jobs)
+    forecast.start(jobs[0], 0.0)
+    forecast.wait(jobs[0])
+    forecast.start(jobs[0], 60.0)
+    forecast.answer(jobs[0], 68.0)
+    assert forecast.left_s(68.0) == pytest.approx(8 * (seconds(jobs[1]) + seconds(jobs[2])) / seconds(jobs[0]))
+    before = forecast.left_s(68.0)
+    forecast.start(jobs[1], 68.0)
+    forecast.wait(jobs[1])
+    assert forecast.left_s(100.0) == before
+    forecast.answer(jobs[1], 108.0, took_s=8.0)
+    assert forecast.left_s(108.0) == pytest.approx(8 * seconds(jobs[2]) / seconds(jobs[0]))
+
+
+def test_jobs_of_other_runs_are_not_left() -> None:
+    """What another run measures counts for nothing while it holds it, and is still to come when it lets go."""
+    jobs = [job("a", image_size=size) for size in (32, 48)]
+    forecast = Forecast()
+    forecast.expect(jobs)
+    forecast.start(jobs[0], 0.0)
+    forecast.answer(jobs[0], 8.0)
+    forecast.elsewhere(jobs[1:])
+    assert forecast.left_s(8.0) == 0.0
+    forecast.elsewhere([])
+    assert forecast.left_s(8.0) == pytest.approx(8 * seconds(jobs[1]) / seconds(jobs[0]))

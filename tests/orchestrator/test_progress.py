@@ -1,0 +1,61 @@
+"""What a running sweep shows of jobs that wait, and of those that other runs measure."""
+
+import io
+import platform
+
+import pytest
+from rich.console import Console
+
+from orchestrator.cluster import Node
+from orchestrator.dispatching import Event
+from orchestrator.progress import Display
+from store import queue
+from tests.orchestrator import entries
+from tests.orchestrator.conftest import Store, job
+from tests.orchestrator.test_measuring import claimed_elsewhere
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of the display, to be set by the test."""
+    clock = [1000.0]
+    monkeypatch.setattr("orchestrator.progress.time.monotonic", lambda: clock[0])
+    return clock
+
+
+def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
+    """While a job waits the line names that and its time; what it took, and the time left, are those of the measuring."""
+    shown = io.StringIO()
+    asked, later = job("a", image_size=32), job("a", image_size=48)
+    node = Node(platform.node(), environments={"cpu": entries.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0)
+    with Display(Console(file=shown, width=200)) as display:
+        display.expect([asked, later])
+        display(Event("started", node, asked))
+        display(Event("waiting", node, asked, message="waiting for a latency job"))
+        now[0] += 61
+        display.tick()
+        assert "waiting for its host: " in shown.getvalue()
+        assert "measuring" not in shown.getvalue()
+        display(Event("begun", node, asked))
+        now[0] += 31
+        display.tick()
+        assert "[0/2] measuring" in shown.getvalue()
+        assert ", for 31 s" in shown.getvalue()
+        result = entries.noop(asked)
+        display(Event("answered", node, asked, result.model_copy(update={"ended_at": result.started_at + 33})))
+        assert ", took 33 s, " in shown.getvalue()
+
+
+def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
+    """Nothing of this run is left, so there is no time left, but a count of the jobs that others measure."""
+    shown = io.StringIO()
+    held, free = job("a"), job("b")
+    claimed_elsewhere(store, [held, free])
+    node = Node(platform.node(), environments={"cpu": entries.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0)
+    with Display(Console(file=shown, width=200)) as display:
+        display.expect([held, free])
+        display.elsewhere(queue.held_jobs(store.engine, 1))
+        display(Event("started", node, free))
+        now[0] += 8
+        display(Event("answered", node, free, entries.noop(free)))
+    assert ", took 8 s, 1 job is measured by other runs" in shown.getvalue()
