@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.orchestrator.commands import ROOT
+
 START_S = 60.0
 RAY = Path(sys.executable).with_name("ray")
 QUIET = ("--disable-usage-stats", "--object-store-memory", "80000000", "--dashboard-agent-listen-port", "0")
@@ -63,6 +65,12 @@ def started(*options: str, home: Path, **variables: str) -> Iterator["subprocess
         kill(process)
         log.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """Of a program that uses this checkout and `home`, and knows nothing of a Ray that an earlier test started in this process."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "HOME": str(home)}
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:

@@ -17,7 +17,7 @@ from sweeps.job import Job
 from tests.benchmarks import exclusive
 from tests.orchestrator import entries
 from tests.orchestrator.conftest import Store, job
-from tests.orchestrator.machines import head
+from tests.orchestrator.machines import clean_environment, head
 
 ROOT = Path(__file__).parents[2]
 ENTRY = Setting("tests.orchestrator.entries:noop", path=(str(ROOT),))
@@ -121,7 +121,7 @@ def test_two_gpus_are_timed_at_once_and_the_node_alone(store: Store, tmp_path: P
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+            env=clean_environment(tmp_path),
             timeout=120,
             check=False,
         )

@@ -1,6 +1,5 @@
 """Two real Ray nodes with different libraries: every curve lies whole on one of them, and moves as a whole when one is lost."""
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -9,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from store.queue import progress
-from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store
-from tests.orchestrator.machines import head, kill, started
+from tests.orchestrator.machines import clean_environment, head, kill, started
 
 SCRIPT = """
     import sys
@@ -55,7 +53,7 @@ def test_curves_lie_whole_on_one_node_and_move_as_a_whole(store: Store, tmp_path
         started("--address", address, "--num-cpus", "1", "--labels", "zone=east", home=tmp_path, LIBRARIES="new") as extra,
     ):
         command = [sys.executable, str(script), address, str(store.path)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+        environment = clean_environment(tmp_path)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as run:
             assert run.stdout is not None
             lines = []

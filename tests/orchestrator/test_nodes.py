@@ -16,7 +16,7 @@ from orchestrator.worker import Survey
 from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.entries import SURVEY
-from tests.orchestrator.machines import head, kill, started
+from tests.orchestrator.machines import clean_environment, head, kill, started
 
 OURS = (package.version(),)
 
@@ -121,7 +121,7 @@ def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path:
                 stderr=subprocess.STDOUT,
                 text=True,
                 cwd=tmp_path,  # Ray's workers import from the driver's current folder too
-                env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+                env=clean_environment(tmp_path),
             )
         )
         seen: list[str] = []
