@@ -44,7 +44,7 @@ def run(
     ] = None,
 ) -> None:
     """Measure what the sweep asks and is not answered yet, then report."""
-    from orchestrator.running import run as run_sweep
+    from orchestrator.commands.run import run as run_sweep
 
     if only and not again:
         raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
@@ -63,7 +63,7 @@ def plan(
     ray_address: Annotated[str | None, typer.Option(help="Plan for a running Ray cluster; default: for this machine.")] = None,
 ) -> None:
     """Show points, jobs, what is answered already, and how long the rest takes; nothing is stored or started."""
-    from orchestrator.running import show_plan
+    from orchestrator.commands.run import show_plan
 
     asked = _one_of("--format", form, ("table", "json"))
     show_plan(file, db=db, jobs=jobs, form=asked, device=_device(device), ray_address=ray_address)
@@ -76,7 +76,7 @@ def report(
     form: Annotated[str, typer.Option("--format", metavar="table|markdown|json|csv")] = "table",
 ) -> None:
     """Print speed-ups with intervals, what the MACs promise beside them, and the break-even points."""
-    from orchestrator.report import read, write
+    from orchestrator.report.render import read, write
 
     write(read(db, name), _one_of("--format", form, ("table", "markdown", "json", "csv")), _console())
 
@@ -99,7 +99,7 @@ def status(
     db: Database = None,
 ) -> None:
     """Show the sweeps in the store: jobs waiting, running, done, failed."""
-    from orchestrator.listing import show_status
+    from orchestrator.commands.inspect import show_status
 
     show_status(db, name)
 
@@ -107,7 +107,7 @@ def status(
 @app.command()
 def methods(form: Annotated[str, typer.Option("--format", metavar="table|json")] = "table") -> None:
     """List all methods with their parameters and papers, from the code."""
-    from orchestrator.listing import show_methods
+    from orchestrator.commands.inspect import show_methods
 
     show_methods(_one_of("--format", form, ("table", "json")), _console())
 
@@ -115,7 +115,7 @@ def methods(form: Annotated[str, typer.Option("--format", metavar="table|json")]
 @app.command()
 def doctor() -> None:
     """Say what this machine is, what could disturb a measurement, and how noisy its clock ticks are."""
-    from orchestrator.doctor import examine
+    from orchestrator.commands.doctor import examine
 
     raise typer.Exit(examine(_console()))
 
@@ -129,7 +129,7 @@ def query(
     rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
 ) -> None:
     """Ask the database in SQL, read-only: views speedup, accuracy, quality, language, break_even, failures, metric …"""
-    from orchestrator.listing import show_query
+    from orchestrator.commands.inspect import show_query
 
     show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), seconds=seconds, rows=rows)
 
@@ -146,7 +146,7 @@ def import_outcomes(
     device: DeviceOption = None,
 ) -> None:
     """Put outcomes measured elsewhere into the store; importing twice changes nothing."""
-    from orchestrator.running import import_files
+    from orchestrator.commands.run import import_files
 
     raise typer.Exit(import_files(files, db=db, sweep=sweep, device=_device(device)))
 
@@ -157,8 +157,8 @@ def reanalyse(
     db: Database = None,
 ) -> None:
     """Rebuild statistics, verdicts and break-even points from the raw samples."""
-    from store.connection import connect
-    from store.recording import reanalyse as rebuild
+    from store.engine import connect
+    from store.record import reanalyse as rebuild
 
     typer.echo(f"{rebuild(connect(db), name)} comparisons analysed again")
 
@@ -166,7 +166,7 @@ def reanalyse(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
-    from sweeps.schema import text
+    from sweeps.parsing.json_schema import text
     from workers.methods import every as known
 
     typer.echo(text(known()), nl=False)
@@ -217,9 +217,9 @@ def main() -> NoReturn:
 def _mendable(error: Exception) -> bool:
     """Whether the error is one of ours that says what to do; asked of loaded modules only, since `--help` loads none of them."""
     known = (
-        ("sweeps.reading", "SweepError"),
-        ("store.connection", "StoreError"),
-        ("orchestrator.cluster", "ClusterError"),
+        ("sweeps.parsing.yaml_reader", "SweepError"),
+        ("store.engine", "StoreError"),
+        ("orchestrator.ray_cluster", "ClusterError"),
         ("orchestrator.sites", "InfeasibleError"),
     )
     loaded = [getattr(sys.modules[module], name) for module, name in known if module in sys.modules]

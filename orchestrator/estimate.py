@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from sweeps.catalogue import networks
-from sweeps.folder import geometry, is_folder
-from sweeps.job import PASS_SECONDS, WORLD_KINDS, Device, Dtype, Job, Step
-from sweeps.language import LanguageNetwork, languages
-from workers.data.windows import CONTEXT, SCORED
+from sweeps.geometry.llm_geometry import LanguageNetwork, languages
+from sweeps.geometry.local_llm import geometry, is_folder
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.job import MODALITY_KINDS, PASS_SECONDS, Device, Dtype, Job, Step
+from workers.data.scoring_windows import CONTEXT, SCORED
 
 START_SECONDS = 20.0
 """Until Ray and a worker have started, with all that it imports; again for each of several rounds, which get a new worker."""
@@ -59,7 +59,7 @@ def at_most(jobs: Iterable[Job]) -> float:
     made = {
         (job.condition.model, job.condition.device, str(step)): _making(step, job)
         for job in asked
-        if job.kind in WORLD_KINDS["language"]
+        if job.kind in MODALITY_KINDS["language"]
         for arm in job.arms
         for step in arm.stack
     }

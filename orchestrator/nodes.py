@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from orchestrator import package
+from orchestrator import package_version
 from orchestrator.sites import Site
-from orchestrator.worker import Survey
+from orchestrator.worker_process import NodeInfo
 from sweeps.job import Device
 from sweeps.outcome import Environment
 
@@ -35,16 +35,18 @@ def name(facts: Mapping[str, Any]) -> str:
     return f"{facts.get('NodeManagerHostname') or '?'} ({facts['NodeManagerAddress']})"
 
 
-def judged(facts: Mapping[str, Any], survey: Survey) -> Judged:
+def judged(facts: Mapping[str, Any], survey: NodeInfo) -> Judged:
     """What the node in a row of `ray.nodes()` offers, given its own survey.
 
     A node with another version of our code is left out, a device class that was declared to Ray and is absent is not offered,
     and neither is one that was not declared: `--num-cpus 0` keeps jobs off a head.
     """
     called = name(facts)
-    others = sorted(set(survey.packages) - {package.version()})
+    others = sorted(set(survey.packages) - {package_version.version()})
     if others:
-        return left_out(facts, f"it has breakeven {' and '.join(others)}, here is {package.version()}; install the same there")
+        return left_out(
+            facts, f"it has breakeven {' and '.join(others)}, here is {package_version.version()}; install the same there"
+        )
     counted = facts["Resources"]
     cpus, gpus = int(counted.get("CPU", 0)), int(counted.get("GPU", 0))
     declared = {"cpu": cpus, "cuda": gpus}

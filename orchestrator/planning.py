@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.estimate import at_most
-from orchestrator.garbage import uncollected
-from orchestrator.placing import Asked, Placing
+from orchestrator.gc_pause import uncollected
+from orchestrator.placement import Asked, Placing
 from orchestrator.preview import Preview, as_list, table
 from orchestrator.sites import Site, by_device, require
 from store import queue
 from store.answers import Round
 from store.answers import answers as known_answers
-from store.connection import Engine
+from store.engine import Engine
 from store.overlap import newest_attempt
 from store.placement import Place, Wanted
-from sweeps.catalogue import networks
-from sweeps.expansion import Expansion, load
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job
 from sweeps.outcome import Environment
+from sweeps.parsing.expand import Expansion, load
 from sweeps.protocol import Protocol
-from workers.artifacts import recipe
+from workers.cache import recipe
 from workers.data import check_head, listing
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every

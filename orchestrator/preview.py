@@ -6,19 +6,19 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from orchestrator.estimate import language
-from orchestrator.phrases import arm_label
-from orchestrator.text_table import lines
-from sweeps.catalogue import networks
-from sweeps.expansion import Expansion
+from orchestrator.report.labels import arm_label
+from orchestrator.report.text_table import lines
+from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
 from sweeps.job import Arm, Condition
-from sweeps.language import LanguageNetwork
 from sweeps.method import Network
-from sweeps.reading import SweepError
+from sweeps.parsing.expand import Expansion
+from sweeps.parsing.yaml_reader import SweepError
 from workers import methods
+from workers.arms.budget import solve
 from workers.models import Unsupported
-from workers.schedules import AMOUNTS
-from workers.solving import solve
+from workers.token_reduction.schedules import AMOUNTS
 
 COUNTED = "counted when run"
 """For an arm whose tokens or MACs depend on what only the worker reads."""

@@ -10,17 +10,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from orchestrator.dispatching import Event
+from orchestrator.dispatcher import Event
 from orchestrator.forecast import Forecast
-from orchestrator.phrases import STYLES, arm_label
 from orchestrator.planning import duration
+from orchestrator.report.labels import STYLES, arm_label
 from store.queue import Holder
-from sweeps import fidelity
-from sweeps.agreement import compare
-from sweeps.conclusion import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.job import Job, Pair
+from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.outcome import Outcome
-from sweeps.statistics import Estimate, speedup, verdict
+from sweeps.stats import text_stats
+from sweeps.stats.classification import compare
+from sweeps.stats.timing import Estimate, speedup, verdict
 
 SILENT_S = 30.0
 """Without a terminal, something is printed at least this often."""
@@ -219,8 +219,8 @@ def _qualities(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     """Bits per byte, their change and the verdict of each pair that was scored."""
     found: dict[Pair, tuple[str, str]] = {}
     for pair in outcome.job.pairs:
-        if outcome.scores is not None and all(fidelity.scored(outcome.scores, arm) for arm in pair):
-            compared = fidelity.compare(outcome.scores, pair.baseline, pair.arm)
+        if outcome.scores is not None and all(text_stats.scored(outcome.scores, arm) for arm in pair):
+            compared = text_stats.compare(outcome.scores, pair.baseline, pair.arm)
             change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
             levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
             found[pair] = f"{levels}, change {change.numbers}", change.word

@@ -1,9 +1,9 @@
 """Submission: a plan put into the store, its sweep with all comparisons and its jobs into the queue."""
 
-from orchestrator.garbage import uncollected
+from orchestrator.gc_pause import uncollected
 from orchestrator.planning import Plan
-from store import plans
-from store.connection import Engine
+from store import submission
+from store.engine import Engine
 
 
 @uncollected()
@@ -12,4 +12,4 @@ def submit(engine: Engine, plan: Plan) -> int:
     sweep = plan.expansion.sweep
     asked = [job for job in plan.expansion.jobs if job.round == 0]
     settings = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
-    return plans.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.wanted, settings, plan.since)
+    return submission.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.wanted, settings, plan.since)

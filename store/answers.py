@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Engine, bindparam, text
 
-from store.connection import explained, shown
+from store.engine import explained, shown
 from store.placement import Place
 from sweeps.outcome import ANSWERS
 from sweeps.protocol import Protocol

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from store.connection import EmptyStoreError, StoreError, set_write_ahead, shown, writing
+from store.engine import EmptyStoreError, StoreError, set_write_ahead, shown, writing
 
 SCHEMA = "0005"
 """The newest migration in `migrations/versions`."""

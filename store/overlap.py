@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Engine
 from sqlalchemy import text as sql
 
-from store.connection import explained, shown
+from store.engine import explained, shown
 from store.placement import Wanted
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Connection, Engine, bindparam
 from sqlalchemy import text as sql
 
-from store import placement, views
-from store.connection import StoreError, explained, shown, writing
-from store.describing import insert_jobs
+from store import placement
+from store.engine import StoreError, explained, shown, writing
 from store.owners import alive, owner
 from store.placement import Offer, Place
-from store.states import STATES
+from store.row_mapping import insert_jobs
+from store.tables.states import STATES
+from store.views import public
 from sweeps.job import Device, Job, Occupation
 from sweeps.outcome import Outcome
 
 if TYPE_CHECKING:
-    from store.recording import Incoming  # imports NumPy and the table models, which most calls do not need
+    from store.record import AttemptWriter  # imports NumPy and the table models, which most calls do not need
 
 
 NEXT = sql(
@@ -59,7 +60,7 @@ ANSWERS = sql(
     f"""SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
           SELECT coalesce(max(r.measured), 0) AS measured,
                  CASE WHEN max(r.measured) = 0 AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
-          FROM sweep_comparison_row AS l LEFT JOIN ({views.ANSWERS}) AS r ON r.comparison_id = l.comparison_id
+          FROM sweep_comparison_row AS l LEFT JOIN ({public.ANSWERS}) AS r ON r.comparison_id = l.comparison_id
           WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""  # noqa: S608 - made of constants
 )
 
@@ -234,16 +235,16 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
     return Progress(name, counts, answers.comparisons, answers.measured, answers.failed)
 
 
-def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: "Incoming | None") -> None:
+def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: "AttemptWriter | None") -> None:
     """End the lease without an answer; an attempt is kept all the same."""
-    from store.recording import end_lease
+    from store.record import end_lease
 
     n = end_lease(connection, row, owner, state, attempt)
     if attempt is not None:
         attempt.insert(connection, row, n, "measured")
 
 
-def _incoming(outcome: Outcome | None) -> "Incoming | None":
-    from store.recording import Incoming
+def _incoming(outcome: Outcome | None) -> "AttemptWriter | None":
+    from store.record import AttemptWriter
 
-    return None if outcome is None else Incoming(outcome)
+    return None if outcome is None else AttemptWriter(outcome)

@@ -12,7 +12,7 @@ DIGEST_CHARS = 16
 """64 bits as hexadecimal: among a million identities a collision has odds of 1 in 37 million."""
 
 
-class Noun(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen, strict, hashable value; two nouns with the same content are equal."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
-from sweeps.identity import Noun, canonical, digest_of
+from sweeps.identity import FrozenModel, canonical, digest_of
 from sweeps.protocol import Protocol
 
 Kind = Literal["latency", "accuracy", "generation", "quality"]
@@ -19,12 +19,12 @@ Decoding = Literal["replay", "greedy"]
 Exclusive = Literal["device"]
 Occupation = Literal["node", "device", "shared"]
 """What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
-World = Literal["vision", "language"]
+Modality = Literal["vision", "language"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-WORLD_KINDS: Mapping[World, tuple[Kind, Kind]] = {"vision": ("latency", "accuracy"), "language": ("generation", "quality")}
+MODALITY_KINDS: Mapping[Modality, tuple[Kind, Kind]] = {"vision": ("latency", "accuracy"), "language": ("generation", "quality")}
 """How the models of each world are timed, and how they are judged."""
-TIMING: frozenset[Kind] = frozenset(timed for timed, _ in WORLD_KINDS.values())
+TIMING: frozenset[Kind] = frozenset(timed for timed, _ in MODALITY_KINDS.values())
 """Kinds of jobs whose answer other work on the host would change."""
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
@@ -36,12 +36,12 @@ PASS_SECONDS = 2.0
 """Peak memory, energy and throughput of an arm are read in a pass of its own that lasts at least this long."""
 
 
-class Condition(Noun):
+class Condition(FrozenModel):
     """The point of the sweep that all arms of a job share; arms may override the fields named in `Overrides`."""
 
     model: str
     weights: str = "random"
-    """`random`, `pretrained`, `trained` (on demand, see `workers/artifacts`), or the path of a checkpoint file."""
+    """`random`, `pretrained`, `trained` (on demand, see `workers/training`), or the path of a checkpoint file."""
     image_size: int | None = Field(default=None, gt=0)
     """Height and width of the input in pixels; `None` for a language model."""
     batch_size: int = Field(default=1, gt=0)
@@ -105,7 +105,7 @@ KIND_FIELDS: Mapping[Kind, tuple[str, ...]] = {
 """The condition fields that an answer of each kind depends on."""
 
 
-class Overrides(Noun):
+class Overrides(FrozenModel):
     """Condition fields that one arm sets for itself; `None` keeps the condition's value."""
 
     dtype: Dtype | None = None
@@ -120,7 +120,7 @@ class Overrides(Noun):
         return Overrides(**kept)
 
 
-class Step(Noun):
+class Step(FrozenModel):
     """One method in an arm's stack, with every parameter spelled out (defaults included) as plain JSON values."""
 
     method: str
@@ -133,7 +133,7 @@ class Step(Noun):
         return f"{self.method}({', '.join(params)})"
 
 
-class Arm(Noun):
+class Arm(FrozenModel):
     """One way of running the condition: an ordered stack of methods (empty: `dense`), overrides and a replicate number."""
 
     stack: tuple[Step, ...] = ()
@@ -212,7 +212,7 @@ class Arm(Noun):
 DENSE = Arm()
 
 
-class Comparison(Noun):
+class Comparison(FrozenModel):
     """One question: how does `arm` compare with `baseline` under `condition`?"""
 
     kind: Kind = "latency"
@@ -259,7 +259,7 @@ class Pair(NamedTuple):
     arm: int
 
 
-class Job(Noun):
+class Job(FrozenModel):
     """A randomised block: arms that run interleaved in one process on one device, and the pairs to compare."""
 
     kind: Kind = "latency"

@@ -5,9 +5,9 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sweeps.identity import Noun
-from sweeps.job import World
-from sweeps.language import LanguageNetwork
+from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.identity import FrozenModel
+from sweeps.job import Modality
 
 
 class Params(BaseModel):
@@ -30,7 +30,7 @@ class BlockTokens(NamedTuple):
     mlp: int
 
 
-class Network(Noun):
+class Network(FrozenModel):
     """The geometry of a vision transformer: enough to count tokens and MACs without building it."""
 
     name: str
@@ -129,13 +129,13 @@ class LanguageMethod(Protocol):
         """Why the method cannot run on this network, or `None`."""
 
     def apply(self, speaker: Any, params: Any) -> Any:
-        """A `workers.models.language.Speaker` that runs with the method; the given one stays as it was."""
+        """A `workers.models.language.LanguageModel` that runs with the method; the given one stays as it was."""
 
 
 AnyMethod = Method | LanguageMethod
 
 
-def world(method: AnyMethod) -> World:
+def world(method: AnyMethod) -> Modality:
     """The world of a method: that of its models."""
-    found: World = getattr(method, "WORLD", "vision")
+    found: Modality = getattr(method, "WORLD", "vision")
     return found

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sweeps.evaluation import Evaluation
-from sweeps.identity import Noun, digest
+from sweeps.identity import FrozenModel, digest
 from sweeps.job import Device, Job
 from sweeps.method import BlockTokens
-from sweeps.scores import Scores
+from sweeps.predictions import Evaluation
+from sweeps.text_scores import Scores
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 """A count that every database can hold."""
@@ -26,7 +26,7 @@ WORKER_UNFIT = "worker_unfit"
 """Reading by which an outcome asks that its process run no other job."""
 
 
-class Environment(Noun):
+class Environment(FrozenModel):
     """Fingerprint of what can change a time; ratios are never formed across two environments."""
 
     device: Device
@@ -40,7 +40,7 @@ class Environment(Noun):
         return digest(self)
 
 
-class Metric(Noun):
+class Metric(FrozenModel):
     """One number about one arm: `low` and `high` bound it where an interval is known, `n` counts what it rests on."""
 
     name: str
@@ -51,7 +51,7 @@ class Metric(Noun):
     n: Count | None = None
 
 
-class Samples(Noun):
+class Samples(FrozenModel):
     """Raw timings: one row per round, one column per measured arm (see `arms`), each of them seconds per forward pass."""
 
     arms: tuple[int, ...]
@@ -88,7 +88,7 @@ class Samples(Noun):
         return self
 
 
-class ArmOutcome(Noun):
+class ArmOutcome(FrozenModel):
     """What is known of one arm that ran."""
 
     arm: int
@@ -121,7 +121,7 @@ class ArmOutcome(Noun):
     """Which implementation ran, where a method has several that give equal results; `None` where there is one."""
 
 
-class Failure(Noun):
+class Failure(FrozenModel):
     """Why one arm (or, with `arm` None, the whole job) has no measurement."""
 
     arm: int | None
@@ -132,7 +132,7 @@ class Failure(Noun):
     """Traceback or log tail."""
 
 
-class Outcome(Noun):
+class Outcome(FrozenModel):
     """Everything that came of one attempt at a job."""
 
     schema_version: Literal[1] = 1

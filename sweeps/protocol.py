@@ -2,10 +2,10 @@
 
 from pydantic import Field, model_validator
 
-from sweeps.identity import Noun
+from sweeps.identity import FrozenModel
 
 
-class Protocol(Noun):
+class Protocol(FrozenModel):
     """How precisely to measure; part of no identity. Times in seconds."""
 
     pairs_min: int = Field(default=30, ge=2)

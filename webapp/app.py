@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from store.connection import StoreError
-from webapp import filters, frames
+from store.engine import StoreError
+from webapp import filters, queries
 
 st.set_page_config(page_title="Breakeven", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 page = st.navigation(
@@ -17,7 +17,7 @@ page = st.navigation(
     position="top",
 )
 try:
-    sweeps = frames.sweeps()
+    sweeps = queries.sweeps()
     reason = "The store holds no sweep."
 except StoreError as problem:
     sweeps, reason = pd.DataFrame(), f"{problem}."

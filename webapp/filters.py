@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from webapp import wording
-from webapp.scales import Axis
-from webapp.wording import counted
+from webapp import texts
+from webapp.charts.scales import Axis
+from webapp.texts import counted
 
 COLUMNS: Mapping[str, str] = {
     "model": "Model",
@@ -40,10 +40,10 @@ def chosen_sweep() -> str:
 
 def choose_metric(points: pd.DataFrame) -> str:
     """The metric that the reader asks for; not asked where there is one."""
-    known = wording.metrics(points["metric"])
+    known = texts.metrics(points["metric"])
     if len(known) == 1:
         return known[0]
-    named = {wording.METRIC.get(name, name): name for name in known}
+    named = {texts.METRIC.get(name, name): name for name in known}
     chosen = st.segmented_control(
         "Speed-up of the", list(named), default=next(iter(named)), required=True, key="metric", bind="query-params"
     )

@@ -6,8 +6,9 @@ from typing import Literal, get_args
 
 import altair as alt
 
-from webapp import arms, charts, frames, wording
-from webapp.scales import Axis
+from webapp import arm_style, queries, texts
+from webapp.charts import curves
+from webapp.charts.scales import Axis
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 Format = Literal["png", "svg", "html"]
@@ -25,7 +26,7 @@ def plot(
     `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first of `wording.METRIC` that there is).
 
     Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
-    `store.connection.StoreError` for an unknown sweep or a store that cannot be read.
+    `store.engine.StoreError` for an unknown sweep or a store that cannot be read.
     """
     found = [form for form in get_args(Format) if f".{form}" == out.suffix.lower()]
     if not found:
@@ -43,21 +44,21 @@ def figure(
     name: str, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
 ) -> alt.VConcatChart:
     """The chart that `plot` saves, for notebooks; raises as `plot` does."""
-    question = frames.question(name, url)
-    points, break_evens = arms.named(frames.points(name, url), frames.break_evens(name, url))
+    question = queries.question(name, url)
+    points, break_evens = arm_style.named(queries.points(name, url), queries.break_evens(name, url))
     if points.empty:
         raise PlotError(f"sweep '{name}' has no measurement yet; see how far it is with: breakeven status")
-    known = wording.metrics(points["metric"])
+    known = texts.metrics(points["metric"])
     if metric is not None and metric not in known:
         raise PlotError(f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}")
     points = points[points["metric"] == (metric or known[0])]
     wanted: tuple[Axis, ...] = ("tokens", "gmacs") if axes == "both" else (axes,)
     try:
-        views = [charts.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted]
+        views = [curves.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted]
     except ValueError as problem:
         hint = "; draw flagged points with: --flagged" if "flagged" in str(problem) else ""
         raise PlotError(f"sweep '{name}': {problem}{hint}") from problem
-    return charts.stacked(views, name, question)
+    return curves.stacked(views, name, question)
 
 
 def rendered(chart: alt.VConcatChart, form: Format) -> bytes:

@@ -19,14 +19,14 @@ import torch
 
 from sweeps.job import Condition, KvCache, Pair
 from sweeps.protocol import Protocol
-from sweeps.statistics import speedup
+from sweeps.stats.timing import speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
-from tests.workers.tongues import tongue
-from workers.caches import make_cache
-from workers.measure.clock import Timing
+from tests.workers.tiny_llms import tongue
+from workers.kv_caches import make_cache
+from workers.measure.interleaved import measure, warm_up
 from workers.measure.memory import peak_memory
-from workers.measure.rounds import measure, warm_up
-from workers.models.language import Speaker, load
+from workers.measure.timer import Timing
+from workers.models.language import LanguageModel, load
 
 KINDS: tuple[KvCache, ...] = get_args(KvCache)
 MIB = 2**20
@@ -55,7 +55,7 @@ CASES = (
 )
 
 
-def filled(kind: KvCache, speaker: Speaker, batch: int, context: int, tokens: int) -> Any:
+def filled(kind: KvCache, speaker: LanguageModel, batch: int, context: int, tokens: int) -> Any:
     """A cache for `tokens` tokens that holds `context` random ones."""
     cache = make_cache(kind, speaker, batch, tokens)
     shape = (batch, speaker.network.kv_heads, context, speaker.network.head_dim)
@@ -65,7 +65,7 @@ def filled(kind: KvCache, speaker: Speaker, batch: int, context: int, tokens: in
     return cache
 
 
-def decoding(kind: KvCache, speaker: Speaker, case: Case) -> Callable[[], float]:
+def decoding(kind: KvCache, speaker: LanguageModel, case: Case) -> Callable[[], float]:
     """A step that gives its seconds for each token."""
     tokens = torch.zeros(case.batch, 1, dtype=torch.long)
 
@@ -79,7 +79,7 @@ def decoding(kind: KvCache, speaker: Speaker, case: Case) -> Callable[[], float]
     return step
 
 
-def updating(kind: KvCache, speaker: Speaker, case: Case) -> Callable[[], float]:
+def updating(kind: KvCache, speaker: LanguageModel, case: Case) -> Callable[[], float]:
     """The same of the cache alone: its updates in all layers."""
     shape = (case.batch, speaker.network.kv_heads, 1, speaker.network.head_dim)
     states = torch.randn(shape)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-from store.querying import query
+from store.user_sql import query
 from sweeps.identity import canonical
 from workers.measure.environment import gpu
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import torch
 
-from sweeps.catalogue import networks
-from sweeps.expansion import load
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
-from sweeps.statistics import Estimate, Verdict, speedup, verdict
-from workers.kinds.arms import loaded, make_ready
+from sweeps.parsing.expand import load
+from sweeps.stats.timing import Estimate, Verdict, speedup, verdict
+from workers.arms.vision import loaded, make_ready
 from workers.measure.environment import PROJECT
 from workers.measure.threads import use_threads
 from workers.methods import methods

@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.cluster import Cluster
-from orchestrator.dispatching import dispatch
-from store.connection import connect
-from store.plans import submit
+from orchestrator.dispatcher import dispatch
+from orchestrator.ray_cluster import Cluster
+from store.engine import connect
+from store.submission import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
-from sweeps.spec import Retry
+from sweeps.parsing.file_schema import Retry
 
 JOBS = 300
 POINTS = 15
@@ -76,7 +76,7 @@ def ray_tune(folder: Path) -> float:
 
 def main() -> None:
     os.environ |= {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"}
-    with Cluster.start(entry="tests.orchestrator.entries:noop") as cluster:
+    with Cluster.start(entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
         logging.getLogger("ray.tune").setLevel(logging.ERROR)
         print(f"{ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         heads = ("breakeven, ms per job", "CPU of the dispatcher", "Ray Tune with reuse_actors, ms per trial", "ratio")

@@ -16,16 +16,16 @@ from torch import nn
 
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
-from sweeps.statistics import Estimate, speedup
+from sweeps.stats.timing import Estimate, speedup
 from workers import methods
-from workers.kinds.arms import loaded
-from workers.measure.clock import stopwatch
+from workers.arms.vision import loaded
+from workers.measure.interleaved import calibrate, measure, warm_up
 from workers.measure.monitors import watch
-from workers.measure.rounds import calibrate, measure, warm_up
 from workers.measure.threads import use_threads
-from workers.models.reduction import fit
+from workers.measure.timer import stopwatch
 from workers.models.vision import build, example_input
 from workers.run import run
+from workers.token_reduction.patch_vit import fit
 
 PROTOCOL = Protocol(pairs_min=30, pairs_max=200, half_width=0.01, budget_s=20, timeout_s=300)
 PASS_S = 0.1

@@ -17,9 +17,9 @@ from sqlalchemy import text
 from orchestrator import planning
 from orchestrator.sites import here
 from orchestrator.submission import submit
-from store.connection import connect
-from store.describing import environment_row
-from store.recording import INSERT_ENVIRONMENT
+from store.engine import connect
+from store.record import INSERT_ENVIRONMENT
+from store.row_mapping import environment_row
 from sweeps.identity import canonical
 
 ROOT = Path(__file__).parents[2]
@@ -61,8 +61,8 @@ def submitting(folder: Path) -> None:
 
 def answering(folder: Path) -> None:
     """Every comparison answered, without a worker: an attempt for each job, and a row of derived figures for each of its pairs."""
-    from store.derived import Speedup
-    from store.measured import Pairing
+    from store.tables.derived import Speedup
+    from store.tables.results import Pairing
 
     engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
     expansion = planning.read(folder / "scale.yaml", auto="cpu")

@@ -19,12 +19,12 @@ from transformers import DynamicCache
 
 from sweeps.job import Condition, Pair
 from sweeps.protocol import Protocol
-from sweeps.statistics import speedup
-from workers.kernels import rows, rowwise
-from workers.measure.clock import Step, stopwatch
-from workers.measure.rounds import measure, warm_up
+from sweeps.stats.timing import speedup
+from workers.activation_sparsity import sparse_matvec, sparse_matvec_cpp
+from workers.measure.interleaved import measure, warm_up
+from workers.measure.timer import Step, stopwatch
 from workers.methods import language_methods
-from workers.models.language import Speaker, load
+from workers.models.language import LanguageModel, load
 
 SHAPES = ((2560, 10240), (10240, 2560), (2048, 5632))
 SPARSITIES = (0.0, 0.25, 0.4, 0.5, 0.6)
@@ -106,15 +106,15 @@ def _steps(x_I: torch.Tensor, stored_IO: Sequence[torch.Tensor], stored_OI: Sequ
         "linear [out, in]": _turns(stored_OI, lambda weight_OI: torch.nn.functional.linear(x_I, weight_OI)),
         "mv [in, out]": _turns(stored_IO, lambda weight_IO: torch.mv(weight_IO.t(), x_I)),
     }
-    for route in rows.CPU_ROUTES:
-        if rows.unfit(route, stored_IO[0]) is None:
+    for route in sparse_matvec.CPU_ROUTES:
+        if sparse_matvec.unfit(route, stored_IO[0]) is None:
             for sparsity in SPARSITIES:
                 steps[f"{route} {sparsity:.0%}"] = _turns(stored_IO, _product(x_I, route, len(x_I) - round(sparsity * len(x_I))))
     return steps
 
 
-def _product(x_I: torch.Tensor, route: rows.Route, kept: int) -> Callable[[torch.Tensor], object]:
-    return lambda weight_IO: rows.product(route, rows.largest(x_I, kept), weight_IO, None)
+def _product(x_I: torch.Tensor, route: sparse_matvec.Route, kept: int) -> Callable[[torch.Tensor], object]:
+    return lambda weight_IO: sparse_matvec.product(route, sparse_matvec.largest(x_I, kept), weight_IO, None)
 
 
 def _turns(matrices: Sequence[torch.Tensor], step: Callable[[torch.Tensor], object]) -> Step:
@@ -158,7 +158,7 @@ def decoding(model: str, threads: int) -> bool:
     return reached
 
 
-def _decode(speaker: Speaker) -> Step:
+def _decode(speaker: LanguageModel) -> Step:
     """One token, after which the cache is as it was."""
     network, cache = speaker.network, DynamicCache()
     ids_1T = torch.arange(PROMPT)[None] % network.vocabulary
@@ -183,7 +183,9 @@ def main() -> int:
     asked.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = asked.parse_args()
     both = given.kernels == given.decode
-    print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; compiled kernel: {rowwise.reason() or 'yes'}")
+    print(
+        f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; compiled kernel: {sparse_matvec_cpp.reason() or 'yes'}"
+    )
     reached = products(given.threads) if both or given.kernels else True
     if both or given.decode:
         for model in given.models:

@@ -17,15 +17,15 @@ import torch
 
 from sweeps.job import Condition
 from tests.workers.test_ngrams import scan
-from workers.artifacts.finetuning import cut
-from workers.artifacts.vocabulary import Mode, Recipe, build
 from workers.data.text import corpus
-from workers.methods.adaptivocab import Params, apply
-from workers.models.embeddings import Init
-from workers.models.language import Speaker, load
-from workers.models.ngrams import match, trie
-from workers.models.patching import PatchTokenizer, Vocabulary
-from workers.models.tokenization import trained
+from workers.data.tokenization import trained
+from workers.methods.language.adaptivocab import Params, apply
+from workers.models.language import LanguageModel, load
+from workers.vocabulary.build import Mode, Recipe, build
+from workers.vocabulary.finetune import cut
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Vocabulary
+from workers.vocabulary.ngrams import match, trie
+from workers.vocabulary.vocab_embeddings import Init
 
 ROUNDS = 7
 NGRAMS = 500
@@ -121,7 +121,7 @@ def quality(model: str, steps: int) -> None:
         print(f"{said}: {bits:.3f} bits per byte, {tokens} tokens, perplexity {perplexity:.0f} of its own tokens", flush=True)
 
 
-def read(speaker: Speaker, pieces: Sequence[str]) -> tuple[float, int, int]:
+def read(speaker: LanguageModel, pieces: Sequence[str]) -> tuple[float, int, int]:
     """Nats of all pieces, each read behind a token that ends a document; their tokens, and their bytes."""
     nats, tokens = 0.0, 0
     with torch.inference_mode():

@@ -215,10 +215,10 @@ class Campaign:
 
     def _kind(self, process: Process, tree: Sequence[Process]) -> str | None:
         command = _command(process.pid)
-        if "orchestrator.worker" in command:
+        if "orchestrator.worker_process" in command:
             parent = next((one for one in tree if one.pid == process.parent), None)
-            return "worker" if parent and "orchestrator.worker" in _command(parent.pid) else "reaper"
-        if command.startswith("ray::Keeper"):
+            return "worker" if parent and "orchestrator.worker_process" in _command(parent.pid) else "reaper"
+        if command.startswith("ray::WorkerSupervisor"):
             return "supervisor"
         program = command.split(" ")[0].rpartition("/")[2]
         if program in {"raylet", "gcs_server"}:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from store.connection import connect
+from store.engine import connect
 from store.owners import owner
-from store.plans import submit
 from store.queue import claim
-from store.recording import record
+from store.record import record
+from store.submission import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP

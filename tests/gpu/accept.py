@@ -102,7 +102,7 @@ def _tests(out: Path, files: Sequence[str], limit_s: float) -> dict[str, Any]:
 
 def _jobs(device: Any, wanted: Sequence[str] | None) -> tuple[list[tuple[str, int, Any]], list[str]]:
     """The jobs in the order in which they run, every sweep's first before any second; and what cannot be planned."""
-    from sweeps.reading import SweepError
+    from sweeps.parsing.yaml_reader import SweepError
     from tests.gpu import reduced
 
     queues, problems = [], []

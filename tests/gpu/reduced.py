@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sweeps.catalogue import networks
-from sweeps.expansion import load
+from sweeps.geometry.llm_geometry import languages
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job, Pair
-from sweeps.language import languages
+from sweeps.parsing.expand import load
 from sweeps.protocol import Protocol
-from workers.artifacts import recipe
+from workers.cache import recipe
 from workers.data import listing
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every

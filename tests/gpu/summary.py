@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sweeps.outcome import Outcome
-from sweeps.statistics import speedup
+from sweeps.stats.timing import speedup
 
 SOUND = frozenset({"unsupported", "out_of_memory"})
 """Failures that are limits of the machine, not faults."""

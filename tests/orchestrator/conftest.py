@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator.cluster import Cluster
-from orchestrator.dispatching import Event, Summary, dispatch
-from store.connection import Engine, connect
-from store.plans import submit
+from orchestrator.dispatcher import Event, Summary, dispatch
+from orchestrator.ray_cluster import Cluster
+from store.engine import Engine, connect
+from store.submission import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.parsing.file_schema import Retry
 from sweeps.protocol import Protocol
-from sweeps.spec import Retry
 from tests.webapp import simulated
 
 FAULTS = Path(__file__).parents[1] / "faults" / "methods"
@@ -24,10 +24,10 @@ MEMORY_BYTES = 3_000_000_000
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A local Ray whose workers run `tests/orchestrator/entries.py`, and know the methods of `tests/faults/methods`."""
+    """A local Ray whose workers run `tests/orchestrator/worker_entrypoints.py`, and know the methods of `tests/faults/methods`."""
     with pytest.MonkeyPatch.context() as patch:  # workers remember what was set when the cluster started
         patch.setenv("BREAKEVEN_METHODS", str(FAULTS))
-        started = Cluster.start(entry="tests.orchestrator.entries:run", memory_bytes=MEMORY_BYTES)
+        started = Cluster.start(entry="tests.orchestrator.worker_entrypoints:run", memory_bytes=MEMORY_BYTES)
     with started:
         yield started
 

@@ -7,13 +7,13 @@ from orchestrator import planning
 from orchestrator.planning import Plan
 from orchestrator.sites import Site
 from store import owners, queue
-from store.connection import Engine
-from store.recording import record
-from sweeps.expansion import Expansion
+from store.engine import Engine
+from store.record import record
 from sweeps.job import Job
 from sweeps.outcome import Environment
-from sweeps.reading import Document
-from sweeps.spec import Sweep
+from sweeps.parsing.expand import Expansion
+from sweeps.parsing.file_schema import Sweep
+from sweeps.parsing.yaml_reader import Document
 from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, an_outcome
 

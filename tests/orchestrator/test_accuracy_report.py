@@ -12,14 +12,14 @@ from rich.console import Console
 
 from orchestrator import estimate, planning
 from orchestrator.progress import lines
-from orchestrator.report import Report, read, write
+from orchestrator.report.render import Report, read, write
 from orchestrator.sites import Site
-from store.connection import Engine, connect
-from store.plans import submit
-from store.recording import record
-from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack
+from store.engine import Engine, connect
+from store.record import record
+from store.submission import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
+from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
 from sweeps.protocol import Protocol
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU")

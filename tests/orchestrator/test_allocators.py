@@ -1,13 +1,13 @@
-"""The zero-code comparison of `workers/caches/README.md`: two runs under two allocators in one store, and one query over both."""
+"""Comparison of `workers/kv_caches/README.md`: two runs under two allocators in one store, and one query over both."""
 
 import re
 from pathlib import Path
 
-from orchestrator.running import import_files
-from store.querying import query
+from orchestrator.commands.run import import_files
+from store.user_sql import query
 from sweeps.job import DENSE, Arm, Overrides
 from sweeps.outcome import Environment, Metric
-from tests.store.spoken import NOW, a_generation, a_generation_job
+from tests.store.language_fixtures import NOW, a_generation, a_generation_job
 from workers.measure.environment import PROJECT
 
 README = PROJECT / "workers" / "caches" / "README.md"

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect
 
-from store.connection import connect
-from store.plans import submit
-from store.querying import query
-from store.recording import record
-from store.views import VIEWS
+from store.engine import connect
+from store.record import record
+from store.submission import submit
+from store.user_sql import query
+from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
 from tests.orchestrator import test_accuracy_report as vision
 from tests.orchestrator.commands import ROOT
-from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading
+from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STORE_README = (ROOT / "store/README.md").read_text(encoding="utf-8")

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.worker import Fault, Keeper, Setting
-from store.recording import record
+from orchestrator.worker_process import Fault, Setting, WorkerSupervisor
+from store.record import record
 from sweeps.job import Job
 from tests.benchmarks import exclusive
-from tests.orchestrator import entries
+from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head
 
 ROOT = Path(__file__).parents[2]
-ENTRY = Setting("tests.orchestrator.entries:noop", path=(str(ROOT),))
+ENTRY = Setting("tests.orchestrator.worker_entrypoints:noop", path=(str(ROOT),))
 
 
 def on_gpu(made: Job, alone_on: str | None = "device") -> Job:
@@ -30,7 +30,7 @@ def on_gpu(made: Job, alone_on: str | None = "device") -> Job:
 def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each change of what the worker may use needs a new one; all cores are its own again afterwards."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    keeper = Keeper("cuda", ENTRY)
+    keeper = WorkerSupervisor("cuda", ENTRY)
     asked = [on_gpu(job("a"), None), on_gpu(job("a")), on_gpu(job("b")), on_gpu(job("a"), None)]
     found = [json.loads(str(keeper.run(one.model_dump_json(), 60.0, gpus=2))) for one in asked]
     keeper.stop()
@@ -46,7 +46,7 @@ def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -
 def test_gpu_without_cores_is_a_fault_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started, and no lock is kept."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    keeper = Keeper("cuda", ENTRY)
+    keeper = WorkerSupervisor("cuda", ENTRY)
     fault = keeper.run(on_gpu(job("a")).model_dump_json(), 60.0, gpus=4096)
     assert isinstance(fault, Fault)
     assert fault.kind == "error"
@@ -57,7 +57,7 @@ def test_gpu_without_cores_is_a_fault_that_says_so(monkeypatch: pytest.MonkeyPat
 def test_contrasts_pair_what_was_measured_both_ways(store: Store) -> None:
     """Speed-ups beside others over those alone, with the interval of a ratio; what was measured one way alone has none."""
     for made in (on_gpu(job("a", "b")), on_gpu(job("a"), None), on_gpu(job("a", image_size=48), None)):
-        assert record(store.engine, None, None, entries.noop(made))
+        assert record(store.engine, None, None, worker_entrypoints.noop(made))
     (found,) = exclusive.contrasts(str(store.path))
     assert (found.node["exclusive"], found.device["exclusive"], found.node["image_size"]) == (None, "device", 32)
     assert found.ratio.value == pytest.approx(1.0)
@@ -86,20 +86,23 @@ def test_benchmark_measures_nothing_without_two_gpus(store: Store, capsys: pytes
     assert exclusive.main(["--db", str(store.path)]) == 1
     assert "no comparison of this store was measured with exclusive: node and" in capsys.readouterr().out
     for made in (on_gpu(job("a")), on_gpu(job("a"), None)):
-        assert record(store.engine, None, None, entries.noop(made))
+        assert record(store.engine, None, None, worker_entrypoints.noop(made))
     assert exclusive.main(["--db", str(store.path)]) == 0
     assert "0 of 1 intervals of device / alone leave out 1" in capsys.readouterr().out
 
 
 SCRIPT = """
     import sys
-    from orchestrator.cluster import Cluster
-    from orchestrator.dispatching import dispatch
-    from store.connection import connect
-    from sweeps.spec import Retry
+    from orchestrator.ray_cluster import Cluster
+    from orchestrator.dispatcher import dispatch
+    from store.engine import connect
+    from sweeps.parsing.file_schema import Retry
 
     if __name__ == "__main__":
-        names = {"entry": "tests.orchestrator.entries:slow", "survey": "tests.orchestrator.entries:survey_both"}
+        names = {
+            "entry": "tests.orchestrator.worker_entrypoints:slow",
+            "survey": "tests.orchestrator.worker_entrypoints:survey_both",
+        }
         with Cluster.start(sys.argv[1], **names) as cluster:
             observer = lambda event: print(event.what, event.job.occupation, flush=True)
             print(dispatch(connect(sys.argv[2]), 1, cluster, retry=Retry(), observer=observer).measured)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cluster import Cluster
+from orchestrator.ray_cluster import Cluster
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
 from tests.orchestrator.conftest import Store
@@ -38,7 +38,7 @@ def test_model_is_built_once_for_all_its_jobs(store: Store, cluster: Cluster) ->
 
 
 def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(store: Store, cluster: Cluster) -> None:
-    """Faults that Python can catch need no bisecting: one job, one attempt, each arm with its own answer."""
+    """FailureCollector that Python can catch need no bisecting: one job, one attempt, each arm with its own answer."""
     summary, _ = store.dispatch(store.submit([tiny(faulty("raise"), TOPK, faulty("nan"), faulty("hog"))]), cluster)
     assert summary == (1, 2, 1, False)
     answers = dict(store.table(ANSWERS)[["params", "answer"]].itertuples(index=False))

@@ -8,7 +8,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.duels import METRICS, Duel, control_clause, quality_of, quality_state, stacks
+from orchestrator.report.arm_comparison import METRICS, Duel, control_clause, quality_of, quality_state, stacks
 
 WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
 STATES = ("queued", "failed", "not measured", "measured")
@@ -76,7 +76,7 @@ def qualities(change: tuple[float, float, float] | None, verdict: str) -> pd.Dat
 
 
 def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.DataFrame:
-    """No row or one of `store.costs.beside_controls` for the arm of `speeds`."""
+    """No row or one of `store.quality_join.beside_controls` for the arm of `speeds`."""
     low, value, high = change or (None, None, None)
     row = {**WHERE, "method": "a", "params": '{"r":1}', "control": "a", "control_params": '{"r":0}'}
     row |= {"change": value, "change_low": low, "change_high": high}

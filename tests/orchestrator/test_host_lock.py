@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
-from orchestrator.worker import Keeper, Setting
+from orchestrator.worker_process import Setting, WorkerSupervisor
 from sweeps.job import Kind
 from tests.orchestrator.conftest import job
 
@@ -140,7 +140,7 @@ def taken() -> Iterator[None]:
 
 def test_keeper_says_what_its_job_waits_for() -> None:
     """From another thread, while `run` waits for the host; nothing once the job has it."""
-    keeper = Keeper("cpu", Setting("tests.orchestrator.entries:noop", path=(str(Path(__file__).parents[2]),)))
+    keeper = WorkerSupervisor("cpu", Setting("tests.orchestrator.worker_entrypoints:noop", path=(str(Path(__file__).parents[2]),)))
     assert keeper.waiting() is None
     with taken():
         thread = threading.Thread(target=keeper.run, args=(job("a").model_dump_json(), 20.0))

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from orchestrator.report import Format, read, write
-from store.connection import connect
-from store.plans import submit
-from store.recording import record
+from orchestrator.report.render import Format, read, write
+from store.engine import connect
+from store.record import record
+from store.submission import submit
 from sweeps.job import Pair
 from sweeps.outcome import Environment, Outcome
 from tests.store.conftest import a_job, an_outcome
-from tests.store.spoken import a_generation, a_generation_job
+from tests.store.language_fixtures import a_generation, a_generation_job
 
 SIZES = (64, 128, 224, 384)
 OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "2.1"})

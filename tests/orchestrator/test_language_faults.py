@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from orchestrator import planning
-from orchestrator.cluster import Cluster
-from sweeps.reading import SweepError
+from orchestrator.ray_cluster import Cluster
+from sweeps.parsing.yaml_reader import SweepError
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.conftest import Store
 from tests.workers.llm_zoo import saved_from_zoo
-from tests.workers.saved import TEXTS, TOKENS, changed, saved
-from workers.artifacts.vocabulary import Recipe, build
-from workers.models.tokenization import FastTokenizer, train
+from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
+from workers.data.tokenization import FastTokenizer, train
+from workers.vocabulary.build import Recipe, build
 
 SWEEP = """\
 schema: 1
@@ -171,7 +171,7 @@ def dispatched(store: Store, cluster: Cluster, text: str) -> dict[tuple[str, str
     expansion = planning.read("faults.yaml", auto="cpu", text=text)
     summary, _ = store.dispatch(store.submit(expansion.jobs), cluster, max_attempts=1)
     assert not summary.unanswered
-    assert set(store.states()) == {"done"}
+    assert set(store.tables.states()) == {"done"}
     rows = store.table("SELECT * FROM failures").to_dict("records")
     return {(row["kind"], row["method"], row["params"]): row for row in rows}
 

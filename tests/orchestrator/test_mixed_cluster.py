@@ -15,8 +15,8 @@ SCRIPT = """
     import sys
     from pathlib import Path
     from rich.console import Console
-    from orchestrator.cluster import Cluster
-    from orchestrator.measuring import measure
+    from orchestrator.ray_cluster import Cluster
+    from orchestrator.run_loop import measure
     from orchestrator.progress import Display
     from orchestrator.sites import InfeasibleError
     from orchestrator import planning
@@ -31,7 +31,10 @@ SCRIPT = """
     if __name__ == "__main__":
         store = Store(Path(sys.argv[2]))
         jobs = [job("a", model=model, image_size=size) for size in range(32, 32 + 16 * 14, 16) for model in ("one", "other")]
-        names = {"entry": "tests.orchestrator.entries:mixed", "survey": "tests.orchestrator.entries:survey_mixed"}
+        names = {
+            "entry": "tests.orchestrator.worker_entrypoints:mixed",
+            "survey": "tests.orchestrator.worker_entrypoints:survey_mixed",
+        }
         with Cluster.start(sys.argv[1], **names) as cluster, Observer(Console()) as display:
             try:
                 planning.demand(planned(store, cluster.nodes(), jobs, resources={"zone": "south"}).expansion, cluster.nodes())

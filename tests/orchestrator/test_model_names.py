@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.planning import read
 from sweeps.job import Condition
-from sweeps.reading import SweepError
+from sweeps.parsing.yaml_reader import SweepError
 
 SWEEP = """\
 schema: 1

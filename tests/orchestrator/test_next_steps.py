@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from orchestrator.next_steps import flag_steps, legend, steps
-from orchestrator.report import Report, markdown, read, render
-from store.connection import connect
-from store.plans import submit
-from store.recording import record
+from orchestrator.report.next_steps import flag_steps, legend, steps
+from orchestrator.report.render import Report, markdown, read, render
+from store.engine import connect
+from store.record import record
+from store.submission import submit
 from tests.orchestrator.test_accuracy_report import job, outcome, topk
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import package
+from orchestrator import package_version
 from orchestrator.nodes import judged
-from orchestrator.worker import Survey
+from orchestrator.worker_process import NodeInfo
 from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store, job
-from tests.orchestrator.entries import SURVEY
 from tests.orchestrator.machines import clean_environment, head, kill, started
+from tests.orchestrator.worker_entrypoints import SURVEY
 
-OURS = (package.version(),)
+OURS = (package_version.version(),)
 
 
 def row(**resources: float) -> dict[str, object]:
@@ -30,20 +30,20 @@ def test_node_offers_what_it_has_and_declares() -> None:
     """Both must hold, for each device class."""
     declared = {("cpu", "cuda"): row(CPU=4.0, GPU=1.0), ("cpu",): row(CPU=4.0), ("cuda",): row(GPU=1.0)}
     for devices, facts in declared.items():
-        found = judged(facts, Survey("box", SURVEY, OURS))
+        found = judged(facts, NodeInfo("box", SURVEY, OURS))
         assert found.node is not None
         assert found.node.devices == devices
 
 
 def test_head_without_cpus_gets_no_jobs() -> None:
     """`ray start --head --num-cpus 0` keeps jobs off the head; a line names it."""
-    found = judged(row(), Survey("box", SURVEY, OURS))
+    found = judged(row(), NodeInfo("box", SURVEY, OURS))
     assert found == (None, ("node box (10.0.0.2) gets no jobs: it offers no CPU to Ray",))
 
 
 def test_declared_gpu_that_is_absent_is_named_and_not_offered() -> None:
     """`--num-gpus 1` on a machine without a device."""
-    found = judged(row(CPU=4.0, GPU=1.0), Survey("box", {"cpu": SURVEY["cpu"]}, OURS))
+    found = judged(row(CPU=4.0, GPU=1.0), NodeInfo("box", {"cpu": SURVEY["cpu"]}, OURS))
     assert found.node is not None
     assert found.node.devices == ("cpu",)
     (line,) = found.lines
@@ -52,30 +52,30 @@ def test_declared_gpu_that_is_absent_is_named_and_not_offered() -> None:
 
 def test_other_version_of_the_package_is_named_on_both_sides() -> None:
     """The node's version, be it of the keeper or of the workers, and ours stand in one line."""
-    found = judged(row(CPU=4.0), Survey("box", SURVEY, (*OURS, "0.0.9 (source 12345678)")))
+    found = judged(row(CPU=4.0), NodeInfo("box", SURVEY, (*OURS, "0.0.9 (source 12345678)")))
     assert found.node is None
     (line,) = found.lines
     assert line.startswith("node box (10.0.0.2) is left out: it has breakeven 0.0.9 (source 12345678), here is ")
-    assert package.version() in line
+    assert package_version.version() in line
 
 
 def test_version_changes_with_any_source_and_is_that_of_the_workers(tmp_path: Path) -> None:
     """One changed character makes another version; a process asked from outside gives the one that it imports."""
     shutil.copytree(ROOT / "orchestrator", tmp_path / "orchestrator")
     (tmp_path / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
-    assert package.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package.version()
-    assert package.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package.version()
+    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.version()
+    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package_version.version()
     (tmp_path / "orchestrator" / "package.py").unlink()
     with pytest.raises(ImportError, match=r"No module named orchestrator\.package"):
-        package.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
+        package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
 
 
 SCRIPT = """
     import sys
-    from orchestrator.cluster import Cluster
-    from orchestrator.dispatching import dispatch
-    from store.connection import connect
-    from sweeps.spec import Retry
+    from orchestrator.ray_cluster import Cluster
+    from orchestrator.dispatcher import dispatch
+    from store.engine import connect
+    from sweeps.parsing.file_schema import Retry
 
     def shown(line):
         print(line, flush=True)
@@ -87,7 +87,7 @@ SCRIPT = """
             shown(f"{event.what}: {event.message}")
 
     if __name__ == "__main__":
-        with Cluster.start(sys.argv[1], entry="tests.orchestrator.entries:run", notify=shown) as cluster:
+        with Cluster.start(sys.argv[1], entry="tests.orchestrator.worker_entrypoints:run", notify=shown) as cluster:
             shown(f"{len(cluster.nodes())} nodes")
             print(dispatch(connect(sys.argv[2]), int(sys.argv[3]), cluster, retry=Retry(max_attempts=9), observer=observe))
 """
@@ -98,7 +98,7 @@ def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path:
     """A head without CPUs, nodes without the package, of another version, with an absent GPU; one joins, dies and returns."""
     for name in ("other", "none"):
         (tmp_path / name).mkdir()
-    for folder in package.FOLDERS:
+    for folder in package_version.FOLDERS:
         shutil.copytree(ROOT / folder, tmp_path / "other" / folder)
     (tmp_path / "other" / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     (tmp_path / "none" / "orchestrator").mkdir()
@@ -160,4 +160,4 @@ def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path:
         rest = process.stdout.read() if process.stdout else ""
         assert process.wait(120) == 0
     assert "Summary(measured=150, failed=0, unanswered=0, interrupted=False)" in rest
-    assert store.states() == {"done": 150}
+    assert store.tables.states() == {"done": 150}

@@ -6,7 +6,7 @@ from orchestrator.nodes import Node
 from orchestrator.occupancy import fits, room
 from sweeps.job import Device, Job, Kind
 from tests.orchestrator.conftest import job
-from tests.orchestrator.entries import SURVEY
+from tests.orchestrator.worker_entrypoints import SURVEY
 
 
 def asked(kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a") -> Job:

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.planning import read
 from orchestrator.preview import MOST_ROWS, preview, table
-from sweeps.reading import SweepError
+from sweeps.parsing.yaml_reader import SweepError
 from tests.orchestrator.commands import breakeven
 
 HEAD = "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: cpu, model: deit_tiny_patch16_224}\n"

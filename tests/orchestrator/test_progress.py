@@ -6,13 +6,13 @@ import platform
 import pytest
 from rich.console import Console
 
-from orchestrator.cluster import Node
-from orchestrator.dispatching import Event
+from orchestrator.dispatcher import Event
 from orchestrator.progress import Display
+from orchestrator.ray_cluster import Node
 from store import queue
-from tests.orchestrator import entries
+from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
-from tests.orchestrator.test_measuring import claimed_elsewhere
+from tests.orchestrator.test_run_loop import claimed_elsewhere
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
     """While a job waits the line names that and its time; what it took, and the time left, are those of the measuring."""
     shown = io.StringIO()
     asked, later = job("a", image_size=32), job("a", image_size=48)
-    node = Node(platform.node(), environments={"cpu": entries.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0)
+    node = Node(
+        platform.node(), environments={"cpu": worker_entrypoints.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+    )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([asked, later])
         display(Event("started", node, asked))
@@ -41,7 +43,7 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
         display.tick()
         assert "[0/2] measuring" in shown.getvalue()
         assert ", for 31 s" in shown.getvalue()
-        result = entries.noop(asked)
+        result = worker_entrypoints.noop(asked)
         display(Event("answered", node, asked, result.model_copy(update={"ended_at": result.started_at + 33})))
         assert ", took 33 s, " in shown.getvalue()
 
@@ -51,11 +53,13 @@ def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
     shown = io.StringIO()
     held, free = job("a"), job("b")
     claimed_elsewhere(store, [held, free])
-    node = Node(platform.node(), environments={"cpu": entries.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0)
+    node = Node(
+        platform.node(), environments={"cpu": worker_entrypoints.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+    )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([held, free])
         display.elsewhere(queue.held_jobs(store.engine, 1))
         display(Event("started", node, free))
         now[0] += 8
-        display(Event("answered", node, free, entries.noop(free)))
+        display(Event("answered", node, free, worker_entrypoints.noop(free)))
     assert ", took 8 s, 1 job is measured by other runs" in shown.getvalue()

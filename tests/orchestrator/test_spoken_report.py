@@ -11,15 +11,15 @@ from rich.console import Console
 
 from orchestrator import estimate
 from orchestrator.progress import lines
-from orchestrator.report import read, write
-from store.connection import Engine, connect
-from store.plans import submit
-from store.recording import record
+from orchestrator.report.render import read, write
+from store.engine import Engine, connect
+from store.record import record
+from store.submission import submit
 from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Step
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
-from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
-from workers.methods import adaptivocab
+from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from workers.methods.language import adaptivocab
 
 VOCABULARY = Arm(stack=(Step(method="adaptivocab", params={"tokens": 500}),))
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))

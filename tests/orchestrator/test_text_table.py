@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from orchestrator.text_table import WIDEST, lines
+from orchestrator.report.text_table import WIDEST, lines
 from tests.orchestrator.commands import breakeven
 
 VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=200), st.binary(max_size=9))

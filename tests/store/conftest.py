@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.connection import connect
-from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack
+from store.engine import connect
 from sweeps.job import Arm, Condition, Job, Kind, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
+from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
 from sweeps.protocol import Protocol
 
 MakeJob = Callable[..., Job]

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import plans, queue, reading
+from store import queries, queue, submission
 from store.answers import answers
-from store.connection import StoreError, writing
-from store.judgements import ACCURACY
-from store.recording import reanalyse, record
-from sweeps.agreement import FLOOR, compare
+from store.derive.quality import ACCURACY
+from store.engine import StoreError, writing
+from store.record import reanalyse, record
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
-from tests.store.test_recording import rows
+from sweeps.stats.classification import FLOOR, compare
+from tests.store.test_record import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -42,7 +42,7 @@ def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_eva
 
 
 def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """Every figure of the accuracy view is what sweeps.agreement says of the evaluation."""
+    """Every figure of the accuracy view is what sweeps.stats.classification says of the evaluation."""
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
     outcome = make_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
     record(engine, None, None, outcome)
@@ -86,7 +86,7 @@ def test_accuracy_and_speed_stand_in_one_join(
 def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
     """An arm that gave no numbers is in failures with its data; the innocent one is in accuracy; a later answer clears it."""
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
-    sweep = plans.submit(engine, "sweep", "text", "?", job.comparisons(), [])
+    sweep = submission.submit(engine, "sweep", "text", "?", job.comparisons(), [])
     failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
     record(engine, None, None, make_evaluation(job, losses=(0, 0), failures=[failure]))
     (failed,) = rows(engine, "SELECT reason, kind, data, params FROM failures")
@@ -96,7 +96,7 @@ def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation
     assert (state.comparisons, state.measured, state.failed) == (2, 1, 1)
     record(engine, None, None, make_evaluation(job, losses=(0, 0), ended_at=1_790_000_100.0))
     assert rows(engine, "SELECT * FROM failures") == []
-    (listed,) = reading.sweeps(engine)
+    (listed,) = queries.sweeps(engine)
     assert (listed["measured"], listed["failures"]) == (2, 0)
 
 
@@ -193,6 +193,6 @@ def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job
     """Two sweeps that wait for one evaluation get as many images as either asks; all is most."""
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
         job = make_job(kind="accuracy", protocol=Protocol(images=images))
-        plans.submit(engine, name, "text", "?", job.comparisons(), [job])
+        submission.submit(engine, name, "text", "?", job.comparisons(), [job])
         (waiting,) = rows(engine, "SELECT document FROM job")
         assert Job.model_validate_json(waiting["document"]).protocol.images == (100, 500, None, None)[number]

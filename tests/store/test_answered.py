@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store import owners, plans, queue, reading
+from store import owners, queries, queue, submission
 from store.answers import answers, doubted
-from store.connection import StoreError
-from store.recording import record
+from store.engine import StoreError
+from store.record import record
 from sweeps.job import Job
 from sweeps.outcome import Environment, Failure, Outcome
 from sweeps.protocol import Protocol
@@ -58,7 +58,7 @@ def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     (comparison,) = rounds[0].comparison_ids()
     for number in (0, 2):
         record(engine, None, None, make_outcome(rounds[number], seed=number, flags=["contended"]))
-    (environment,) = reading.environments(engine)
+    (environment,) = queries.environments(engine)
     assert answers(engine, {comparison: protocol}, [environment["environment_id"]]).answered == {(comparison, 0), (comparison, 2)}
 
 
@@ -68,10 +68,10 @@ def test_pairs_reached_decide_not_pairs_asked(engine: Engine, make_job: MakeJob,
     comparison, environment = cut.job.comparison_ids()[0], cut.environment.environment_id
     record(engine, None, None, cut)
     assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (set(), {(comparison, 0): 12}, {})
-    assert list(reading.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
+    assert list(queries.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
     record(engine, None, None, make_outcome(make_job(), pairs=18, noise=0.0001, seed=1))
     assert answers(engine, {comparison: Protocol()}, [environment])[:3] == ({(comparison, 0)}, {}, {})
-    assert reading.table(engine, "SELECT verdict, pairs FROM speedup").to_dict("records") == [{"verdict": "faster", "pairs": 30}]
+    assert queries.table(engine, "SELECT verdict, pairs FROM speedup").to_dict("records") == [{"verdict": "faster", "pairs": 30}]
 
 
 def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -81,10 +81,10 @@ def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outc
         job = make_job(protocol=protocol).model_copy(update={"round": number})
         record(engine, None, None, make_outcome(job, pairs=pairs, seed=number))
     (comparison,) = job.comparison_ids()
-    (environment,) = reading.environments(engine)
+    (environment,) = queries.environments(engine)
     found = answers(engine, {comparison: protocol}, [environment["environment_id"]])
     assert (found.answered, found.pairs) == ({(comparison, 0)}, {(comparison, 1): 5})
-    assert list(reading.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
+    assert list(queries.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
 
 
 def test_pairs_of_other_environments_do_not_add_up(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -103,7 +103,7 @@ def test_flagged_pairs_count_until_unflagged_ones_suffice(engine: Engine, make_j
     record(engine, None, None, make_outcome(make_job(), flags=["contended"]))
     for seed, (pairs, flags) in enumerate([(5, "contended"), (30, "")], start=1):
         record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
-        assert list(reading.table(engine, "SELECT flags FROM speedup")["flags"]) == [flags]
+        assert list(queries.table(engine, "SELECT flags FROM speedup")["flags"]) == [flags]
 
 
 def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -116,7 +116,7 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
     }
     for size, how in kinds.items():
         record(engine, None, None, make_outcome(make_job(size), **how))
-    (environment,) = reading.environments(engine)
+    (environment,) = queries.environments(engine)
     for doubt, size in (("flagged", 32), ("unclear", 64), ("failed", 96)):
         assert doubted(engine, doubt, [environment["environment_id"]]) == set(make_job(size).comparison_ids())
 
@@ -152,12 +152,12 @@ def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make
 def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The list of sweeps counts comparisons, answers and jobs."""
     jobs = [make_job(size) for size in (32, 64, 96)]
-    row = plans.submit(engine, "quick", "text", "Does it pay?", [each for job in jobs for each in job.comparisons()], jobs)
+    row = submission.submit(engine, "quick", "text", "Does it pay?", [each for job in jobs for each in job.comparisons()], jobs)
     me = owners.owner()
     first, second = queue.claim(engine, row, owner=me, limit=2)
     record(engine, first.row, me, make_outcome(first.job))
     record(engine, second.row, me, make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]))
-    (sweep,) = reading.sweeps(engine)
+    (sweep,) = queries.sweeps(engine)
     shown = {
         key: sweep[key]
         for key in ("name", "question", "comparisons", "measured", "failures", "waiting", "running", "done", "failed")
@@ -166,23 +166,23 @@ def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
         "name": "quick", "question": "Does it pay?", "comparisons": 3, "measured": 1, "failures": 1,
         "waiting": 1, "running": 0, "done": 2, "failed": 0,
     }  # fmt: skip
-    assert [each["device_name"] for each in reading.environments(engine)] == ["Imaginary CPU"]
+    assert [each["device_name"] for each in queries.environments(engine)] == ["Imaginary CPU"]
 
 
 def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
     """A name that is not there is answered with the nearest ones."""
     with pytest.raises(StoreError, match="no sweep called quick; there is none yet"):
-        reading.sweep(engine, "quick")
-    plans.submit(engine, "quickstart", "text", "?", make_job().comparisons(), [])
-    assert reading.sweep(engine, "quickstart")["text"] == "text"
+        queries.sweep(engine, "quick")
+    submission.submit(engine, "quickstart", "text", "?", make_job().comparisons(), [])
+    assert queries.sweep(engine, "quickstart")["text"] == "text"
     with pytest.raises(StoreError, match="did you mean quickstart"):
-        reading.sweep(engine, "quickstrat")
+        queries.sweep(engine, "quickstrat")
 
 
 def test_table(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """A query with parameters becomes a data frame, and a wrong one a StoreError."""
     record(engine, None, None, make_outcome(make_job(64)))
-    frame = reading.table(engine, "SELECT tokens, method FROM speedup WHERE image_size = :size", size=64)
+    frame = queries.table(engine, "SELECT tokens, method FROM speedup WHERE image_size = :size", size=64)
     assert frame.to_dict("records") == [{"tokens": 16, "method": "topk"}]
     with pytest.raises(StoreError, match="no such column: token"):
-        reading.table(engine, "SELECT token FROM speedup")
+        queries.table(engine, "SELECT token FROM speedup")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import plans
-from store.recording import reanalyse, record
+from store import submission
+from store.record import reanalyse, record
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
-from tests.store.test_recording import rows
+from tests.store.test_record import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -18,7 +18,7 @@ CURVES = """SELECT host, axis, verdict, points, points_missing, x FROM break_eve
 
 
 def asked(engine: Engine, jobs: Sequence[Job], name: str = "hosts") -> int:
-    return plans.submit(engine, name, "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    return submission.submit(engine, name, "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
 
 
 def routed(outcome: Outcome, route: str, arm: int = 1) -> Outcome:

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import plans, queue
+from store import queue, submission
 from store.answers import answers
-from store.connection import StoreError
-from store.judgements import QUALITY
-from store.querying import query
-from store.recording import reanalyse, record
-from sweeps import fidelity, statistics
+from store.derive.quality import QUALITY
+from store.engine import StoreError
+from store.record import reanalyse, record
+from store.user_sql import query
+from sweeps.geometry.llm_geometry import languages
 from sweeps.job import DENSE, Pair
-from sweeps.language import languages
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
-from tests.store.spoken import CPU, NOW, a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from sweeps.stats import text_stats, timing
+from tests.store.language_fixtures import CPU, NOW, a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 
 DAY = 86_400.0
 HERE = [CPU.environment_id]
@@ -33,7 +33,7 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 def submit(engine: Engine, *outcomes: Outcome) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
     asked = [(job.comparison(Pair(*pair)), job.contents) for outcome in outcomes for job in [outcome.job] for pair in job.pairs]
-    plans.submit(engine, "spoken", "text", "?", asked, [], {})
+    submission.submit(engine, "spoken", "text", "?", asked, [], {})
     for outcome in outcomes:
         record(engine, None, None, outcome)
 
@@ -47,7 +47,7 @@ def test_speed_is_told_by_three_metrics(engine: Engine) -> None:
     assert outcome.samples is not None
     for metric, row in found.items():
         times = np.asarray(outcome.samples.series[metric])
-        estimate = statistics.speedup(times[:, 0], times[:, 1])
+        estimate = timing.speedup(times[:, 0], times[:, 1])
         assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == pytest.approx(estimate[:3])
         assert row["method_ms"] == pytest.approx(1e3 * np.median(times[:, 1]))
         assert row["verdict"] == ("same" if metric == "ttft" else "faster")
@@ -172,7 +172,7 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     record(engine, None, None, outcome)
     (row,) = rows(engine, "SELECT * FROM quality")
     assert outcome.scores is not None
-    found = fidelity.compare(outcome.scores, 0, 1)
+    found = text_stats.compare(outcome.scores, 0, 1)
     assert (row["bits_per_byte_change"], row["bits_per_byte_change_low"], row["bits_per_byte_change_high"]) == found.change[:3]
     assert (row["bits_per_byte_baseline"], row["bits_per_byte"]) == (found.bits_per_byte_baseline, found.bits_per_byte)
     assert found.agreement is not None
@@ -256,11 +256,11 @@ def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) ->
     record(engine, None, None, a_reading(asked, ended_at=NOW + 2))
     assert answers(engine, {comparison: one}, HERE).answered == {(comparison, 0)}
     assert answers(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE).answered == set()
-    assert plans.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
+    assert submission.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
     some, more = (one.model_copy(update={"documents": documents}) for documents in (50, 80))
-    assert plans.stricter(some, more).documents == plans.stricter(more, Protocol()).documents == 80
-    assert plans.stricter(some, one).documents is None
-    assert plans.stricter(Protocol(), Protocol()).tasks is None
+    assert submission.stricter(some, more).documents == submission.stricter(more, Protocol()).documents == 80
+    assert submission.stricter(some, one).documents is None
+    assert submission.stricter(Protocol(), Protocol()).tasks is None
 
 
 def test_every_metric_must_be_narrow(engine: Engine) -> None:

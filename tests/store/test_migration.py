@@ -16,10 +16,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, text
 
-from store import migration, recording
+from store import migration, record
 from store.answers import answers
-from store.connection import StoreError, connect, connect_readonly
-from store.tables import METADATA
+from store.engine import StoreError, connect, connect_readonly
+from store.tables.planned import METADATA
 from sweeps.protocol import Protocol
 
 NEXT = '''"""A later version, which adds a column."""
@@ -92,7 +92,7 @@ def test_upgrade_keeps_everything_and_a_backup(
     engine: Engine, path: Path, tmp_path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
 ) -> None:
     """An older store is copied beside itself before it is upgraded; its rows and views survive."""
-    recording.record(engine, None, None, make_outcome(make_job()))
+    record.record(engine, None, None, make_outcome(make_job()))
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
@@ -149,7 +149,7 @@ def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views:
         ids = {id_: Protocol() for id_ in connection.execute(text("SELECT comparison_id FROM comparison")).scalars()}
         environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
     assert {found[0] for found in answers(engine, ids, environments).answered} == set(ids)
-    assert recording.reanalyse(engine) == asked
+    assert record.reanalyse(engine) == asked
     with engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all() == shown
     assert selected(path, "PRAGMA foreign_key_check") == []
@@ -177,7 +177,7 @@ def test_rows_of_an_older_store_belong_to_the_newest_host(path: Path) -> None:
     missing = "SELECT DISTINCT points_missing FROM break_even_row WHERE points = 2 AND axis = 'tokens'"
     assert [(host, count) for host, count, _ in selected(path, rows)] == [("here", 2), ("second", 3)]
     assert selected(path, missing) == [(1,)]
-    recording.reanalyse(engine)
+    record.reanalyse(engine)
     assert [(host, count) for host, count, _ in selected(path, rows)] == [("first", 3), ("here", 2), ("second", 3)]
     assert selected(path, "SELECT DISTINCT points FROM break_even_row WHERE points > 1") == []
     engine.dispose()
@@ -195,8 +195,8 @@ def test_an_outcome_of_schema_1_is_known_again(path: Path, make_job: Callable[..
         connection.executescript((Path(__file__).parent / "version_1.sql").read_text())
     engine = connect(str(path))
     outcome = make_outcome(make_job(64, keep_rates=(0.3, 0.5)), speedups=(0.8, 0.9), pairs=30)
-    assert not recording.record(engine, None, None, outcome)
-    assert recording.record(engine, None, None, outcome.model_copy(update={"host": "elsewhere"}))
+    assert not record.record(engine, None, None, outcome)
+    assert record.record(engine, None, None, outcome.model_copy(update={"host": "elsewhere"}))
     engine.dispose()
 
 
@@ -209,7 +209,7 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def test_processes_may_create_at_once(path: Path) -> None:
     """Several processes that meet at a missing store all get the same one."""
-    program = f"from store.connection import connect; connect({str(path)!r})"
+    program = f"from store.engine import connect; connect({str(path)!r})"
     processes = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1].decode() for process in processes] == [""] * 3
     with connect_readonly(str(path)).connect() as connection:

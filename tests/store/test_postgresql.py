@@ -13,21 +13,22 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 
-from store import migration, plans, queue, views
+from store import migration, queue, submission
 from store.answers import answers
-from store.connection import StoreError, connect
+from store.engine import StoreError, connect
 from store.overlap import newest_attempt
-from store.querying import query
-from store.recording import reanalyse, record
-from store.tables import METADATA
+from store.record import reanalyse, record
+from store.tables.planned import METADATA
+from store.user_sql import query
+from store.views import public
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
 from tests.store import postgresql
 from tests.store.conftest import a_job, an_evaluation, an_outcome
-from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa
-from tests.store.test_asked import filled, found_states
-from tests.workers.saved import saved, written
+from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa
+from tests.store.test_comparison_status import filled, found_states
+from tests.workers.saved_llm import saved, written
 from workers.run import run
 
 PROGRAMS = postgresql.programs()
@@ -59,7 +60,7 @@ def shown(engine: Engine, view: str) -> list[dict[str, Any]]:
 
 def assert_same(engines: tuple[Engine, Engine], *expected: str) -> None:
     """Every view has the same columns and rows in both stores, and those `expected` have some."""
-    for view in views.VIEWS:
+    for view in public.VIEWS:
         there, here = (shown(engine, view) for engine in engines)
         assert there == here
         assert here or view not in expected
@@ -86,7 +87,7 @@ def spoken(folder: Path) -> list[Outcome]:
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
     asked = [(each.job.comparison(Pair(*pair)), each.job.contents) for each in outcomes for pair in each.job.pairs]
-    plans.submit(engine, "spoken", "text", "?", asked, [], {})
+    submission.submit(engine, "spoken", "text", "?", asked, [], {})
     for outcome in outcomes:
         assert record(engine, None, None, outcome)
         assert not record(engine, None, None, outcome)
@@ -114,9 +115,9 @@ def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Eng
     places = [engine.url.render_as_string(hide_password=False) for engine in engines]
     there, here = (query(place, joined).rows for place in places)
     assert there == here != []
-    before = {view: shown(engines[0], view) for view in views.VIEWS}
+    before = {view: shown(engines[0], view) for view in public.VIEWS}
     assert [reanalyse(engine) for engine in engines] == [3, 3]
-    assert {view: shown(engines[0], view) for view in views.VIEWS} == before
+    assert {view: shown(engines[0], view) for view in public.VIEWS} == before
     ids = dict.fromkeys(outcomes[0].job.comparison_ids(), Protocol(pairs_min=6, pairs_max=6))
     here_ids = [outcomes[0].environment.environment_id]
     assert answers(engines[0], ids, here_ids).answered == answers(engines[1], ids, here_ids).answered != set()
@@ -135,7 +136,7 @@ def test_curves_of_language_models_cross_alike(engines: tuple[Engine, Engine]) -
     ]
     for engine in engines:
         submitted(engine, outcomes)
-    assert_same(engines, *views.VIEWS)
+    assert_same(engines, *public.VIEWS)
     assert {row["metric"] for row in shown(engines[0], "break_even")} >= {"ttft", "tpot", "time_per_char"}
     assert {row["axis"] for row in shown(engines[0], "break_even")} >= {"tokens", "gmacs", "gmacs_saved"}
 
@@ -151,7 +152,7 @@ def test_an_older_store_is_upgraded_without_loss(server: Path, tmp_path: Path) -
     try:
         # The views of today read columns that schema 0002 lacks.
         with plain.begin() as connection, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(views, "VIEWS", {})
+            patch.setattr(public, "VIEWS", {})
             config.attributes["connection"] = connection
             command.upgrade(config, "0002")
         copy(path, plain)
@@ -196,12 +197,12 @@ def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engi
     whole = a_job(keep_rates=(0.3, 0.5, 0.7))
     for engine in engines:
         since = newest_attempt(engine)
-        sweep = plans.submit(engine, "sweep", "text", "?", [whole], [whole], {})
+        sweep = submission.submit(engine, "sweep", "text", "?", [whole], [whole], {})
         (claimed,) = queue.claim(engine, sweep, owner="elsewhere:1:1")
         parts = [whole.only([pair]) for pair in whole.pairs]
         rows = queue.split(engine, claimed.row, "elsewhere:1:1", parts)
         queue.claim(engine, sweep, owner="elsewhere:1:1", limit=2)
         record(engine, rows[0], "elsewhere:1:1", an_outcome(parts[0]))
-        plans.submit(engine, "sweep", "text", "?", [whole], [whole], {}, since)
+        submission.submit(engine, "sweep", "text", "?", [whole], [whole], {}, since)
         assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [parts[2]]
         assert [holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"] == [1]

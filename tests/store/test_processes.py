@@ -9,20 +9,20 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from store import plans, queue
-from store.connection import connect
+from store import queue, submission
+from store.engine import connect
 from sweeps.job import Job
 
 DISPATCHER = """
 import sys
 sys.path[:0] = [{root!r}]
 from tests.store.conftest import an_outcome
-from store import connection, queue, plans, owners, recording
+from store import engine as stores, queue, owners, record
 
-engine, me = connection.connect({path!r}), owners.owner()
+engine, me = stores.connect({path!r}), owners.owner()
 while claimed := queue.claim(engine, {sweep}, owner=me, limit=2):
     for job in claimed:
-        recording.record(engine, job.row, me, an_outcome(job.job, seed=job.row))
+        record.record(engine, job.row, me, an_outcome(job.job, seed=job.row))
         print(job.row, flush=True)
 """
 
@@ -39,7 +39,7 @@ def jobs(make_job: Callable[..., Job], count: int) -> list[Job]:
 
 
 def submit(engine: Engine, planned: list[Job]) -> int:
-    return plans.submit(engine, "sweep", "text", "?", [each for job in planned for each in job.comparisons()], planned)
+    return submission.submit(engine, "sweep", "text", "?", [each for job in planned for each in job.comparisons()], planned)
 
 
 def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store import owners, plans, queue
-from store.connection import StoreError, writing
+from store import owners, queue, submission
+from store.engine import StoreError, writing
 from store.overlap import newest_attempt
-from store.recording import record
+from store.record import record
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
@@ -26,7 +26,7 @@ ME = owners.owner()
 def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
     jobs = list(jobs)
     asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
-    return plans.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}}, since)
+    return submission.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}}, since)
 
 
 def states(engine: Engine) -> list[str]:
@@ -92,7 +92,7 @@ def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJo
 
 def test_comparisons_may_come_without_contents(engine: Engine, make_job: MakeJob) -> None:
     """A comparison alone is one whose contents are empty; a sweep may be stored before it is planned."""
-    sweep = plans.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
+    sweep = submission.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
     assert queue.progress(engine, sweep) == queue.Progress("sweep", dict.fromkeys(queue.STATES, 0), 1, 0, 0)
 
 
@@ -255,8 +255,8 @@ def test_outcome_of_another_job(engine: Engine, make_job: MakeJob, make_outcome:
 def test_recover_from_a_dead_process(engine: Engine, path: Path, make_job: MakeJob) -> None:
     """Jobs of a process that died wait again; those of a living one stay with it."""
     sweep = submit(engine, [make_job(32), make_job(64)])
-    claim = f"queue.claim(connection.connect({str(path)!r}), {sweep}, owner=owners.owner())"
-    program = f"from store import connection, owners, queue; {claim}"
+    claim = f"queue.claim(engine.connect({str(path)!r}), {sweep}, owner=owners.owner())"
+    program = f"from store import engine, owners, queue; {claim}"
     subprocess.run([sys.executable, "-c", program], check=True)
     queue.claim(engine, sweep, owner=ME)
     assert states(engine) == ["running", "running"]
@@ -299,7 +299,7 @@ def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob)
 
     def counts(name: str, jobs: list[Job], plan: list[Job]) -> int:
         statements.clear()
-        plans.submit(engine, name, "text", "Does it pay?", jobs, plan)
+        submission.submit(engine, name, "text", "Does it pay?", jobs, plan)
         return len(statements)
 
     one, many = [make_job(32)], [make_job(16 * size, batch_size=batch) for size in range(1, 16) for batch in range(2, 18)]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from sweeps.expansion import Expansion, load
 from sweeps.method import BlockTokens, Method, Network, Params
-from sweeps.reading import SweepError
+from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.yaml_reader import SweepError
 
 
 class TopkParams(Params):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.breakeven import BreakEven, break_even
-from sweeps.curve import Curve, Point
-from sweeps.statistics import speedup
+from sweeps.stats.breakeven import BreakEven, break_even
+from sweeps.stats.curve import Curve, Point
+from sweeps.stats.timing import speedup
 
 GRID = (4, 9, 16, 36, 64, 100, 144, 196)
 

@@ -5,14 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from sweeps.statistics import (
-    MIN_PAIRS,
-    Estimate,
-    plateau,
-    pooled_speedup,
-    speedup,
-    verdict,
-)
+from sweeps.stats.timing import MIN_PAIRS, Estimate, plateau, pooled_speedup, speedup, verdict
 
 Array = NDArray[np.float64]
 

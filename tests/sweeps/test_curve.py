@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sweeps.curve import Curve, Point
-from sweeps.statistics import Estimate, speedup, verdict
+from sweeps.stats.curve import Curve, Point
+from sweeps.stats.timing import Estimate, speedup, verdict
 
 
 def test_points_are_put_in_order() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from sweeps.expansion import Expansion, load
 from sweeps.job import DENSE, Condition, Overrides
+from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.yaml_reader import SweepError
 from sweeps.protocol import Protocol
-from sweeps.reading import SweepError
 from tests.sweeps.conftest import METHODS, NETWORKS, network
 
 DIGITS = "digits_vit_64"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.axis import Choice, Logspace, Range, spread
 from sweeps.job import Condition
-from sweeps.reading import read
+from sweeps.parsing.axis import Choice, Logspace, Range, spread
+from sweeps.parsing.yaml_reader import read
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault, arms
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.catalogue import networks
-from sweeps.expansion import Expansion, load
-from sweeps.reading import SweepError
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.yaml_reader import SweepError
 from tests.sweeps.conftest import MODEL
 from workers.methods import every
 

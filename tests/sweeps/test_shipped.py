@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.catalogue import networks
-from sweeps.expansion import Expansion, load
-from sweeps.language import languages
+from sweeps.geometry.llm_geometry import languages
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.parsing.expand import Expansion, load
 from workers import methods
-from workers.solving import cost, solve
+from workers.arms.budget import cost, solve
 
 FOLDER = Path(__file__).parents[2] / "sweeps"
 FILES = sorted(path.name for path in FOLDER.glob("*.yaml"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from store.connection import connect
+from store.engine import connect
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 
 APP = str(Path(__file__).parents[2] / "webapp" / "app.py")

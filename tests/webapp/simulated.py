@@ -3,11 +3,11 @@
 import random
 from collections.abc import Callable, Mapping
 
-from store.connection import connect
+from store.engine import connect
 from store.owners import owner
-from store.plans import submit
 from store.queue import claim
-from store.recording import record
+from store.record import record
+from store.submission import submit
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from store.connection import connect
-from store.recording import record
+from store.engine import connect
+from store.record import record
 from tests.webapp.conftest import Open
 from tests.webapp.simulated import SIZES, job, outcome, store_sweep
 from tests.webapp.test_pages import said
-from webapp import arms, charts, frames
+from webapp import arm_style, queries
+from webapp.charts import curves
 
 
 @pytest.fixture
@@ -26,15 +27,15 @@ def two_hosts(tmp_path: Path) -> str:
 
 def test_each_host_has_its_panel(two_hosts: str) -> None:
     """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
-    points, break_evens = arms.named(frames.points("hosts", two_hosts), frames.break_evens("hosts", two_hosts))
-    panels = list(charts.panels(points, break_evens))
+    points, break_evens = arm_style.named(queries.points("hosts", two_hosts), queries.break_evens("hosts", two_hosts))
+    panels = list(curves.panels(points, break_evens))
     assert [(panel.about["host"], len(panel.points)) for panel in panels] == [("lost", 15), ("simulated", 40)]
     assert {frozenset(panel.break_evens["host"]) for panel in panels} == {frozenset(["lost"]), frozenset(["simulated"])}
     titles = [
-        str(view["vconcat"][0]["title"]["subtitle"]) for view in charts.speedup_chart(points, break_evens).to_dict()["vconcat"]
+        str(view["vconcat"][0]["title"]["subtitle"]) for view in curves.speedup_chart(points, break_evens).to_dict()["vconcat"]
     ]
     assert ["host lost" in titles[0], "host simulated" in titles[1]] == [True, True]
-    alone = charts.speedup_chart(points[points["host"] == "simulated"], break_evens).to_dict()
+    alone = curves.speedup_chart(points[points["host"] == "simulated"], break_evens).to_dict()
     assert "host" not in str(alone["vconcat"][0]["vconcat"][0]["title"])
 
 

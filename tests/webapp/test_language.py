@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 from sweeps.job import Arm, Overrides, Step
-from tests.store.spoken import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.conftest import Open
-from tests.webapp.test_along import store
+from tests.webapp.test_axis_curves import store
 from tests.webapp.test_pages import said
-from webapp import arms, charts, frames
-from workers.methods import adaptivocab
+from webapp import arm_style, queries
+from webapp.charts import curves
+from workers.methods.language import adaptivocab
 
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
 ARMS = (larosa(0.5), stacked(0.5, kv_cache="virtual"), VIRTUAL)
@@ -31,9 +32,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_one_size_is_drawn_as_rows(url: str) -> None:
     """Points at one place along the axis stand one below the other, along the speed-up, and there is no strip of break-evens."""
-    points = frames.points("one", url)
-    points, break_evens = arms.named(points[points["metric"] == "tpot"], frames.break_evens("one", url))
-    spec = charts.speedup_chart(points, break_evens).to_dict()
+    points = queries.points("one", url)
+    points, break_evens = arm_style.named(points[points["metric"] == "tpot"], queries.break_evens("one", url))
+    spec = curves.speedup_chart(points, break_evens).to_dict()
     (panel,) = spec["vconcat"]
     assert "vconcat" not in panel
     marks = next(layer for layer in panel["layer"] if "tooltip" in layer["encoding"])

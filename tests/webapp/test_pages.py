@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from orchestrator import conclusions
+from orchestrator.report import verdict_words
 from tests.webapp.conftest import Open
 from tests.webapp.simulated import job, outcome, store_sweep
-from webapp import frames
+from webapp import queries
 
 
 def said(app: AppTest) -> str:
@@ -59,8 +59,8 @@ def test_flagged_points_on_request(opened: Open, filled: str) -> None:
 def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report prints them."""
     table = opened(filled, sweep="quickstart").dataframe[0].value
-    rows = [row for row in frames.points("quickstart", filled).itertuples() if not row.flags]
-    printed = {(found.word, found.interval) for found in map(conclusions.speed, rows)}
+    rows = [row for row in queries.points("quickstart", filled).itertuples() if not row.flags]
+    printed = {(found.word, found.interval) for found in map(verdict_words.speed, rows)}
     assert set(zip(table["verdict"], table["interval"], strict=True)) == printed
 
 

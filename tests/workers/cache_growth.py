@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from sweeps.job import KvCache
-from tests.workers.tongues import tongue
-from workers.caches import cache_memory, make_cache
+from tests.workers.tiny_llms import tongue
+from workers.kv_caches import cache_memory, make_cache
 
 GEOMETRY = {
     "hidden_size": 64,

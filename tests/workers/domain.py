@@ -9,9 +9,9 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from sweeps.language import Architecture, from_config
-from workers.models.language import Speaker
-from workers.models.tokenization import FastTokenizer, train
+from sweeps.geometry.llm_geometry import Architecture, from_config
+from workers.data.tokenization import FastTokenizer, train
+from workers.models.language import LanguageModel
 
 TEXTS = tuple(
     topics[name] for name in ("assignment", "if", "while", "for", "try", "with", "function", "class", "slicings", "lambda")
@@ -53,7 +53,7 @@ def word_piece() -> Backend:
 
 
 @cache
-def speaker(architecture: Architecture = "llama") -> Speaker:
+def speaker(architecture: Architecture = "llama") -> LanguageModel:
     """A random model of three layers, with weights large enough for a mistake to show; never change it."""
     tokenizer = bytes_bpe()
     config = {"model_type": architecture, "vocab_size": tokenizer.size + SPARE, **CONFIGS[architecture]}
@@ -64,4 +64,4 @@ def speaker(architecture: Architecture = "llama") -> Speaker:
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
     network = from_config(architecture, {**model.config.to_dict(), "model_type": architecture})
-    return Speaker(model, tokenizer, network, f"small-{architecture}")
+    return LanguageModel(model, tokenizer, network, f"small-{architecture}")

@@ -35,7 +35,7 @@ def refuses(params, network):
 
 def apply(model, params):
     import time
-    from workers.models.sharing import twin
+    from workers.models.share_weights import twin
 
     fitted = twin(model)
     calls = []

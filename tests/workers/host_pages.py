@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from workers.caches.pages import MAP_NORESERVE
+from workers.kv_caches.pages import MAP_NORESERVE
 
 MAP_FIXED = 0x10
 PROT_NONE = 0
@@ -19,7 +19,7 @@ NOWHERE = ctypes.c_void_p(-1).value
 
 @dataclass(eq=False)
 class HostPages:
-    """A driver (see `workers.caches.mapping.Driver`) whose memory is that of anonymous files; at most `limit` pages at a time."""
+    """A driver (see `mapped_reservation.Driver`) whose memory is that of anonymous files; at most `limit` pages at a time."""
 
     size: int = 1 << 16
     limit: int = 1000

@@ -8,8 +8,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
-from tests.workers.saved import TEXTS, TOKENS
-from workers.models.tokenization import train
+from tests.workers.saved_llm import TEXTS, TOKENS
+from workers.data.tokenization import train
 
 _SIZES: dict[str, Any] = {
     "hidden_size": 32,

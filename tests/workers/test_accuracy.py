@@ -10,17 +10,17 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from sweeps.agreement import compare, contradiction
-from sweeps.evaluation import unpack
 from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
+from sweeps.predictions import unpack
 from sweeps.protocol import Protocol
+from sweeps.stats.classification import compare, contradiction
 from tests.workers.faulty import faulty as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.kinds import accuracy
 from workers.kinds.accuracy import divergence
-from workers.measure.features import features
+from workers.measure.feature_similarity import features
 from workers.measure.timeout import alarm
 from workers.models.vision import load
 from workers.run import run
@@ -105,7 +105,7 @@ def test_the_evaluation_is_what_the_model_says() -> None:
 
 
 def test_what_an_arm_loses() -> None:
-    """Rows say what `sweeps.agreement` says of the evaluation; arms have their tokens and MACs, and a baseline loses nothing."""
+    """Rows say what `stats.classification` computes from the evaluation; arms have tokens and MACs, a baseline loses nothing."""
     outcome = run(job(DENSE, HALF, ALL))
     assert outcome.evaluation is not None
     dense, half, everything = outcome.arms

@@ -9,17 +9,17 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
-from sweeps.language import languages
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
-from tests.workers.small import calm
+from tests.workers.tiny_vits import calm
 from workers import methods
-from workers.artifacts.vocabulary import Recipe, build
-from workers.data import UnusableData
-from workers.methods import adaptivocab
-from workers.methods.adaptivocab import EXAMPLES, NEUTRAL, Params, apply, macs, refuses, skipped
+from workers.data import DataError
+from workers.methods.language import adaptivocab
+from workers.methods.language.adaptivocab import EXAMPLES, NEUTRAL, Params, apply, macs, refuses, skipped
 from workers.models import Unsupported
-from workers.models.patching import PatchTokenizer, UnusableVocabulary
+from workers.vocabulary.build import Recipe, build
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
 HELD_OUT = TEXTS[-1]
@@ -189,7 +189,7 @@ def test_a_pickle_is_a_usage_error() -> None:
 def test_what_cannot_be_done() -> None:
     """A text that is none, one too short, a patch over a patch, more tokens than there are: each says why."""
     given = speaker()
-    with pytest.raises(UnusableData, match="is no text"):
+    with pytest.raises(DataError, match="is no text"):
         apply(given, Params(data="nothing"))
     with pytest.raises(UnusableVocabulary, match="at most so many"):
         apply(given, Params(ngrams=100_000))

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sweeps.catalogue import networks
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Step
 from workers import methods
-from workers.schedules import KeepParams, aligned
-from workers.solving import solve
+from workers.arms.budget import solve
+from workers.token_reduction.schedules import KeepParams, aligned
 
 FOUND = methods.methods()
 DEIT_S = networks()["deit_small_patch16_224"]

@@ -12,12 +12,12 @@ from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.llm_zoo import ZOO, saved_from_zoo
-from tests.workers.saved import written
+from tests.workers.saved_llm import written
 from workers import methods
-from workers.decoding import Workload, passages
-from workers.kinds.speakers import held_out
-from workers.models.language import Speaker, load
-from workers.models.sharing import twin
+from workers.arms.generation_workload import Workload, passages
+from workers.arms.language import held_out
+from workers.models.language import LanguageModel, load
+from workers.models.share_weights import twin
 from workers.run import run
 
 PROMPT, NEW = 24, 6
@@ -62,7 +62,7 @@ def _calm() -> Iterator[None]:
         yield
 
 
-def one_by_one(speaker: Speaker, tokens: int) -> int:
+def one_by_one(speaker: LanguageModel, tokens: int) -> int:
     """MACs of so many tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
     model: Any = twin(speaker.model)
     if model._can_set_attn_implementation():

@@ -4,10 +4,10 @@ import pytest
 import timm
 from safetensors.torch import save_file
 
-from sweeps.catalogue import networks
-from sweeps.expansion import load
-from sweeps.reading import SweepError
-from tests.workers.small import calm
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.parsing.expand import load
+from sweeps.parsing.yaml_reader import SweepError
+from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.run import run
 

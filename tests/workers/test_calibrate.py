@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 import torch
 
-from tests.workers.test_skipping import Folded
-from tests.workers.tongues import POSITIONS, tongue
-from workers.artifacts import calibrate
-from workers.methods import teal
-from workers.models import Unsupported, anatomy
-from workers.models.absorption import absorb
-from workers.models.anatomy import ANATOMIES
+from tests.workers.test_sparsity_params import Folded
+from tests.workers.tiny_llms import POSITIONS, tongue
+from workers.activation_sparsity import calibrate
+from workers.activation_sparsity.rotation_fusion import absorb
+from workers.methods.language import teal
+from workers.models import Unsupported, architectures
+from workers.models.architectures import ANATOMIES
 
 TOKENS = 2048
 
@@ -34,7 +34,7 @@ def test_rotations_gather_what_inputs_carry(architecture):
     _, parts = calibrate.windows(speaker, "topics", TOKENS)
     read = {}
     folded = absorb(speaker.model, speaker.network, None)
-    for index, layer in enumerate(anatomy.layers(folded, ANATOMIES[architecture])):
+    for index, layer in enumerate(architectures.layers(folded, ANATOMIES[architecture])):
         place = layer.get_submodule("self_attn.q_proj")
         place.register_forward_pre_hook(lambda _, given, index=index: read.setdefault(index, []).append(given[0][0]))
     with torch.no_grad():

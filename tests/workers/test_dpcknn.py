@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from sweeps.catalogue import networks
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Step
-from tests.workers.small import calm
+from tests.workers.tiny_vits import calm
 from workers.methods import methods
-from workers.methods.dpcknn import assign, merge_clusters, squared_distances
+from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances
 
 calm = pytest.fixture(autouse=True)(calm)
 

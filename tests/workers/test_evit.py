@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from sweeps.catalogue import networks
-from tests.workers.small import calm
-from workers.methods.evit import Params, keep_best_and_fuse, macs, tokens
-from workers.models.reduction import Attended
+from sweeps.geometry.vit_catalogue import networks
+from tests.workers.tiny_vits import calm
+from workers.methods.vision.evit import Params, keep_best_and_fuse, macs, tokens
+from workers.token_reduction.patch_vit import AttentionState
 
 calm = pytest.fixture(autouse=True)(calm)
 DEIT_B = networks()["deit_base_patch16_224"]
@@ -17,7 +17,7 @@ def attended(batch, count, heads=3, width=8):
     q, k, v = torch.randn(3, batch, heads, count, width).unbind(0)
     attention = (q @ k.mT * width**-0.5).softmax(-1)
     x = torch.randn(batch, count, heads * width)
-    return Attended(q, k, attention, width**-0.5, v, x, x)
+    return AttentionState(q, k, attention, width**-0.5, v, x, x)
 
 
 @pytest.mark.parametrize("fused_attention", [True, False])

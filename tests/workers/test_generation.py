@@ -11,11 +11,11 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
-from tests.workers.saved import saved, written
-from tests.workers.spoken import spoken
+from tests.workers.language_fixtures import spoken
+from tests.workers.saved_llm import saved, written
 from workers import methods
-from workers.decoding import Workload
-from workers.kinds.speakers import PROMPT_TOKENS
+from workers.arms.generation_workload import Workload
+from workers.arms.language import PROMPT_TOKENS
 from workers.models.language import load
 from workers.run import run
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from sweeps.catalogue import networks
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.method import BlockTokens
-from tests.workers.small import calm, small
-from workers.hubs import Settling, group, merge, settle, unmerge
-from workers.methods import hquota
-from workers.methods.hquota import Params
+from tests.workers.tiny_vits import calm, small
+from workers.methods.vision import hquota
+from workers.methods.vision.hquota import Params
+from workers.token_reduction.hquota_ops import Settling, group, merge, settle, unmerge
 
 calm = pytest.fixture(autouse=True)(calm)
 DEIT_S = networks()["deit_small_patch16_224"]

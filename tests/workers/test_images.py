@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from sweeps.job import Condition
-from workers.data import UnusableData, images, listing
+from workers.data import DataError, images, listing
 from workers.data.corruptions import corrupt
 from workers.data.preprocessing import Preprocessing, batches
 from workers.models.vision import load
@@ -81,18 +81,18 @@ def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
 def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
     """With class_map.txt the classes stand for the outputs that it names, and need not be all; what is wrong in it is named."""
     data = folder(tmp_path, cat=1, ant=1)
-    with pytest.raises(UnusableData, match="2 classes and the model's head 1000"):
+    with pytest.raises(DataError, match="2 classes and the model's head 1000"):
         images(data).outputs(1000)
     lines = tmp_path / "class_map.txt"
     lines.write_text("# of ImageNet\nant 310\ncat 281  # tabby\nwolf 269\n")
     assert images(data).outputs(1000).tolist() == [310, 281]
-    with pytest.raises(UnusableData, match=r"output 310.* 0 to 9"):
+    with pytest.raises(DataError, match=r"output 310.* 0 to 9"):
         images(data).outputs(10)
     lines.write_text("ant 310\n")
-    with pytest.raises(UnusableData, match="no line for 1 of the classes, the first being cat"):
+    with pytest.raises(DataError, match="no line for 1 of the classes, the first being cat"):
         images(data).outputs(1000)
     lines.write_text("ant 310\nant 4\n")
-    with pytest.raises(UnusableData, match="line 2"):
+    with pytest.raises(DataError, match="line 2"):
         images(data)
 
 
@@ -101,7 +101,7 @@ def test_nothing_there(tmp_path: Path, form: str) -> None:
     """A path that is not there is an error of this machine; an empty folder is data that nobody can use."""
     with pytest.raises(FileNotFoundError, match="is not on this machine"):
         images(f"{form}{tmp_path / 'gone'}")
-    with pytest.raises(UnusableData, match=r"holds no images|holds neither"):
+    with pytest.raises(DataError, match=r"holds no images|holds neither"):
         images(f"{form}{tmp_path}")
 
 
@@ -128,9 +128,9 @@ def test_saved_to_disk(tmp_path: Path) -> None:
             rows = table([shade, shade], [0, 1])
             with pa.ipc.new_stream(sink, rows.schema) as stream:
                 stream.write_table(rows)
-    with pytest.raises(UnusableData, match="splits test, train; write huggingface:"):
+    with pytest.raises(DataError, match="splits test, train; write huggingface:"):
         images(f"huggingface:{tmp_path}")
-    with pytest.raises(UnusableData, match="no split 'val'"):
+    with pytest.raises(DataError, match="no split 'val'"):
         images(f"huggingface:{tmp_path}#val")
     assert levels(f"huggingface:{tmp_path}#train") == levels(f"huggingface:{tmp_path}/train") == [8, 8]
 
@@ -140,16 +140,16 @@ def test_columns_that_say_nothing(tmp_path: Path) -> None:
     file = tmp_path / "x.parquet"
     data = f"huggingface:{file}"
     pq.write_table(pa.table({"text": ["a"], "label": [0]}), file)
-    with pytest.raises(UnusableData, match="no column holds images"):
+    with pytest.raises(DataError, match="no column holds images"):
         images(data)
     pq.write_table(table([1], [0]).drop_columns(["label"]), file)
-    with pytest.raises(UnusableData, match="no column holds classes"):
+    with pytest.raises(DataError, match="no column holds classes"):
         images(data)
     pq.write_table(table([1], [-1], ["ant"]), file)
-    with pytest.raises(UnusableData, match="labels -1 to -1"):
+    with pytest.raises(DataError, match="labels -1 to -1"):
         images(data)
     file.write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(UnusableData, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         images(data)
 
 

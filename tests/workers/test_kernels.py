@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from tests.workers.small import small
-from workers.methods import topk
+from tests.workers.tiny_vits import small
+from workers.methods.vision import topk
 from workers.models import Unsupported
 
 AGREES = """
 import torch
-from workers.kernels.select import keep_best
-from workers.tokens import prefix_bonus, select
+from workers.token_reduction.topk_triton import keep_best
+from workers.token_reduction.token_ops import prefix_bonus, select
 
 for batch, tokens, heads, channels, prefix, kept, dtype in (
     (1, 5, 1, 3, 0, 1, torch.float32),

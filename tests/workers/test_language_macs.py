@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.language import Architecture
-from tests.workers.tongues import POSITIONS, prompt, tongue
-from workers.caches import cache_memory, make_cache
-from workers.models.language import Speaker
-from workers.models.sharing import twin
-from workers.models.stepping import last_logits
+from sweeps.geometry.llm_geometry import Architecture
+from tests.workers.tiny_llms import POSITIONS, prompt, tongue
+from workers.kv_caches import cache_memory, make_cache
+from workers.models.compiled_decode import last_logits
+from workers.models.language import LanguageModel
+from workers.models.share_weights import twin
 
 
-def one_by_one(speaker: Speaker, tokens: int) -> int:
+def one_by_one(speaker: LanguageModel, tokens: int) -> int:
     """MACs of reading so many tokens one after the other, by torch's counter, with eager attention."""
     model: Any = twin(speaker.model)
     model.set_attn_implementation("eager")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.catalogue import networks
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.faulty import faulty as method_files
-from workers.kinds import arms as making
+from workers.arms import vision as making
 from workers.kinds.latency import consistent
 from workers.measure.energy import Energy
 from workers.measure.environment import cores

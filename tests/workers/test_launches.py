@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.workers.small import images, small
+from tests.workers.tiny_vits import images, small
 from workers.methods import methods
 
 BUDGET = {

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.catalogue import networks
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from sweeps.method import BlockTokens
-from tests.workers.small import MAKES, SIZE, calm, images, small, small_network
+from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers import methods
 from workers.measure.macs import trace
 from workers.methods import InvalidMethod
-from workers.models.sharing import twin
+from workers.models.share_weights import twin
 from workers.models.vision import Loaded, build
 
 FOUND = methods.methods()
@@ -230,7 +230,7 @@ def test_unknown_names_and_versions():
 def test_listed_without_torch():
     """Methods are listed, and promise tokens, without importing torch or timm."""
     program = (
-        "import sys\nfrom sweeps.catalogue import networks\nfrom workers.methods import methods\n"
+        "import sys\nfrom sweeps.geometry.vit_catalogue import networks\nfrom workers.methods import methods\n"
         "for each in methods().values(): each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'], 224)\n"
         "print(sorted({'torch', 'timm', 'ray'} & set(sys.modules)))"
     )

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.ngrams import match, trie
+from workers.vocabulary.ngrams import match, trie
 
 
 def scan(tokens: list[int], ngrams: dict[tuple[int, ...], int]) -> list[int]:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workers.host_pages import HostPages
-from tests.workers.tongues import POSITIONS, greedy, prompt, said_by, tongue
-from workers.caches import cache_memory, make_cache
-from workers.caches.mapping import MappedReservation, pages_to_leave, pages_to_map
-from workers.caches.pages import HostReservation, Span, covering, inside
-from workers.caches.virtual import VirtualLayer
+from tests.workers.tiny_llms import POSITIONS, greedy, prompt, said_by, tongue
+from workers.kv_caches import cache_memory, make_cache
+from workers.kv_caches.mapped_reservation import MappedReservation, pages_to_leave, pages_to_map
+from workers.kv_caches.pages import HostReservation, Span, covering, inside
+from workers.kv_caches.virtual import VirtualLayer
 from workers.models import Unsupported
 
 PAGE = mmap.PAGESIZE
@@ -116,8 +116,8 @@ def test_mapped_pages_outlive_the_reservation_in_its_tensors() -> None:
 REGROWN = """
 import torch
 from tests.workers.host_pages import HostPages
-from workers.caches.mapping import MappedReservation
-from workers.caches.pages import Span
+from workers.kv_caches.mapped_reservation import MappedReservation
+from workers.kv_caches.pages import Span
 pages = HostPages(limit=6)
 one = MappedReservation(200 << 10, pages)
 one.grow(200 << 10)
@@ -190,7 +190,7 @@ def test_mapped_pages_hold_what_is_kept(steps: list[tuple[int, str, int]], row: 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu() -> None:
     """Where there is no GPU the refusal says so."""
-    from workers.caches.cuda import cuda_driver
+    from workers.kv_caches.cuda_vmm import cuda_driver
 
     with pytest.raises(Unsupported, match="needs a GPU, and torch finds none here"):
         cuda_driver(torch.device("cuda"))

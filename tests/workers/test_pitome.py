@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from sweeps.catalogue import networks
-from tests.workers.small import calm
-from workers.methods.pitome import Params, energy, merge_alike, tokens
-from workers.models.reduction import Attended
+from sweeps.geometry.vit_catalogue import networks
+from tests.workers.tiny_vits import calm
+from workers.methods.vision.pitome import Params, energy, merge_alike, tokens
+from workers.token_reduction.patch_vit import AttentionState
 
 calm = pytest.fixture(autouse=True)(calm)
 
@@ -39,7 +39,7 @@ def merged_by_loops(x, size, keys, *, prefix, r, margin, alpha):
 def attended(batch, count):
     q, k, v = torch.randn(3, batch, 3, count, 8).unbind(0)
     x = torch.randn(batch, count, 24)
-    return Attended(q, k, None, 1.0, v, x, x)
+    return AttentionState(q, k, None, 1.0, v, x, x)
 
 
 @pytest.mark.parametrize(("prefix", "r"), [(0, 1), (1, 4), (2, 9), (5, 7)])
@@ -69,7 +69,7 @@ def test_protects_what_is_rare():
     keys = torch.randn(1, 1, 16, 32)
     keys[:, :, 4:] = torch.randn(32) + 0.05 * torch.randn(12, 32)
     x = torch.randn(1, 16, 6)
-    seen = Attended(keys, keys, None, 1.0, keys, x, x)
+    seen = AttentionState(keys, keys, None, 1.0, keys, x, x)
     out, sizes = merge_alike(0, 6, 0.9, 1.0)(x, None, seen)
     for rare in x[0, :4]:
         assert any(torch.equal(rare, token) for token in out[0])

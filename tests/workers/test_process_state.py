@@ -154,7 +154,7 @@ def test_look_between_samples_takes_microseconds() -> None:
     """What is looked at after each sample costs less than a hundredth of the shortest sample, 1 ms."""
     import time
 
-    from workers.measure.clock import Timing
+    from workers.measure.timer import Timing
 
     def nothing() -> None:
         return None

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from sweeps.evaluation import unpack
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import ArmOutcome
+from sweeps.predictions import unpack
 from sweeps.protocol import Protocol
-from tests.workers.saved import saved, written
-from tests.workers.small import calm
-from tests.workers.spoken import spoken
-from tests.workers.tongues import tongue
+from tests.workers.language_fixtures import spoken
+from tests.workers.saved_llm import saved, written
+from tests.workers.tiny_llms import tongue
+from tests.workers.tiny_vits import calm
+from workers.data.scoring_windows import Window, windows
 from workers.data.text import corpus
-from workers.data.windows import Window, windows
-from workers.kinds.likelihood import read
+from workers.kinds.log_likelihood import read
 from workers.models import Unsupported
 from workers.models.language import load
 from workers.run import run

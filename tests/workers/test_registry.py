@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
-from sweeps.language import languages
 from sweeps.method import LanguageMethod, world
 from workers import methods
 from workers.methods import InvalidMethod

@@ -9,16 +9,16 @@ import torch
 
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.protocol import Protocol
-from tests.workers.small import SIZE, calm, images, small, small_network
-from workers.kinds.faults import Faults
+from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
+from workers.arms.failures import FailureCollector
 from workers.kinds.latency import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models import Unsupported
-from workers.models.reduction import fit
 from workers.models.runtime import Autocast, Compiled
-from workers.models.sharing import twin
+from workers.models.share_weights import twin
 from workers.models.vision import Loaded, build
 from workers.run import run
+from workers.token_reduction.patch_vit import fit
 
 calm = pytest.fixture(autouse=True)(calm)
 COMPILED = Arm(overrides=Overrides(runtime="compile"))
@@ -80,7 +80,7 @@ def test_compiling_has_a_limit_of_its_own():
 
 def test_compiling_does_not_shorten_the_measuring():
     """The job's deadline moves on by what compiling took, also after another arm hung; a failed compilation does not restart it."""
-    faults = Faults()
+    faults = FailureCollector()
     deadline = Deadline(Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,)), faults)
     deadline.began -= 100  # as if the job had run for so long
     for _ in range(2):

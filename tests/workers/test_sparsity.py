@@ -3,10 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
+from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
-from sweeps.language import languages
-from workers import skipping
-from workers.methods import larosa, refuses, teal, topk_activation
+from workers.activation_sparsity import sparsity_params
+from workers.methods import refuses
+from workers.methods.language import larosa, teal, topk_activation
 
 METHODS = (larosa, teal, topk_activation)
 
@@ -31,15 +32,15 @@ def test_macs_by_hand():
 def test_inputs_cover_a_layer():
     """The four inputs of a layer account for all of its matrices, on every size that is known."""
     for network in languages().values():
-        assert sum(one.width * one.outputs for one in skipping.inputs(network)) == network.layer_macs
+        assert sum(one.width * one.outputs for one in sparsity_params.inputs(network)) == network.layer_macs
 
 
 def test_allocation_keeps_the_macs():
     """However uneven the coefficients, as many MACs are left out; more than all of an input is refused by name."""
     network = languages()["llama-220m"]
     for coefficients in (None, (0.8, 1.2, 0.8, 1.2), (3.0, 1.0, 1.0, 2.0)):
-        shares = skipping.spread(0.4, coefficients, network)
-        assert skipping.skipped_macs(network, shares) / network.layers / network.layer_macs == pytest.approx(0.4, abs=1e-3)
+        shares = sparsity_params.spread(0.4, coefficients, network)
+        assert sparsity_params.skipped_macs(network, shares) / network.layers / network.layer_macs == pytest.approx(0.4, abs=1e-3)
     params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(mode="json")
     arm = Arm(stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),))
     assert refuses(arm, network) == (

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.job import Condition
-from workers.data import UnusableData, listing
+from workers.data import DataError, listing
+from workers.data.scoring_windows import CONTEXT, REACH, SCORED, windows
 from workers.data.text import SAME, corpus, docstrings, split
-from workers.data.windows import CONTEXT, REACH, SCORED, windows
 
 
 def paragraphs(documents):
@@ -88,7 +88,7 @@ def test_unusable_text(tmp_path: Path, content: bytes, said: str):
     """Text that is too short, or none at all, is an error that says so."""
     file = tmp_path / "text.txt"
     file.write_bytes(content)
-    with pytest.raises(UnusableData, match=said):
+    with pytest.raises(DataError, match=said):
         corpus(f"text:{file}")
 
 
@@ -96,9 +96,9 @@ def test_text_that_is_not_here(tmp_path: Path):
     """A path that is not there, a folder without text, and a name that is no text are told apart."""
     with pytest.raises(FileNotFoundError):
         corpus(f"text:{tmp_path / 'missing.txt'}")
-    with pytest.raises(UnusableData, match=r"holds no \*\.txt"):
+    with pytest.raises(DataError, match=r"holds no \*\.txt"):
         corpus(f"text:{tmp_path}")
-    with pytest.raises(UnusableData, match="write docs, topics or text:PATH"):
+    with pytest.raises(DataError, match="write docs, topics or text:PATH"):
         corpus("digits")
 
 

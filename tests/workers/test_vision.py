@@ -8,13 +8,13 @@ from safetensors.torch import save_file
 from timm.models.vision_transformer import ParallelScalingBlock, VisionTransformer
 
 from sweeps.job import DENSE, Arm, Condition, Overrides, Step
-from tests.workers.small import MAKES, SIZE, calm, images, small, small_network
-from workers.methods import slowed, tome
+from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
+from workers.methods.vision import slowed, tome
 from workers.models import Unsupported
-from workers.models.reduction import ReducingBlock, attend, fit
 from workers.models.runtime import Slowed
-from workers.models.sharing import twin
+from workers.models.share_weights import twin
 from workers.models.vision import Loaded, build, example_input, load
+from workers.token_reduction.patch_vit import ReducingBlock, attend, fit
 
 TINY = Condition(model="test_vit", image_size=64)
 TOME = Step(method="tome", params={"r": 3})

@@ -14,12 +14,12 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
-from tests.workers.saved import saved, written
-from tests.workers.small import calm
-from tests.workers.spoken import spoken
-from tests.workers.tongues import tongue
-from workers.data.windows import Window
-from workers.kinds.likelihood import read, whole
+from tests.workers.language_fixtures import spoken
+from tests.workers.saved_llm import saved, written
+from tests.workers.tiny_llms import tongue
+from tests.workers.tiny_vits import calm
+from workers.data.scoring_windows import Window
+from workers.kinds.log_likelihood import read, whole
 from workers.kinds.zeroshot import UNAVAILABLE, Answers, continued, drops
 from workers.models.language import load
 from workers.run import run

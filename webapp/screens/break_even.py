@@ -8,13 +8,14 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from store.costs import judged, with_controls, with_states
-from store.places import Place, places
-from sweeps.caution import cautions
-from sweeps.conclusion import Conclusion
-from webapp import arms, charts, filters, frames, plot, wording
-from webapp.along import SAVED, along
-from webapp.scales import Axis
+from store.host_labels import Place, places
+from store.quality_join import judged, with_controls, with_states
+from sweeps.caveats import cautions
+from sweeps.labels import Conclusion
+from webapp import arm_style, filters, plot, queries, texts
+from webapp.axis_curves import SAVED, along
+from webapp.charts import curves
+from webapp.charts.scales import Axis
 
 PANELS = 12  # more are not drawn at once
 
@@ -65,17 +66,17 @@ COSTS = {
 """KL and agreement need both to have the same tokens; they are empty for an arm with a vocabulary of its own."""
 
 
-def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style], known: Mapping[Place, str]) -> None:
+def headlines(panel: curves.Panel, axis: Axis, styles: dict[str, arm_style.Style], known: Mapping[Place, str]) -> None:
     """One sentence for each arm of a panel; what the analysis says in full appears at a touch."""
-    counted = panel.points[~charts.flagged(panel.points)]
-    x = (counted if len(counted) else panel.points).groupby("arm")[charts.X_COLUMN[axis]].agg(["min", "max"])
+    counted = panel.points[~curves.flagged(panel.points)]
+    x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
     lines = []
     for name in (name for name in styles if name in x.index):
         found = panel.break_evens[panel.break_evens["arm"] == name]
         if panel.single(axis):
-            said = wording.single(panel.points[panel.points["arm"] == name].to_dict("records")[0])
+            said = texts.single(panel.points[panel.points["arm"] == name].to_dict("records")[0])
         else:
-            said = wording.headline(found, axis, *map(float, x.loc[name]), spoken=panel.spoken)
+            said = texts.headline(found, axis, *map(float, x.loc[name]), spoken=panel.spoken)
         why = "" if found.empty else str(found["why"].iloc[0])
         dot = f'<span style="color:{styles[name].color}">●</span>'
         lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name)}</b> {escape(said)}</div>')
@@ -88,14 +89,14 @@ def headlines(panel: charts.Panel, axis: Axis, styles: dict[str, arms.Style], kn
     st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
 
 
-def notes(panels: list[charts.Panel], axis: Axis) -> None:
+def notes(panels: list[curves.Panel], axis: Axis) -> None:
     """What the answers above do not say."""
     said = []
     if any(panel.single(axis) for panel in panels):
         size = "length of the prompt" if panels[0].spoken else "size"
         said.append(f"One {size} was measured; a break-even needs several.")
     if panels[0].spoken:
-        known = frames.parameters()
+        known = queries.parameters()
         models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
         said += [line for model, weights in sorted(models) for line in cautions(model, weights, known.get(model))]
     if said:
@@ -112,7 +113,7 @@ def pictures(chart: alt.VConcatChart, name: str) -> None:
 
 def table(points: pd.DataFrame) -> None:
     """The points as numbers; a column that says nothing, or the same everywhere, is left out."""
-    found = [wording.speed(point) for point in points.to_dict("records")]
+    found = [texts.speed(point) for point in points.to_dict("records")]
     shown = points.assign(interval=[each.interval for each in found], verdict=[each.word for each in found])
     known = [name for name in TABLE if name in shown.columns and (name == "flags" or shown[name].notna().any())]
     known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]
@@ -123,21 +124,21 @@ def table(points: pd.DataFrame) -> None:
 
 def ratios(found: Sequence[Conclusion]) -> str:
     """The number format of speed-ups, with as many decimals as the most exact of their intervals."""
-    return f"%.{max([wording.SHOWN.digits, *(each.digits for each in found)])}f×"
+    return f"%.{max([texts.SHOWN.digits, *(each.digits for each in found)])}f×"
 
 
 def costs(points: pd.DataFrame, sweep: str, metric: str) -> None:
     """Speed-up and change in quality of each arm, where quality was asked; a state where it has no numbers."""
-    found = with_states(points, frames.quality_states(sweep))
-    found = judged(found, frames.qualities(sweep).rename(columns={"verdict": "judgement"}))
+    found = with_states(points, queries.quality_states(sweep))
+    found = judged(found, queries.qualities(sweep).rename(columns={"verdict": "judgement"}))
     if (found["state"] == "not asked").all():
         return
     st.subheader("Speed and quality", anchor=False)
     characters = found["characters"].max()
     text = "" if pd.isna(characters) else f" Bits per byte on {characters:,.0f} characters held out."
-    st.caption(f"Speed-up: {wording.METRIC[metric]}.{text}")
-    found = with_controls(found, frames.controls(sweep))
-    rows = [(wording.quality(row), wording.against_control(row)) for row in found.to_dict("records")]
+    st.caption(f"Speed-up: {texts.METRIC[metric]}.{text}")
+    found = with_controls(found, queries.controls(sweep))
+    rows = [(texts.quality(row), texts.against_control(row)) for row in found.to_dict("records")]
     shown = found.assign(
         change=[quality.numbers for quality, _ in rows],
         judgement=[quality.word for quality, _ in rows],
@@ -145,30 +146,30 @@ def costs(points: pd.DataFrame, sweep: str, metric: str) -> None:
     ).sort_values(["against", "arm"])
     known = [name for name in COSTS if name != "control_change" or shown[name].notna().any()]
     columns = [name for name in known if name not in (*SAME, "prompt_tokens") or shown[name].nunique() > 1]
-    concluded = [wording.speed(point) for point in points.to_dict("records")]
+    concluded = [texts.speed(point) for point in points.to_dict("records")]
     speed = st.column_config.NumberColumn("Speed-up", format=ratios(concluded))
     st.dataframe(shown[columns], column_config=COSTS | {"speedup": speed}, hide_index=True, placeholder="–")
 
 
 sweep = filters.chosen_sweep()
-points, break_evens = arms.named(frames.points(sweep), frames.break_evens(sweep))
+points, break_evens = arm_style.named(queries.points(sweep), queries.break_evens(sweep))
 if points.empty:
     st.info(f"Sweep **{sweep}** has no measurement yet. The Sweeps page shows how far it is.", icon=":material/hourglass_empty:")
     st.stop()
 metric = filters.choose_metric(points)
 points, break_evens = points[points["metric"] == metric], break_evens[break_evens["metric"] == metric]
 saved: tuple[Axis, ...] = ("gmacs_saved",) if (break_evens["axis"] == SAVED).any() else ()
-styles = arms.styles(points)
-sizes = [axis for axis, column in charts.X_COLUMN.items() if axis != SAVED and points[column].nunique() > 1]
+styles = arm_style.styles(points)
+sizes = [axis for axis, column in curves.X_COLUMN.items() if axis != SAVED and points[column].nunique() > 1]
 chosen, axis = filters.choose(points, [*sizes, *saved] if sizes else [*saved, "tokens"])
 points, break_evens = along(chosen, break_evens, axis)
 if points.empty:
     st.info("No point fits all of these choices; take one of them back.", icon=":material/filter_alt_off:")
     st.stop()
-styles = arms.styles(points) if axis == SAVED else styles
-distrusted = charts.flagged(points)
+styles = arm_style.styles(points) if axis == SAVED else styles
+distrusted = curves.flagged(points)
 
-panels = list(charts.panels(points, break_evens, axis))
+panels = list(curves.panels(points, break_evens, axis))
 for panel in panels[:PANELS]:
     headlines(panel, axis, styles, places(points))
 notes(panels, axis)
@@ -177,7 +178,7 @@ if len(panels) > PANELS:
 show_flagged = filters.choose_flagged(int(distrusted.sum()))
 drawn = pd.concat([panel.points for panel in panels[:PANELS]])
 try:
-    chart = charts.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)
+    chart = curves.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)
 except ValueError as problem:
     st.info(f"{problem}".capitalize(), icon=":material/flag:")
 else:
@@ -186,7 +187,7 @@ else:
     pictures(chart, f"{sweep}-{axis}" if metric == "latency" else f"{sweep}-{metric}-{axis}")
 
 if any(panel.spoken for panel in panels):
-    hidden = charts.flagged(chosen) & (not show_flagged)
+    hidden = curves.flagged(chosen) & (not show_flagged)
     costs(chosen.assign(speedup=chosen["speedup"].mask(hidden)), sweep, metric)
 
 listed = points if show_flagged else points[~distrusted]

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from webapp import filters, frames
+from webapp import filters, queries
 
 REFRESH_S = 3
 COUNTS = {
@@ -45,7 +45,7 @@ def state(sweep: "pd.Series[Any]") -> str:
 @st.fragment(run_every=REFRESH_S)
 def status(sweep: str) -> None:
     """The counts of one sweep, read anew every few seconds; nothing else on the page moves by itself."""
-    counts = frames.sweeps().set_index("sweep").loc[sweep, list(frames.STATES)].astype(int).to_dict()
+    counts = queries.sweeps().set_index("sweep").loc[sweep, list(queries.STATES)].astype(int).to_dict()
     for place, (name, (label, words)) in zip(st.columns(len(COUNTS)), COUNTS.items(), strict=True):
         place.metric(label, f"{counts[name]:,}", help=words, border=True)
     jobs = sum(counts.values())
@@ -58,7 +58,7 @@ sweep = filters.chosen_sweep()
 status(sweep)
 
 st.subheader("Failures", anchor=False)
-failures = frames.failures(sweep)
+failures = queries.failures(sweep)
 if failures.empty:
     st.markdown("None.")
 else:
@@ -66,5 +66,5 @@ else:
     st.dataframe(failures.assign(at=minutes)[list(FAILURES)], column_config=FAILURES, hide_index=True)
 
 st.subheader("All sweeps", anchor=False)
-found = frames.sweeps()
+found = queries.sweeps()
 st.dataframe(found.assign(state=found.apply(state, axis=1))[list(LIST)], column_config=LIST, hide_index=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FOLDER, HUGGINGFACE, DIGITS = "imagefolder:", "huggingface:", "digits"
 
 
-class UnusableData(ValueError):  # noqa: N818 - reads as what it is in a message
+class DataError(ValueError):
     """Data that cannot be evaluated as asked; the message says why, and what to do."""
 
 
@@ -39,19 +39,19 @@ class Images:
         return len(self.names)
 
     def outputs(self, head: int) -> NDArray[np.int64]:
-        """For each class the output of a model with `head` outputs that stands for it. Raises `UnusableData`."""
+        """For each class the output of a model with `head` outputs that stands for it. Raises `DataError`."""
         if self.class_map is None:
             if len(self.classes) != head:
-                raise UnusableData(
+                raise DataError(
                     f"the data has {len(self.classes)} classes and the model's head {head}; where they are some of the model's "
                     "classes, a file class_map.txt among the data says which: one line `CLASS OUTPUT` for each"
                 )
             return np.arange(head)
         if missing := [name for name in self.classes if name not in self.class_map]:
-            raise UnusableData(f"class_map.txt has no line for {len(missing)} of the classes, the first being {missing[0]}")
+            raise DataError(f"class_map.txt has no line for {len(missing)} of the classes, the first being {missing[0]}")
         outputs = np.array([self.class_map[name] for name in self.classes], dtype=np.int64)
         if outputs.min() < 0 or outputs.max() >= head:
-            raise UnusableData(f"class_map.txt names output {outputs.max()}, but the model's head has the outputs 0 to {head - 1}")
+            raise DataError(f"class_map.txt names output {outputs.max()}, but the model's head has the outputs 0 to {head - 1}")
         return outputs
 
 
@@ -63,7 +63,7 @@ def spread(total: int, wanted: int | None) -> Sequence[int]:
 
 
 def images(data: str) -> Images:
-    """The images that `Condition.data` names. Raises `UnusableData`, and `OSError` for a path that is not on this machine."""
+    """The images that `Condition.data` names. Raises `DataError`, and `OSError` for a path that is not on this machine."""
     if data == DIGITS:
         from workers.data.digits import held_out
 
@@ -76,14 +76,14 @@ def images(data: str) -> Images:
         from workers.data.huggingface import dataset
 
         return dataset(data.removeprefix(HUGGINGFACE))
-    raise UnusableData(f"{data!r} is no data; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH")
+    raise DataError(f"{data!r} is no data; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH")
 
 
 def listing(condition: Condition, observer: Callable[[int, int], None] | None = None) -> dict[str, str]:
     """What `condition.data` holds, as a hash for `Job.contents`: of the names and contents of all files, or of the text.
 
     `observer` is called every two seconds while files are read, with the bytes read and the bytes to read (see
-    `workers.data.hashes`). Raises `UnusableData`, and `OSError` for a path that is not on this machine. Imports no torch.
+    `workers.data.file_hashes`). Raises `DataError`, and `OSError` for a path that is not on this machine. Imports no torch.
     """
     data = condition.data
     if data is None:
@@ -96,14 +96,14 @@ def listing(condition: Condition, observer: Callable[[int, int], None] | None = 
         from workers.data.digits import SPLIT
 
         return {"data": digest({"data": DIGITS, "split": SPLIT})}
-    from workers.data.hashes import content_hashes
+    from workers.data.file_hashes import content_hashes
 
     path = data.removeprefix(FOLDER).removeprefix(HUGGINGFACE)
     return {"data": digest([[name, sha256] for name, sha256 in content_hashes(path.partition("#")[0], observer).items()])}
 
 
 def check_head(condition: Condition) -> None:
-    """Raise `UnusableData` where the classes of `condition.data` are not those of the model's head and no class map relates them.
+    """Raise `DataError` where the classes of `condition.data` are not those of the model's head and no class map relates them.
 
     Opens no image, and passes what only the worker can know: other checkpoints than safetensors, data of Hugging Face.
     """
@@ -111,12 +111,12 @@ def check_head(condition: Condition) -> None:
     if head is None or data is None or not (data == DIGITS or data.startswith(FOLDER)):
         return
     if head == 0:
-        raise UnusableData(f"{condition.model} has no classes to choose from: with these weights timm makes it without a head")
+        raise DataError(f"{condition.model} has no classes to choose from: with these weights timm makes it without a head")
     found = images(data)
     if found.class_map is not None or len(found.classes) == head:
         return
     if data == DIGITS:
-        raise UnusableData(
+        raise DataError(
             f"digits has 10 classes and the head of {condition.model} {head}; write digits_vit_64, or a checkpoint with 10 outputs"
         )
     found.outputs(head)
@@ -124,8 +124,8 @@ def check_head(condition: Condition) -> None:
 
 def _head(condition: Condition) -> int | None:
     """The outputs of the condition's model, as far as can be known without torch."""
-    from sweeps.catalogue import classes
-    from sweeps.conditions import NAMED_WEIGHTS
+    from sweeps.geometry.vit_catalogue import classes
+    from sweeps.parsing.condition_parser import NAMED_WEIGHTS
 
     if condition.weights in NAMED_WEIGHTS:
         return classes(condition.model)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from workers.data import Images, UnusableData
+from workers.data import DataError, Images
 from workers.data.imagefolder import class_map, files
 
 LABELS = ("label", "labels", "fine_label", "coarse_label")
@@ -23,14 +23,12 @@ def dataset(path: str) -> Images:
     """The split at `path` (a folder or a file), or with `path#SPLIT` that split of several; rows in the order of the files.
 
     Read with pyarrow alone. Images are in a column of `{bytes, path}` or of bytes, classes in an integer column named `label`.
-    Raises `UnusableData`, and `OSError` where there is no such path.
+    Raises `DataError`, and `OSError` where there is no such path.
     """
     try:
         import pyarrow  # noqa: F401 - only asks whether it is here
     except ImportError as error:
-        raise UnusableData(
-            "data sets of Hugging Face are read with pyarrow, which is not installed: pip install pyarrow"
-        ) from error
+        raise DataError("data sets of Hugging Face are read with pyarrow, which is not installed: pip install pyarrow") from error
     place, _, split = path.partition("#")
     root = Path(place)
     tables = [_table(file) for file in _of_split(root, place, split)]
@@ -38,9 +36,7 @@ def dataset(path: str) -> Images:
     labels = np.concatenate([table.column(label) for table in tables]).astype(np.int64)
     classes = _class_names(tables[0].schema, label) or tuple(map(str, range(int(labels.max()) + 1)))
     if labels.min() < 0 or labels.max() >= len(classes):
-        raise UnusableData(
-            f"{place}: labels {labels.min()} to {labels.max()} for {len(classes)} classes; a test split may have none"
-        )
+        raise DataError(f"{place}: labels {labels.min()} to {labels.max()} for {len(classes)} classes; a test split may have none")
     starts = np.cumsum([0, *(len(table) for table in tables)])
 
     def read(index: int) -> Image.Image:
@@ -94,7 +90,7 @@ def _table(file: Path) -> _Table:
             return _Table(file, table.schema, [len(table)], table)
         parquet = pq.ParquetFile(file)
     except pa.ArrowInvalid as error:
-        raise UnusableData(f"{file} cannot be read: {error}") from error
+        raise DataError(f"{file} cannot be read: {error}") from error
     groups = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
     return _Table(file, parquet.schema_arrow, groups, parquet)
 
@@ -110,16 +106,16 @@ def _of_split(root: Path, place: str, split: str) -> Iterator[Path]:
         named = match[1] if match and match[1] != "data" else file.parent.name if "/" in name else ""
         found.setdefault(named, []).append(file)
     if not found:
-        raise UnusableData(f"{root} holds neither Parquet files nor Arrow files that `datasets` saved")
+        raise DataError(f"{root} holds neither Parquet files nor Arrow files that `datasets` saved")
     if not split and len(found) > 1:
-        raise UnusableData(f"{root} holds the splits {', '.join(sorted(found))}; write huggingface:{place}#SPLIT")
+        raise DataError(f"{root} holds the splits {', '.join(sorted(found))}; write huggingface:{place}#SPLIT")
     if split and split not in found:
-        raise UnusableData(f"{root} holds no split {split!r}; it holds {', '.join(sorted(found))}")
+        raise DataError(f"{root} holds no split {split!r}; it holds {', '.join(sorted(found))}")
     yield from found[split] if split else next(iter(found.values()))
 
 
 def _columns(schema: Any, place: str) -> tuple[str, str]:
-    """The names of the columns with images and with classes. Raises `UnusableData`."""
+    """The names of the columns with images and with classes. Raises `DataError`."""
     import pyarrow as pa
 
     def holds_images(kind: Any) -> bool:
@@ -132,7 +128,7 @@ def _columns(schema: Any, place: str) -> tuple[str, str]:
     labels = [name for name in LABELS if name in integers] or (integers if len(integers) == 1 else [])
     if not images or not labels:
         lacks = "images ({bytes, path}, or bytes)" if not images else "classes (integers, named label)"
-        raise UnusableData(f"{place}: no column holds {lacks}; the columns are {', '.join(schema.names)}")
+        raise DataError(f"{place}: no column holds {lacks}; the columns are {', '.join(schema.names)}")
     return images[0], labels[0]
 
 

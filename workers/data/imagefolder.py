@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from workers.data import Images, UnusableData
+from workers.data import DataError, Images
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 CLASS_MAP = "class_map.txt"
@@ -17,7 +17,7 @@ def imagefolder(path: str) -> Images:
     """`path/CLASS/…/IMAGE`: classes in the order of their names (numbers as numbers), and so the images within.
 
     A file `class_map.txt` beside the class folders says which output of the model stands for which: lines `CLASS OUTPUT`, where
-    `#` begins a comment. Raises `UnusableData` where there is no image, `OSError` where there is no such folder.
+    `#` begins a comment. Raises `DataError` where there is no image, `OSError` where there is no such folder.
     """
     root = Path(path)
     by_class: dict[str, list[str]] = {}
@@ -26,7 +26,7 @@ def imagefolder(path: str) -> Images:
         if inside and Path(name).suffix.lower() in SUFFIXES:
             by_class.setdefault(top, []).append(name)
     if not by_class:
-        raise UnusableData(
+        raise DataError(
             f"{root} holds no images; it needs a folder for each class, with images ({', '.join(sorted(SUFFIXES))}) inside"
         )
     classes = sorted(by_class, key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name))
@@ -43,7 +43,7 @@ def decoded(file: Path) -> Image.Image:
 
 
 def class_map(folder: Path) -> dict[str, int] | None:
-    """What `class_map.txt` in the folder says; `None` where there is none. Raises `UnusableData`, naming the line."""
+    """What `class_map.txt` in the folder says; `None` where there is none. Raises `DataError`, naming the line."""
     file = folder / CLASS_MAP
     if not file.is_file():
         return None
@@ -53,7 +53,7 @@ def class_map(folder: Path) -> dict[str, int] | None:
         if not words:
             continue
         if len(words) < 2 or not words[1].isdecimal() or words[0] in found:
-            raise UnusableData(
+            raise DataError(
                 f"{file}, line {number}: expected a class that was not named before and the number of an output, got {line!r}"
             )
         found[words[0]] = int(words[1])

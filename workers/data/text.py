@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sweeps.identity import digest
-from workers import artifacts
-from workers.data import UnusableData
+from workers import cache
+from workers.data import DataError
 
 DOCS, TOPICS, PATH = "docs", "topics", "text:"
 SPLIT = 2
@@ -53,11 +53,11 @@ def corpus(name: str) -> Text:
     """The corpus that `Condition.data` names, the same on any machine with the same versions.
 
     Documents with the lowest SHA-256 of their name are held out until they are a tenth of the text (of fewer than ten documents,
-    the last tenth of each is), and no paragraph of theirs is left in `train`. Raises `UnusableData`, and `OSError` for a path that
+    the last tenth of each is), and no paragraph of theirs is left in `train`. Raises `DataError`, and `OSError` for a path that
     is not on this machine.
     """
     if name == DOCS:
-        documents = json.loads(artifacts.kept(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8"))
+        documents = json.loads(cache.kept(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8"))
     elif name == TOPICS:
         from pydoc_data.topics import topics
 
@@ -65,10 +65,10 @@ def corpus(name: str) -> Text:
     elif name.startswith(PATH):
         documents = _read(Path(name.removeprefix(PATH)))
     else:
-        raise UnusableData(f"{name!r} is no text; write {DOCS}, {TOPICS} or {PATH}PATH")
+        raise DataError(f"{name!r} is no text; write {DOCS}, {TOPICS} or {PATH}PATH")
     train, held_out = split(documents)
     if not train or not held_out:
-        raise UnusableData(f"{name}: too short to be split into a part to learn from and a part held out; give it ten paragraphs")
+        raise DataError(f"{name}: too short to be split into a part to learn from and a part held out; give it ten paragraphs")
     return Text(train, held_out, digest({"train": train, "held_out": held_out}))
 
 
@@ -163,19 +163,19 @@ def _docs_key() -> str:
 
 
 def _read(path: Path) -> dict[str, str]:
-    """The documents at `path` by name. Raises `UnusableData` and `OSError`."""
+    """The documents at `path` by name. Raises `DataError` and `OSError`."""
     if not path.exists():
         raise FileNotFoundError(f"{PATH}{path}: there is no such file or folder; a relative one counts from the current folder")
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     if not files:
-        raise UnusableData(f"{PATH}{path}: the folder holds no *.txt")
+        raise DataError(f"{PATH}{path}: the folder holds no *.txt")
     documents = {}
     for file in files:
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name
         try:
             text = inspect.cleandoc(file.read_text(encoding="utf-8")).strip()
         except UnicodeDecodeError as error:
-            raise UnusableData(f"{PATH}{path}: {name} is not text in UTF-8: {error}") from error
+            raise DataError(f"{PATH}{path}: {name} is not text in UTF-8: {error}") from error
         if text:
             documents[name] = text
     return documents

@@ -1,13 +1,13 @@
-"""Job kinds: one file each, named like the kind, with one function `answer(job, **options) -> Findings`."""
+"""Job kinds: one file each, named like the kind, with one function `answer(job, **options) -> KindResult`."""
 
 from typing import NamedTuple
 
-from sweeps.evaluation import Evaluation
 from sweeps.outcome import ArmOutcome, Failure, Samples
-from sweeps.scores import Scores
+from sweeps.predictions import Evaluation
+from sweeps.text_scores import Scores
 
 
-class Findings(NamedTuple):
+class KindResult(NamedTuple):
     """What a kind finds out about a job; the fields are those of `Outcome`."""
 
     arms: tuple[ArmOutcome, ...] = ()

@@ -12,19 +12,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sweeps.agreement import Interval, compare, share
-from sweeps.evaluation import ArmImages, Evaluation, PairImages, pack, unpack
 from sweeps.identity import digest
 from sweeps.job import Dtype, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
-from workers.data import Images, UnusableData, images, listing, spread
+from sweeps.predictions import ArmImages, Evaluation, PairImages, pack, unpack
+from sweeps.stats.classification import Interval, compare, share
+from workers.arms.failures import FailureCollector, NotANumberError
+from workers.arms.vision import PreparedArm, loaded, make_ready
+from workers.data import DataError, Images, images, listing, spread
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.preprocessing import Batch, Preprocessing, batches
-from workers.kinds import Findings
-from workers.kinds.arms import Ready, loaded, make_ready
-from workers.kinds.faults import Faults, NotANumberError
+from workers.kinds import KindResult
 from workers.measure.environment import cores
-from workers.measure.features import Features, Likeness, features
+from workers.measure.feature_similarity import Features, Likeness, features
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
 from workers.models import Unsupported
@@ -35,24 +35,24 @@ TOKENS_AT_ONCE: Mapping[str, int] = {"cpu": 2**14, "cuda": 2**16}
 LARGEST_BATCH = 512
 
 
-def answer(job: Job) -> Findings:
+def answer(job: Job) -> KindResult:
     """Evaluate the job's arms; a fault of an arm becomes a failure and the others are evaluated.
 
     Arms run eagerly and the batch is this kind's own: neither changes what a model says. Raises `Unsupported` for data that does
     not fit the model, `OSError` for data that is not on this machine, `TimedOut`, and what the model's loading raises.
     """
     job = _eager(job)
-    faults = Faults()
+    faults = FailureCollector()
     use_threads(job.condition)
     with torch.inference_mode():
         found, corrupted = _images(job)
         model = loaded(job.condition, job.contents)
         try:
             outputs = found.outputs(model.model.num_classes)
-        except UnusableData as error:
+        except DataError as error:
             raise Unsupported(str(error)) from error
         inputs: dict[tuple[int, Dtype], Tensor] = {}
-        ready: list[Ready] = []
+        ready: list[PreparedArm] = []
         for index, arm in enumerate(job.arms):
             with faults.of(index, f"preparing {arm}"), faults.changes.watched(index, f"preparing {arm}"):
                 ready.append(make_ready(job, index, model, inputs))
@@ -110,7 +110,7 @@ class Answers:
 class Pass:
     """One look at the images by all arms, batch by batch."""
 
-    def __init__(self, job: Job, arms: Iterable[Ready], faults: Faults, outputs_K: Tensor) -> None:
+    def __init__(self, job: Job, arms: Iterable[PreparedArm], faults: FailureCollector, outputs_K: Tensor) -> None:
         self.faults, self.outputs_K = faults, outputs_K
         self.arms = {arm.index: arm for arm in arms}
         self.pairs = [Pair(*pair) for pair in job.pairs]
@@ -151,7 +151,7 @@ class Pass:
             if pair.baseline in said and pair.arm in said:
                 self._compare(pair, said[pair.baseline], said[pair.arm])
 
-    def _said(self, arm: Ready, batch: Batch, inputs: dict[tuple[int, Dtype], Tensor]) -> Said:
+    def _said(self, arm: PreparedArm, batch: Batch, inputs: dict[tuple[int, Dtype], Tensor]) -> Said:
         condition = arm.condition
         key = (condition.pixels, condition.dtype)
         if key not in inputs:
@@ -236,7 +236,7 @@ def divergence(baseline_BK: Tensor, arm_BK: Tensor) -> Tensor:
     return (log_p_BK.exp() * (log_p_BK - log_q_BK)).sum(-1).clamp(min=0)
 
 
-def _forward(arm: Ready, x_BCHW: Tensor) -> Said:
+def _forward(arm: PreparedArm, x_BCHW: Tensor) -> Said:
     """One forward; where memory does not suffice, of either half."""
     try:
         with features(arm.model) as found:
@@ -274,7 +274,7 @@ def _images(job: Job) -> tuple[Images, str | None]:
         )
     try:
         found = images(condition.data)
-    except UnusableData as error:
+    except DataError as error:
         raise Unsupported(str(error)) from error
     if "data" in job.contents and job.contents["data"] != listing(condition)["data"]:
         raise OSError(
@@ -283,7 +283,7 @@ def _images(job: Job) -> tuple[Images, str | None]:
     return found, condition.corruption and f"{condition.corruption}/{condition.severity}"
 
 
-def _batch_size(job: Job, arms: Sequence[Ready]) -> int:
+def _batch_size(job: Job, arms: Sequence[PreparedArm]) -> int:
     """Images per forward: a power of two that suits the arm with the most tokens."""
     tokens = max(block.attention for arm in arms for block in arm.trace.blocks)
     wanted = max(1, TOKENS_AT_ONCE[job.condition.device] // tokens)

@@ -17,18 +17,18 @@ import torch
 
 from sweeps.job import PASS_SECONDS, Arm, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
-from workers.caches import CacheMemory, cache_memory
-from workers.decoding import Run
-from workers.kinds import Findings
-from workers.kinds.faults import Faults
-from workers.kinds.speakers import Voice, proofs, texts, voice
-from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
+from workers.arms.failures import FailureCollector
+from workers.arms.generation_workload import Run
+from workers.arms.language import PreparedLanguageArm, proofs, texts, voice
+from workers.kinds import KindResult
+from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
+from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
 from workers.measure.energy import energy
 from workers.measure.environment import PROJECT
+from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S, measure, warm_up
 from workers.measure.memory import peak_memory
 from workers.measure.monitors import watch
-from workers.measure.rounds import BLOCK_SAMPLES, WARMUP_S, measure, warm_up
 from workers.measure.threads import use_threads
 from workers.models import Unsupported
 
@@ -41,13 +41,13 @@ FRESH_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
 
 
-def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) -> Findings:
+def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) -> KindResult:
     """Measure the job's arms; a fault of an arm becomes a failure and the others are measured.
 
     A pass below 2 s, and none in fresh processes, is for tests. Raises what loading the model or its text raises, for no arm is to
     blame for that.
     """
-    faults = Faults()
+    faults = FailureCollector()
     deadline = Deadline(job, faults)
     use_threads(job.condition)
     with torch.inference_mode():
@@ -61,10 +61,12 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) 
         return concluded(voices, timed, faults, _with_times, *passes)
 
 
-def _timed(job: Job, voices: Sequence[Voice], faults: Faults, deadline: Deadline, reserve_s: float) -> Timed | None:
+def _timed(
+    job: Job, voices: Sequence[PreparedLanguageArm], faults: FailureCollector, deadline: Deadline, reserve_s: float
+) -> Timed | None:
     """Time the arms that stand (see `interleaved`); rounds beyond the fewest asked for end when only `reserve_s` is left."""
 
-    def take(arms: Sequence[Voice], pairs: Sequence[Pair]) -> Timed:
+    def take(arms: Sequence[PreparedLanguageArm], pairs: Sequence[Pair]) -> Timed:
         steps = [each.step for each in arms]
         once_s = sum(each.first.seconds for each in arms)
         brief = once_s < LONG_S * len(arms)
@@ -98,7 +100,7 @@ def _timed(job: Job, voices: Sequence[Voice], faults: Faults, deadline: Deadline
     return interleaved(job, voices, faults, take)
 
 
-def _series(arms: Sequence[Voice]) -> dict[str, tuple[tuple[float, ...], ...]]:
+def _series(arms: Sequence[PreparedLanguageArm]) -> dict[str, tuple[tuple[float, ...], ...]]:
     """The times of `SERIES` in seconds, each of shape [rounds, arms]."""
     rounds = list(zip(*(each.runs for each in arms), strict=True))
     return {name: tuple(tuple(_part(run, name) for run in runs) for runs in rounds) for name in SERIES}
@@ -110,7 +112,7 @@ def _part(run: Run, name: str) -> float:
     return run.ttft_s if name == "ttft" else run.tpot_s
 
 
-def _with_times(outcome: ArmOutcome, arm: Voice, timed: Timed) -> ArmOutcome:
+def _with_times(outcome: ArmOutcome, arm: PreparedLanguageArm, timed: Timed) -> ArmOutcome:
     """What the timed runs say, and a flag where one of them did other work than the first."""
     column = timed.samples.arms.index(outcome.arm)
     device = arm.condition.device
@@ -121,7 +123,7 @@ def _with_times(outcome: ArmOutcome, arm: Voice, timed: Timed) -> ArmOutcome:
     return added(outcome, metrics, flags, warmup_s=timed.warmup.seconds[column], warmup_forwards=forwards)
 
 
-def _with_pass(outcome: ArmOutcome, arm: Voice, seconds: float, deadline: Deadline) -> ArmOutcome:
+def _with_pass(outcome: ArmOutcome, arm: PreparedLanguageArm, seconds: float, deadline: Deadline) -> ArmOutcome:
     """The arm alone for `seconds`: peak memory, energy, and what its cache holds at the end of a run."""
     if deadline.left < seconds:
         return added(outcome, flags=["pass_skipped"])
@@ -158,7 +160,7 @@ class Seen:
 
 
 def _with_fresh(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome:
-    """The arm in a process that runs nothing else (see `workers.fresh`): what it takes to load, and its peak memory.
+    """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): what it takes to load, and its peak memory.
 
     What is compiled is compiled there again, which takes no longer than the first call, because the code is found on disk.
     """
@@ -171,7 +173,7 @@ def _with_fresh(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "workers.fresh"],
+            [sys.executable, "-m", "workers.kinds.isolated_run"],
             input=alone.model_dump_json(),
             capture_output=True,
             text=True,

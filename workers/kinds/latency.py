@@ -10,18 +10,18 @@ from torch import Tensor
 
 from sweeps.job import PASS_SECONDS, Dtype, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
-from sweeps.statistics import median, outliers
-from workers.kinds import Findings
-from workers.kinds.arms import Ready, loaded, make_ready
-from workers.kinds.faults import Faults
-from workers.kinds.timing import Deadline, Timed, added, concluded, interleaved, prepared, row, stopwatch_for
-from workers.measure.clock import synchronise
+from sweeps.stats.timing import median, outliers
+from workers.arms.failures import FailureCollector
+from workers.arms.vision import PreparedArm, loaded, make_ready
+from workers.kinds import KindResult
+from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, row, stopwatch_for
 from workers.measure.energy import energy
+from workers.measure.interleaved import calibrate, measure, warm_up
 from workers.measure.macs import Forwards, count_forwards
 from workers.measure.memory import peak_memory
 from workers.measure.monitors import watch
-from workers.measure.rounds import calibrate, measure, warm_up
 from workers.measure.threads import use_threads
+from workers.measure.timer import synchronise
 
 CHUNK_S = 0.1
 """Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""
@@ -35,12 +35,12 @@ class Counted(Timed):
     """Forwards and images that the first block of each column's model saw while the samples were taken."""
 
 
-def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> Findings:
+def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
     """Measure the job's arms; a fault of an arm becomes a failure and the others are measured.
 
     A pass of `pass_seconds` below 2 s is for tests. Raises what the model's loading raises: no arm is to blame for that.
     """
-    faults = Faults()
+    faults = FailureCollector()
     deadline = Deadline(job, faults)
     use_threads(job.condition)
     with torch.inference_mode():
@@ -51,10 +51,12 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> Findings:
         return concluded(ready, timed, faults, _with_times, lambda done, arm: _with_pass(done, arm, pass_seconds, deadline))
 
 
-def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline, reserve_s: float) -> Counted | None:
+def _timed(
+    job: Job, ready: Sequence[PreparedArm], faults: FailureCollector, deadline: Deadline, reserve_s: float
+) -> Counted | None:
     """Time the arms that stand (see `interleaved`); pairs beyond the fewest asked for end when only `reserve_s` is left."""
 
-    def take(arms: Sequence[Ready], pairs: Sequence[Pair]) -> Counted:
+    def take(arms: Sequence[PreparedArm], pairs: Sequence[Pair]) -> Counted:
         steps = [arm.step for arm in arms]
         with stopwatch_for(job, arms, steps, faults) as clock:
             inner = calibrate(steps, clock)
@@ -77,7 +79,7 @@ def _timed(job: Job, ready: Sequence[Ready], faults: Faults, deadline: Deadline,
     return interleaved(job, ready, faults, take)
 
 
-def _with_times(outcome: ArmOutcome, arm: Ready, timed: Counted) -> ArmOutcome:
+def _with_times(outcome: ArmOutcome, arm: PreparedArm, timed: Counted) -> ArmOutcome:
     column = timed.samples.arms.index(outcome.arm)
     walls = [row[column] for row in timed.samples.seconds]
     metrics = [
@@ -94,7 +96,7 @@ def _with_times(outcome: ArmOutcome, arm: Ready, timed: Counted) -> ArmOutcome:
     return added(outcome, metrics, flags, warmup_s=warmup.seconds[column], warmup_forwards=warmup.forwards)
 
 
-def _with_pass(outcome: ArmOutcome, arm: Ready, seconds: float, deadline: Deadline) -> ArmOutcome:
+def _with_pass(outcome: ArmOutcome, arm: PreparedArm, seconds: float, deadline: Deadline) -> ArmOutcome:
     """The arm alone for `seconds`: peak memory, energy and mean power, and throughput from the images its first block saw."""
     if deadline.left < seconds:
         return added(outcome, flags=["pass_skipped"])

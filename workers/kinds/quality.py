@@ -1,6 +1,6 @@
 """Quality: all arms of a job read the same held-out text, and how likely each finds it is measured in text and not in tokens.
 
-A window's text is scored given the text before it (see `workers.kinds.likelihood`). Where tasks of lm-eval are asked for, arms
+A window's text is scored given the text before it (see `workers.kinds.log_likelihood`). Where tasks of lm-eval are asked for, arms
 answer them after that (see `workers.kinds.zeroshot`).
 """
 
@@ -12,33 +12,33 @@ from typing import Any
 import numpy as np
 import torch
 
-from sweeps.evaluation import pack
 from sweeps.identity import digest
 from sweeps.job import Arm, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
+from sweeps.predictions import pack
 from sweeps.protocol import Protocol
-from sweeps.scores import ArmScores, PairScores, Scores
-from workers.data.windows import Window, windows
-from workers.kinds import Findings
-from workers.kinds.faults import Faults
-from workers.kinds.likelihood import Said, read
-from workers.kinds.speakers import held_out, outcome, proofs, skipped
+from sweeps.text_scores import ArmScores, PairScores, Scores
+from workers.arms.failures import FailureCollector
+from workers.arms.language import held_out, outcome, proofs, skipped
+from workers.data.scoring_windows import Window, windows
+from workers.kinds import KindResult
+from workers.kinds.log_likelihood import Said, read
 from workers.kinds.zeroshot import UNAVAILABLE, Answers, answers, drops, questions
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
 from workers.methods import spoken_macs
 from workers.models import Unsupported
-from workers.models.language import Speaker, build, loaded
+from workers.models.language import LanguageModel, build, loaded
 
 
-def answer(job: Job) -> Findings:
+def answer(job: Job) -> KindResult:
     """Score the job's arms; a fault of an arm becomes a failure and the others are scored.
 
     Arms run eagerly, one window at a time, whatever the cache: none of these changes what a model says. Raises `Unsupported` for
     text that is too short, `OSError` for text that is not on this machine, `TimedOut`, and what the model's loading raises.
     """
     job = _eager(job)
-    faults = Faults()
+    faults = FailureCollector()
     use_threads(job.condition)
     with torch.inference_mode():
         text = windows(held_out(job.condition), job.protocol.characters)
@@ -78,7 +78,7 @@ class Reader:
 
     index: int
     arm: Arm
-    speaker: Speaker
+    speaker: LanguageModel
     nll: list[float] = field(default_factory=list)
     """Nats."""
     tokens: list[int] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Difference:
 class Pass:
     """One reading of the text by all arms, window by window."""
 
-    def __init__(self, job: Job, readers: Sequence[Reader], faults: Faults) -> None:
+    def __init__(self, job: Job, readers: Sequence[Reader], faults: FailureCollector) -> None:
         self.readers, self.faults = readers, faults
         self.differences = {Pair(*pair): Difference() for pair in job.pairs}
         self.count = 0
@@ -156,7 +156,7 @@ class Pass:
             complete=complete,
         )
 
-    def outcome(self, reader: Reader, base: Speaker, text: Sequence[Window]) -> ArmOutcome:
+    def outcome(self, reader: Reader, base: LanguageModel, text: Sequence[Window]) -> ArmOutcome:
         """What is known of an arm: its rows, and what it differs by from the first baseline that it is compared with."""
         size = sum(len(window.scored.encode()) for window in text)
         nll, tokens = sum(reader.nll), sum(reader.tokens)

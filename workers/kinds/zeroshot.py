@@ -16,13 +16,13 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sweeps.agreement import drop
 from sweeps.outcome import Metric
+from sweeps.stats.classification import drop
 from workers.data import spread
-from workers.data.windows import Window
-from workers.kinds.likelihood import read, whole
+from workers.data.scoring_windows import Window
+from workers.kinds.log_likelihood import read, whole
 from workers.models import Unsupported
-from workers.models.language import Speaker
+from workers.models.language import LanguageModel
 
 LOG = logging.getLogger(__name__)
 UNAVAILABLE = "zeroshot_unavailable"
@@ -78,7 +78,7 @@ def questions(names: Sequence[str], documents: int | None = None) -> Questions:
     return Questions(tasks, missing, documents)
 
 
-def answers(asked: Questions, speaker: Speaker) -> Answers:
+def answers(asked: Questions, speaker: LanguageModel) -> Answers:
     """What an arm reaches in each task; raises what the model raises."""
     rows: list[Metric] = []
     hits: dict[str, list[bool]] = {}
@@ -107,7 +107,7 @@ def answers(asked: Questions, speaker: Speaker) -> Answers:
 def drops(baseline: Answers, arm: Answers) -> list[Metric]:
     """What an arm loses against its baseline on the very same documents, as a share: above 0 the arm is worse.
 
-    The interval is that of the drop in top-1 of an accuracy job (`sweeps.agreement.drop`).
+    The interval is that of the drop in top-1 of an accuracy job (`sweeps.stats.classification.drop`).
     """
     found = {name: drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
     return [
@@ -116,7 +116,7 @@ def drops(baseline: Answers, arm: Answers) -> list[Metric]:
     ]
 
 
-def make_adapter(speaker: Speaker) -> Any:
+def make_adapter(speaker: LanguageModel) -> Any:
     """The arm as an `lm_eval.api.model.LM`; what its model raises is kept as `fault`, to tell it from what a task raises."""
     from lm_eval.api.model import LM
 
@@ -146,7 +146,7 @@ def make_adapter(speaker: Speaker) -> Any:
     return Adapter()
 
 
-def continued(speaker: Speaker, context: str, continuation: str) -> tuple[float, bool]:
+def continued(speaker: LanguageModel, context: str, continuation: str) -> tuple[float, bool]:
     """Log probability in nats of the continuation, and whether the model finds each of its tokens most likely.
 
     White space at the end of the context counts to the continuation, because tokenizers begin a word with it. The two are encoded

@@ -6,7 +6,7 @@ import time
 import torch
 
 from sweeps.job import Device
-from workers.measure.clock import synchronise
+from workers.measure.timer import synchronise
 
 SIZES = {"cpu": 2**28, "cuda": 2**30}
 """Bytes read, far more than any cache holds."""

@@ -11,8 +11,8 @@ import pynvml
 
 from sweeps.job import Device
 from sweeps.outcome import Metric
-from workers.measure.clock import synchronise
 from workers.measure.environment import gpu
+from workers.measure.timer import synchronise
 
 POWER_PERIOD_S = 0.02
 

@@ -15,7 +15,7 @@ from sweeps.outcome import Metric
 
 MIB = 2**20
 RESET_PEAK = "5"
-"""Written to /proc/self/clear_refs it lowers VmHWM to the memory resident now (man 5 proc)."""
+"""FileSection to /proc/self/clear_refs it lowers VmHWM to the memory resident now (man 5 proc)."""
 
 
 @dataclass

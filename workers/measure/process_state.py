@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from workers.measure.clock import Step, Stopwatch, Timing
 from workers.measure.descendants import left_running
 from workers.measure.process_settings import SETTINGS, flushes_denormals
+from workers.measure.timer import Step, Stopwatch, Timing
 
 FLAG = "state_changed"
 BENIGN_VARIABLES = (

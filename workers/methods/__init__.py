@@ -1,21 +1,32 @@
-"""The methods: every file of this folder, and of the folders in $BREAKEVEN_METHODS, is one; its file name is its registration."""
+"""Registry of methods: a file in `vision/`, `language/` or a folder of $BREAKEVEN_METHODS, or an entry point, is a method."""
 
 import importlib
+import importlib.util
 import os
 import pkgutil
 import sys
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.identity import digest
 from sweeps.job import Arm, Condition, Step
-from sweeps.language import LanguageNetwork
 from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, world
+from workers.methods import language, vision
 
 VARIABLE = "BREAKEVEN_METHODS"
-_OWN = str(Path(__file__).parent)
+ENTRY_POINTS = "breakeven.methods"
+"""Group of entry points under which an installed package offers methods: `NAME = "package.module"`."""
+
+
+class _Candidate(NamedTuple):
+    name: str
+    file: Path
+    load: Callable[[], ModuleType]
 
 
 class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
@@ -178,30 +189,50 @@ def _reduces(step: Step, network: Network) -> bool:
 
 @cache
 def _methods(folders: str) -> Mapping[str, AnyMethod]:
-    """The methods on the package path with `folders` (separated as in $PATH) appended to it."""
-    for folder in (own := [part for part in folders.split(os.pathsep) if part]):
-        if not Path(folder).is_dir():
-            raise InvalidMethod(f"${VARIABLE} names {folder}, which is not a folder")
-    __path__[:] = [_OWN, *own]
-    importlib.invalidate_caches()
+    """The project's own methods, those of installed packages, and those in `folders` (separated as in $PATH), by name."""
     found: dict[str, AnyMethod] = {}
-    for path in __path__:
-        for info in pkgutil.iter_modules([path]):
-            file = Path(path) / f"{info.name}.py"
-            if info.name in found:
-                raise InvalidMethod(f"{file}: there is a method {info.name!r} already; rename the file")
-            found[info.name] = checked(_imported(info.name, file), file)
+    for name, file, load in (*_own(), *_installed(), *_outside(folders)):
+        if name in found:
+            raise InvalidMethod(f"{file}: there is a method {name!r} already; rename the file")
+        try:
+            module = load()
+        except Exception as error:
+            raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {error}") from error
+        found[name] = checked(module, file)
     return MappingProxyType(dict(sorted(found.items())))
 
 
-def _imported(name: str, file: Path) -> ModuleType:
-    full = f"{__name__}.{name}"
-    if (old := sys.modules.get(full)) is not None and old.__file__ != str(file):
-        del sys.modules[full]  # of a folder named by an earlier value of the variable
-    try:
-        return importlib.import_module(full)
-    except Exception as error:
-        raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {error}") from error
+def _own() -> Iterator[_Candidate]:
+    for package in (vision, language):
+        for info in pkgutil.iter_modules(package.__path__):
+            full = f"{package.__name__}.{info.name}"
+            yield _Candidate(info.name, Path(package.__path__[0]) / f"{info.name}.py", partial(importlib.import_module, full))
+
+
+def _installed() -> Iterator[_Candidate]:
+    for point in entry_points(group=ENTRY_POINTS):
+        yield _Candidate(point.name, Path(point.value), point.load)
+
+
+def _outside(folders: str) -> Iterator[_Candidate]:
+    for folder in filter(None, folders.split(os.pathsep)):
+        if not Path(folder).is_dir():
+            raise InvalidMethod(f"${VARIABLE} names {folder}, which is not a folder")
+        for file in sorted(Path(folder).glob("*.py")):
+            if file.stem.isidentifier() and not file.stem.startswith("_"):
+                yield _Candidate(file.stem, file, partial(_loaded, file))
+
+
+def _loaded(file: Path) -> ModuleType:
+    """The module of a file outside the package, under a name of its own, so that equal file names in two folders do not meet."""
+    name = f"breakeven_methods_{digest(str(file))[:12]}.{file.stem}".replace(".", "_")
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pydantic look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 FUNCTIONS = {"vision": ("tokens", "macs", "refuses", "apply"), "language": ("macs", "skipped", "refuses", "apply")}
@@ -226,5 +257,7 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
             raise InvalidMethod(f"{file}: lacks the function {part}, which every method has; see workers/methods/README.md")
     fields, solves = module.Params.model_fields, getattr(module, "SOLVES", None)
     if solves is not None and not (solves in fields and "budget" in fields):
-        raise InvalidMethod(f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see workers/schedules.py)")
+        raise InvalidMethod(
+            f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see workers/token_reduction/schedules.py)"
+        )
     return cast(AnyMethod, module)

@@ -13,16 +13,17 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging as noise
 
-from sweeps.folder import content, geometry, is_folder, is_hub
+from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_config
+from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
 from sweeps.identity import canonical, digest
 from sweeps.job import Arm, Attention, Condition, Dtype
-from sweeps.language import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_config
-from workers import artifacts, methods
-from workers.artifacts import language as recipes
-from workers.models import Unsupported, downloads, stepping, tokenization
-from workers.models.counting import MacCounter
-from workers.models.sharing import twin
-from workers.models.tokenization import FastTokenizer
+from workers import cache, methods
+from workers.data import tokenization
+from workers.data.tokenization import FastTokenizer
+from workers.models import Unsupported, compiled_decode, hub
+from workers.models.counted_macs import MacCounter
+from workers.models.share_weights import twin
+from workers.training import llm_recipes as recipes
 
 MODELS_KEPT = 2
 DTYPES: Mapping[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -47,7 +48,7 @@ class Tokenizer(Protocol):
 
 
 @dataclass(frozen=True)
-class Speaker:
+class LanguageModel:
     """A causal language model with what belongs to it; run it under `torch.inference_mode()`."""
 
     model: Any
@@ -66,7 +67,7 @@ class Speaker:
     """Special tokens that stand before every text, because the model was trained so (often one that begins a sequence)."""
     route: str | None = None
     """The implementation that runs where the model does not have the one that the condition names (see `ArmOutcome.route`)."""
-    steps: stepping.Steps | None = None
+    steps: compiled_decode.Steps | None = None
     """How tokens after the first are decoded where that is compiled or captured, else `None`."""
     counter: MacCounter | None = None
     """Counts the MACs of a model whose sizes do not say them, else `None`."""
@@ -101,7 +102,7 @@ def decoded_from() -> int | None:
     return _decoded_from.get()
 
 
-def loaded(condition: Condition, contents: Mapping[str, str]) -> Speaker:
+def loaded(condition: Condition, contents: Mapping[str, str]) -> LanguageModel:
     """The condition's model in its dtype, kept for the arms and jobs that follow. Raises what `load` does."""
     shared = Condition(
         model=condition.model,
@@ -118,7 +119,7 @@ def forget() -> None:
     _loaded.cache_clear()
 
 
-def load(condition: Condition, contents: Mapping[str, str] | None = None) -> Speaker:  # noqa: ARG001 - part of the contract
+def load(condition: Condition, contents: Mapping[str, str] | None = None) -> LanguageModel:  # noqa: ARG001 - part of the contract
     """The model that `condition` names: a size of `CONFIGS`, a folder (absolute, or beginning with a dot), or a hub's name.
 
     Sizes have random (seeded) or trained weights and a tokenizer of docstrings; folders and hubs bring both. Raises `Unsupported`
@@ -141,10 +142,10 @@ def load(condition: Condition, contents: Mapping[str, str] | None = None) -> Spe
         )
 
 
-def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speaker:
+def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> LanguageModel:
     """The model of one arm, on the weights that `loaded` keeps; each dtype has weights of its own. Raises `Unsupported`."""
     own = arm.condition(condition)
-    if (reason := stepping.refuses(own)) is not None:
+    if (reason := compiled_decode.refuses(own)) is not None:
         raise Unsupported(reason)
     speaker = loaded(own, contents)
     if (reason := methods.refuses(arm, speaker.network)) is not None:
@@ -157,7 +158,7 @@ def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> Speake
             raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
         speaker = method.apply(speaker, params)
     speaker.model.eval()
-    return replace(speaker, steps=stepping.steps(own.runtime, speaker))
+    return replace(speaker, steps=compiled_decode.steps(own.runtime, speaker))
 
 
 def _attention(model: Any, wanted: str) -> str | None:
@@ -168,11 +169,11 @@ def _attention(model: Any, wanted: str) -> str | None:
     return None if has == wanted else f"{has} attention"
 
 
-def _known(condition: Condition) -> Speaker:
+def _known(condition: Condition) -> LanguageModel:
     """A size of `CONFIGS`."""
     name, config = condition.model, dict(CONFIGS[condition.model])
     network = from_config(name, config)
-    if condition.weights == artifacts.TRAINED:
+    if condition.weights == cache.TRAINED:
         if name not in TRAINED_LANGUAGE:
             raise Unsupported(f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only")
         recipe = recipes.recipe(name)
@@ -189,10 +190,10 @@ def _known(condition: Condition) -> Speaker:
         model = AutoModelForCausalLM.from_config(_config(config), dtype=torch.float32)  # type: ignore[no-untyped-call]
     tokenizer = tokenization.trained(network.vocabulary)
     origin = digest({"config": config, "seed": condition.seed, "tokenizer": tokenization.recipe(network.vocabulary)})
-    return Speaker(_ready(model, condition), tokenizer, network, origin)
+    return LanguageModel(_ready(model, condition), tokenizer, network, origin)
 
 
-def _folder(folder: Path, condition: Condition) -> Speaker:
+def _folder(folder: Path, condition: Condition) -> LanguageModel:
     """A model saved with `save_pretrained`."""
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
@@ -203,24 +204,24 @@ def _folder(folder: Path, condition: Condition) -> Speaker:
     return _speaker(str(folder), condition, tokenizer, content(str(folder)), options)
 
 
-def _hub(condition: Condition) -> Speaker:
+def _hub(condition: Condition) -> LanguageModel:
     """A model of the hub: as it was downloaded here where it is whole, so that it stays the same one, else its newest revision."""
-    with downloads.explained(condition.model):
+    with hub.explained(condition.model):
         try:
             return _downloaded(condition, local=True)
         except OSError:
             return _downloaded(condition, local=False)
 
 
-def _downloaded(condition: Condition, *, local: bool) -> Speaker:
+def _downloaded(condition: Condition, *, local: bool) -> LanguageModel:
     name = condition.model
-    tokenizer = tokenization.read(downloads.fetched(name, recipes.TOKENIZER, local=local))
-    commit = downloads.fetched(name, "config.json", local=local).parent.name
+    tokenizer = tokenization.read(hub.fetched(name, recipes.TOKENIZER, local=local))
+    commit = hub.fetched(name, "config.json", local=local).parent.name
     options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
     return _speaker(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)
 
 
-def _speaker(name: str, condition: Condition, tokenizer: FastTokenizer, origin: str, options: Mapping[str, Any]) -> Speaker:
+def _speaker(name: str, condition: Condition, tokenizer: FastTokenizer, origin: str, options: Mapping[str, Any]) -> LanguageModel:
     """A model that brings its weights, read by transformers with `options`. Raises `Unsupported` in one line."""
     try:
         network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict(), complete=True)
@@ -230,7 +231,7 @@ def _speaker(name: str, condition: Condition, tokenizer: FastTokenizer, origin: 
         raise Unsupported(f"model: {name}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
     model = _pretrained(name, condition, **options)
     counter = None if network.described else MacCounter(model)
-    return Speaker(model, tokenizer, network, origin, opening=tokenizer.opening, counter=counter)
+    return LanguageModel(model, tokenizer, network, origin, opening=tokenizer.opening, counter=counter)
 
 
 def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
@@ -242,7 +243,7 @@ def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
     wrong = sorted(found["missing_keys"]) + sorted(str(each) for each in found["mismatched_keys"])
     if wrong:
         raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
-    if "past_key_values" not in stepping.signature(model.__class__):
+    if "past_key_values" not in compiled_decode.signature(model.__class__):
         raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values, which language jobs keep in a cache")
     return _ready(model, condition)
 
@@ -262,5 +263,5 @@ def _ready(model: nn.Module, condition: Condition) -> nn.Module:
 
 
 @functools.lru_cache(maxsize=MODELS_KEPT)
-def _loaded(condition: Condition, contents: str) -> Speaker:  # noqa: ARG001 - a folder with other content is another model
+def _loaded(condition: Condition, contents: str) -> LanguageModel:  # noqa: ARG001 - a folder with other content is another model
     return load(condition)

@@ -12,16 +12,16 @@ from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
-import workers.models.digits  # noqa: F401 - makes the models known to timm
-from sweeps.catalogue import classes, networks, not_known
-from sweeps.conditions import NAMED_WEIGHTS
+import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
+from sweeps.geometry.vit_catalogue import classes, networks, not_known
 from sweeps.job import Arm, Condition, Dtype
 from sweeps.method import Network
-from workers import artifacts, methods
+from sweeps.parsing.condition_parser import NAMED_WEIGHTS
+from workers import cache, methods
 from workers.data import head_outputs
 from workers.models import Unsupported
 from workers.models.runtime import Autocast, Compiled, CudaGraph
-from workers.models.sharing import twin
+from workers.models.share_weights import twin
 
 DTYPES: dict[Dtype, torch.dtype] = {
     "float32": torch.float32,
@@ -51,8 +51,8 @@ def load(condition: Condition, device: torch.device) -> Loaded:
         raise Unsupported(not_known(condition.model, list(networks())))
     _check_size(network, condition.pixels)
     pretrained = condition.weights == "pretrained"
-    if condition.weights == artifacts.TRAINED and condition.model not in artifacts.RECIPES:
-        raise Unsupported(f"weights trained: there is a recipe for {' and '.join(artifacts.RECIPES)} only")
+    if condition.weights == cache.TRAINED and condition.model not in cache.RECIPES:
+        raise Unsupported(f"weights trained: there is a recipe for {' and '.join(cache.RECIPES)} only")
     known = timm.models.get_pretrained_cfg(condition.model)
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
@@ -63,8 +63,8 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
         model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.pixels, **head)
-    if condition.weights == artifacts.TRAINED:
-        _read_weights(model, artifacts.trained(condition.model))
+    if condition.weights == cache.TRAINED:
+        _read_weights(model, cache.trained(condition.model))
     elif checkpoint is not None:
         _read_weights(model, checkpoint)
     if outputs is not None and (made_for := classes(condition.model)) is not None:

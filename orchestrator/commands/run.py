@@ -1,0 +1,227 @@
+"""Running: the commands that read a sweep file: plan it, run it, or take in what was measured of it elsewhere."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+from pydantic import ValidationError
+
+from orchestrator import planning
+from orchestrator.preview import preview
+from orchestrator.sites import Site, by_device, here
+from orchestrator.submission import submit
+from store import queue
+from store.answers import Doubt, doubted
+from store.engine import EmptyStoreError, Engine, StoreError, connect, connect_readonly, location, sqlite_path
+from sweeps.job import Device
+from sweeps.outcome import Environment, Outcome
+from sweeps.parsing.expand import Expansion
+from workers.measure.environment import devices
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from orchestrator.ray_cluster import Cluster
+    from orchestrator.run_loop import Measured
+
+ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
+"""Exit codes."""
+
+
+Again = Literal["all"] | Doubt
+"""Comparisons to be measured although they are answered: all of a sweep, or those whose answers may be doubted."""
+
+
+def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
+    """Measure what is left of the sweep, and what is asked for `again`, and print its report. Returns the exit code."""
+    from orchestrator.report.next_steps import flag_steps
+    from orchestrator.report.render import read, render
+    from orchestrator.terminal import output
+
+    console = output()
+    planning.read(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
+    with ExitStack() as stack:
+        started: list[Cluster] = [stack.enter_context(_cluster(console, ray_address))] if ray_address else []
+
+        def cluster() -> "Cluster":
+            if not started:
+                started.append(stack.enter_context(_cluster(console, None)))
+            return started[0]
+
+        sites: Collection[Site] = cluster().nodes() if ray_address else here()
+        expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
+        warn(preview(expansion).warnings)
+        planning.demand(expansion, sites)
+        engine = connect(db)
+        repeated = _repeated(expansion, engine, by_device(sites), again)
+        plan = planning.plan(expansion, engine, sites, again=repeated)
+        console.print(planning.describe(plan))
+        sweep = submit(engine, plan)
+        interrupted = False
+        if plan.jobs:
+            try:
+                plan, interrupted = _measure(console, engine, plan, cluster, repeated)
+            except Exception:
+                if not started or started[0].nodes():
+                    raise
+                left = planning.counted(queue.progress(engine, sweep).unfinished, "job")
+                console.print(f"the last node was lost, with {left} left; the same command goes on from here", style="red")
+                return UNANSWERED
+        if interrupted:
+            left = planning.counted(queue.progress(engine, sweep).unfinished, "job")
+            console.print(f"stopped with {left} left; the same command goes on from here", style="yellow")
+            return INTERRUPTED
+    console.print()
+    report = read(db, expansion.sweep.name)
+    console.print(render(report, flag_steps(report, str(file))))  # `_conclude` has the rest
+    return _conclude(console, engine, plan, file)
+
+
+def _repeated(
+    expansion: Expansion, engine: Engine, environments: Mapping[Device, Collection[Environment]], again: Again | None
+) -> set[str]:
+    """The comparisons that `--again` asks for."""
+    if again is None:
+        return set()
+    asked = {comparison_id for job in expansion.jobs for comparison_id in job.comparison_ids()}
+    return asked if again == "all" else asked & _doubted(engine, environments, again)
+
+
+def _doubted(engine: Engine, environments: Mapping[Device, Collection[Environment]], doubt: Doubt) -> set[str]:
+    return doubted(engine, doubt, [each.environment_id for found in environments.values() for each in found])
+
+
+def _cluster(console: "Console", address: str | None) -> "Cluster":
+    from orchestrator.ray_cluster import Cluster  # Ray takes a second to import
+
+    console.print(f"connecting to Ray at {address} …" if address else "starting Ray …", style="dim")
+    return Cluster.start(address, notify=lambda line: console.print(line, style="yellow", markup=False, soft_wrap=True))
+
+
+def _measure(
+    console: "Console", engine: Engine, plan: planning.Plan, cluster: Callable[[], "Cluster"], again: Collection[str]
+) -> "Measured":
+    from orchestrator.progress import Display
+    from orchestrator.run_loop import measure
+
+    with Display(console) as display:
+        return measure(engine, plan, cluster, display, again)
+
+
+def _conclude(console: "Console", engine: Engine, plan: planning.Plan, file: Path) -> int:
+    """Print what is not answered and why, and which answers are unclear. Returns the exit code."""
+    asked = {comparison_id for job in plan.expansion.jobs for comparison_id in job.comparison_ids()}
+    unclear = (asked & _doubted(engine, plan.environments, "unclear")) - plan.insufficient.keys()
+    if unclear:
+        console.print(f"{counted(len(unclear))} answered, but unclear: breakeven run {file} --again --only unclear", style="yellow")
+    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
+    if not left:
+        return ANSWERED
+    short, failed = left & plan.insufficient.keys(), left & plan.errors.keys()
+    if short:
+        fewest = min(plan.insufficient[comparison_id] for comparison_id in short)
+        console.print(
+            f"{counted(len(short))} insufficient: time was up before the pairs that `pairs: min` asks for (as few as {fewest}); "
+            f"this adds pairs to them: breakeven run {file}; a longer `timeout` in the sweep gives more at once",
+            style="red",
+        )
+    if failed - short:
+        why = plan.errors[min(failed - short)]
+        console.print(
+            f"{counted(len(failed - short))} not answered: failed with an error ({why}); this tries again: breakeven run {file}",
+            style="red",
+        )
+    if rest := left - short - failed:
+        console.print(f"{counted(len(rest))} not answered; this measures them: breakeven run {file}", style="red")
+    return UNANSWERED
+
+
+def counted(comparisons: int) -> str:
+    return "1 comparison is" if comparisons == 1 else f"{comparisons} comparisons are"
+
+
+def show_plan(
+    file: Path,
+    *,
+    db: str | None,
+    jobs: Path | None,
+    form: Literal["table", "json"],
+    device: Device | None,
+    ray_address: str | None = None,
+) -> None:
+    """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
+    with ExitStack() as stack:
+        sites: Collection[Site] = stack.enter_context(_joined(ray_address)).nodes() if ray_address else here()
+    expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
+    planning.demand(expansion, sites, devices=False)
+    plan, shown = planning.plan(expansion, _existing(db), sites), preview(expansion)
+    if form == "json":
+        typer.echo(json.dumps(planning.as_dict(plan, shown), indent=1))
+    else:
+        typer.echo(planning.describe(plan, shown))
+    warn(shown.warnings)
+    if jobs is not None:
+        paths = planning.write_jobs(plan.jobs, jobs)
+        how = f"python -m workers.run {jobs} --out outcomes"
+        typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
+
+
+def _existing(db: str | None) -> Engine | None:
+    """The store, open for reading; `None` if there is none yet, or nothing in it."""
+    path = sqlite_path(location(db))
+    try:
+        return connect_readonly(db) if path is None or path.exists() else None
+    except EmptyStoreError:
+        return None
+
+
+def _joined(address: str) -> "Cluster":
+    from rich.console import Console
+
+    return _cluster(Console(stderr=True), address)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """What a sweep file asks for in vain, a line each on stderr."""
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, device: Device | None) -> int:
+    """Store outcomes of `python -m workers.run`, and link them to a sweep if one is given. Returns the exit code."""
+    from store.record import record_imported
+
+    outcomes = [outcome for path in paths for outcome in _outcomes(path)]
+    expansion = planning.read(sweep, auto=device or planning.preferred(devices())) if sweep else None
+    engine = connect(db)
+    fresh = record_imported(engine, outcomes)
+    known = len(outcomes) - fresh
+    typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
+    if expansion is not None:
+        sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
+        plan = planning.plan(expansion.without_demands(), engine, sites)
+        submit(engine, dataclasses.replace(plan, wanted=()))
+        typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answers(plan)}")
+    return ANSWERED
+
+
+def _outcomes(path: Path) -> Iterator[Outcome]:
+    """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise StoreError(f"{path} holds no *.json files")
+    for file in files:
+        try:
+            text = file.read_text()
+            documents = [text] if text.lstrip().startswith("{\n") else text.splitlines()
+            yield from (Outcome.model_validate_json(document) for document in documents if document.strip())
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{file} cannot be read: {error}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {place}: {first['msg']}") from None

@@ -1,0 +1,255 @@
+"""Dispatching: hands waiting jobs to idle nodes, records what comes back, and isolates the arm at fault when a worker dies."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Literal, NamedTuple, get_args
+
+from orchestrator.failure_isolation import Task, attributed, baseline_alone, failed, suspect
+from orchestrator.interruption import stop_requested
+from orchestrator.occupancy import fits, room
+from orchestrator.ray_cluster import Cluster, Finished, Node, Place, Running
+from orchestrator.worker_process import Fault
+from store import owners, queue
+from store.engine import Engine, StoreError
+from store.record import LeaseError, record
+from sweeps.job import Arm, Condition, Device, Job, Occupation
+from sweeps.outcome import ANSWERS, FailureReason, Outcome
+from sweeps.parsing.file_schema import Retry
+
+LOOK_S = 0.5
+"""How often the wait for results looks whether it was interrupted."""
+RENEW_S = 15.0
+"""How often the lease is renewed; a lease that is 60 s old counts as abandoned on another host."""
+REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
+"""Failures that may leave a process unsound, such as a broken CUDA context: the next job gets a new one."""
+
+EventType = Literal["started", "answered", "retried", "split", "suspected", "waiting", "begun", "dropped"]
+
+
+class Event(NamedTuple):
+    """Something that progress may want to show."""
+
+    what: EventType
+    node: Node
+    job: Job
+    outcome: Outcome | None = None
+    """With `answered`: what was recorded."""
+    message: str = ""
+    """What went wrong, with `retried`, `split`, `suspected` (the baseline runs alone, as it may be at fault) and `dropped`
+    (another dispatcher has taken the job over); with `waiting` who has the host that the job waits for (`begun` once it has it)."""
+
+
+class Summary(NamedTuple):
+    """What came of the comparisons of the jobs that ran."""
+
+    measured: int = 0
+    failed: int = 0
+    """Comparisons whose answer is a failure, such as out of memory."""
+    unanswered: int = 0
+    interrupted: bool = False
+
+
+def dispatch(
+    engine: Engine,
+    sweep_id: int,
+    cluster: Cluster,
+    *,
+    retry: Retry,
+    observer: Callable[[Event], None] = lambda _: None,
+    tick: Callable[[], None] = lambda: None,
+) -> Summary:
+    """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
+
+    A timed job has its node alone, or its GPU (`exclusive: device`); others share a node as far as its cores and GPUs reach.
+    Jobs of owners that have died meanwhile are run too. A result whose lease was lost (this process stood still for longer than a
+    lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every
+    `LOOK_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
+    when the nodes that offered it died.
+    """
+    queue.recover(engine)
+    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer)
+    with stop_requested() as stopped:
+        return dispatcher.run(stopped, tick)
+
+
+class Dispatcher:
+    """The state of one `dispatch`: which node runs what, and which baselines have run well or failed alone."""
+
+    def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
+        self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
+        self._owner = owners.owner()
+        self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
+        self._tasks: dict[Running, Task] = {}
+        self._sound_baselines: set[tuple[Condition, Arm]] = set()
+        self._failed_baselines: dict[tuple[Condition, Arm], Outcome | Fault] = {}
+        self._unsound: set[Place] = set()
+        self._summary = Summary()
+
+    def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:
+        self._refuse_infeasible()
+        renewed = time.monotonic()
+        try:
+            self._fill()
+            while self._tasks and not stopped():
+                finished = self._cluster.wait(LOOK_S)
+                for one in finished:
+                    self._handle(one)
+                for running, message in self._cluster.waits():
+                    self._observer(Event("waiting" if message else "begun", running.node, running.job, message=message))
+                joined = self._cluster.refresh()
+                recovered = 0
+                if time.monotonic() - renewed > RENEW_S:
+                    queue.renew(self._engine, self._owner)
+                    recovered = queue.recover(self._engine)
+                    renewed = time.monotonic()
+                if (finished or recovered or joined) and not stopped():
+                    self._fill()
+                tick()
+            if not stopped():
+                self._refuse_infeasible()  # the node that offered the device may have died
+            return self._summary._replace(interrupted=stopped())
+        finally:
+            for running in self._tasks:
+                self._cluster.kill(running)
+            for task in self._tasks.values():
+                self._give_back(task)
+
+    def _refuse_infeasible(self) -> None:
+        offered = {device for node in self._cluster.nodes() for device in node.devices}
+        for device in set(get_args(Device)) - offered:
+            for queued in self._claim(device):
+                queue.release(self._engine, queued.row, self._owner)
+                self._cluster.require([device])
+
+    def _fill(self) -> None:
+        """Give every node what it has room for, machines that can do little first, so that the GPU is left to those who need it."""
+        for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
+            while claimed := self._next(node):
+                self._start(node, Task(claimed))
+
+    def _next(self, node: Node) -> queue.QueuedJob | None:
+        """A waiting job that the node has room for: any if it is idle, else one that may run beside what runs there."""
+        there = self._jobs_on(node)
+        if there and not room(node, there):
+            return None
+        for device in reversed(node.devices):
+            for queued in self._claim(device, node, there[0].occupation if there else None):
+                if fits(queued.job, node, there):
+                    return queued
+                queue.release(self._engine, queued.row, self._owner)
+        return None
+
+    def _jobs_on(self, node: Node) -> list[Job]:
+        return [running.job for running in self._tasks if running.node.node_id == node.node_id]
+
+    def _claim(self, device: Device, node: Node | None = None, beside: Occupation | None = None) -> list[queue.QueuedJob]:
+        offer = None if node is None else node.offer(device, self._demands)
+        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, offer=offer, limit=1, beside=beside)
+
+    def _start(self, node: Node, task: Task) -> None:
+        job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)
+        taken = {running.slot for running in self._tasks if running.place[:2] == (node.node_id, job.condition.device)}
+        slot = next(slot for slot in count() if slot not in taken)
+        place = (node.node_id, job.condition.device, slot)
+        fresh = job.protocol.rounds > 1 or job.round > 0 or place in self._unsound
+        try:
+            running = self._cluster.submit(job, node, slot=slot, fresh=fresh)
+        except BaseException:
+            self._give_back(task)
+            raise
+        self._unsound.discard(place)
+        self._tasks[running] = task
+        self._notify("suspected" if task.fault else "started", node, task, task.fault)
+
+    def _handle(self, finished: Finished) -> None:
+        task = self._tasks.pop(finished.running)
+        try:
+            self._settle(finished.running, finished.result, task)
+        except LeaseError as error:
+            self._observer(Event("dropped", finished.running.node, task.queued.job, message=str(error)))
+        except BaseException:
+            self._give_back(task)
+            raise
+
+    def _settle(self, running: Running, result: Outcome | Fault, task: Task) -> None:
+        if isinstance(result, Outcome):
+            # a driver or library may have changed since the node was asked: what is pinned to its former environment stays there
+            running.node.environments[result.job.condition.device] = result.environment
+            self._note_sound_baselines(result)
+            if any(failure.reason in REPLACED_AFTER for failure in result.failures):
+                self._unsound.add(running.place)
+            self._record(running.node, task, result if task.fault is None else self._attribute(running.node, task, result))
+        elif result.kind == "node_died":
+            self._after_node_death(running.node, task, result)
+        elif result.kind == "out_of_memory" and self._jobs_on(running.node) and task.executions < self._retry.max_attempts:
+            self._retry_later(running.node, task, result)  # the memory may have been a neighbour's
+        elif task.fault is not None:
+            self._record(running.node, task, self._attribute(running.node, task, result))
+        else:
+            self._after_fault(running.node, task, result)
+
+    def _after_node_death(self, node: Node, task: Task, fault: Fault) -> None:
+        if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
+            self._retry_later(node, task, fault)
+        else:
+            self._record(node, task, failed(task, node, fault, None))
+
+    def _after_fault(self, node: Node, task: Task, fault: Fault) -> None:
+        job = task.queued.job
+        if len(job.pairs) > 1:
+            middle = len(job.pairs) // 2
+            halves = [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])]
+            queue.split(self._engine, task.queued.row, self._owner, halves, failed(task, node, fault, None))
+            self._notify("split", node, task, fault)
+        elif not job.pairs:
+            self._record(node, task, failed(task, node, fault, None))
+        elif (alone := self._failed_baselines.get(suspect(job))) is not None:
+            self._record(node, task, attributed(task, node, fault, alone))
+        elif fault.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
+            self._retry_later(node, task, fault)
+        elif suspect(job) in self._sound_baselines:
+            self._record(node, task, failed(task, node, fault, job.pairs[0].arm))
+        else:
+            self._start(node, task._replace(fault=fault))
+
+    def _retry_later(self, node: Node, task: Task, fault: Fault) -> None:
+        queue.release(self._engine, task.queued.row, self._owner, failed(task, node, fault, None))
+        self._notify("retried", node, task, fault)
+
+    def _attribute(self, node: Node, task: Task, alone: Outcome | Fault) -> Outcome:
+        """The outcome, with the arm at fault named, now that the baseline has run alone."""
+        assert task.fault is not None
+        if isinstance(alone, Fault) or alone.failures:
+            self._failed_baselines[suspect(task.queued.job)] = alone
+        return attributed(task, node, task.fault, alone)
+
+    def _give_back(self, task: Task) -> None:
+        with contextlib.suppress(StoreError):  # it may be recorded already; if the store is out of reach the next run recovers it
+            queue.release(self._engine, task.queued.row, self._owner)
+
+    def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
+        record(self._engine, task.queued.row, self._owner, outcome)
+        measured, answers, unanswered, _ = self._summary
+        for reasons in map(set, reasons_by_pair(outcome)):
+            measured += not reasons
+            answers += bool(reasons) and reasons <= ANSWERS
+            unanswered += bool(reasons - ANSWERS)
+        self._summary = Summary(measured, answers, unanswered)
+        self._observer(Event("answered", node, outcome.job, outcome))
+
+    def _note_sound_baselines(self, outcome: Outcome) -> None:
+        baselines = {pair.baseline for pair in outcome.job.pairs} or {0}
+        ran = {arm.arm for arm in outcome.arms}
+        self._sound_baselines |= {(outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran}
+
+    def _notify(self, what: EventType, node: Node, task: Task, fault: Fault | None) -> None:
+        self._observer(Event(what, node, task.queued.job, message=fault.message if fault else ""))
+
+
+def reasons_by_pair(outcome: Outcome) -> Iterator[list[FailureReason]]:
+    """For each pair of the outcome's job, why it has no measurement; empty if it has one."""
+    for pair in outcome.job.pairs:
+        yield [failure.reason for failure in outcome.failures if failure.arm in {None, *pair}]

@@ -1,0 +1,44 @@
+"""Package: which version of our own code a process runs, so that no node measures with another one than the dispatcher's."""
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDERS = ("orchestrator", "store", "sweeps", "webapp", "workers")
+SOURCES = frozenset({".py", ".cpp", ".cu", ".h"})
+IMPORT_S = 60.0
+
+
+@functools.cache
+def version() -> str:
+    """Version and hash of the source that this process imports: `0.1.0 (source 5f2c90ab)`."""
+    root = Path(__file__).resolve().parents[1]
+    found = hashlib.sha256()
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in SOURCES and path.is_file():
+                found.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    try:
+        number = importlib.metadata.version("breakeven")
+    except importlib.metadata.PackageNotFoundError:
+        number = "not installed"
+    return f"{number} (source {found.hexdigest()[:8]})"
+
+
+def version_of_workers(variables: Mapping[str, str], folder: str | None) -> str:
+    """The version that a process with these environment variables and this current folder imports. Raises `ImportError`."""
+    command = [sys.executable, "-m", "orchestrator.package_version"]
+    done = subprocess.run(command, env=dict(variables), cwd=folder, capture_output=True, text=True, timeout=IMPORT_S, check=False)
+    if done.returncode != 0:
+        raise ImportError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    return str(json.loads(done.stdout))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(version()) + os.linesep)

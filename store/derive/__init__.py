@@ -1,0 +1,1 @@
+"""Derived rows, computed from stored samples by sweeps.stats."""

@@ -1,0 +1,1 @@
+"""Tables: what was planned, measured and derived."""

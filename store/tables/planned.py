@@ -1,0 +1,173 @@
+"""Tables of the store: what is asked and what is queued; `measured.py` and `derived.py` have the others.
+
+Read in this order and from top to bottom they are the data's way. Names ending in `_row` are tables behind a public view of the
+shorter name (`store/views/public.py`). Rows are built from validated models only, because SQLModel's table models
+validate nothing. The
+store's own words are checked by the database too; words of the nouns (kind, dtype, reason ...) are not, so that a new one needs no
+migration. Documents are JSON in text columns; times are seconds since the epoch (UTC) unless the column says otherwise.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Index, MetaData, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from store.tables.states import STATES
+
+SOURCES = ("measured", "imported", "published")
+
+METADATA: MetaData = SQLModel.metadata
+METADATA.naming_convention = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+def one_of(column: str, words: Iterable[str]) -> CheckConstraint:
+    """A CHECK that `column` holds one of `words`: enumerations stay readable text, and a typing error stays out."""
+    listed = ", ".join(f"'{word}'" for word in words)
+    return CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+def number(column: str, least: str = "") -> CheckConstraint:
+    """A CHECK that `column` is a finite number or NULL, and fulfils `least` (such as `> 0`).
+
+    Adding 0 tells numbers from text, which SQLite would take in any column, and works on every database.
+    """
+    bound = f" AND {column} {least}" if least else ""
+    return CheckConstraint(f"{column} + 0 = {column} AND {column} < 1e308 AND {column} > -1e308{bound}", name=column)
+
+
+class Sweep(SQLModel, table=True):
+    """A question as it was submitted; the same name with another text is a new revision, and the newest is what is reported."""
+
+    __table_args__: Any = (UniqueConstraint("name", "revision"), number("revision", "> 0"))
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str
+    revision: int
+    text: str
+    question: str
+    settings: str
+    """Retry and limits, as canonical JSON."""
+    submitted_at: float
+
+
+class Comparison(SQLModel, table=True):
+    """One question together with what makes an answer to it stale. Condition columns are those of the arm, see `describing.py`."""
+
+    __table_args__: Any = (
+        *(number(column, "> 0") for column in ("image_size", "batch_size", "prompt_tokens", "new_tokens")),
+        Index(None, "method", "model", "image_size"),
+    )
+
+    comparison_id: str = Field(primary_key=True)
+    question_id: str = Field(index=True)
+    curve_id: str = Field(index=True)
+    """Equal for comparisons that differ in the image size or the prompt's length alone: the points of one curve."""
+    arm_id: str
+    kind: str
+    device: str
+    model: str
+    weights: str
+    image_size: int | None
+    """NULL for a language model."""
+    batch_size: int
+    threads: int | None
+    """Threads asked for; NULL means one per core."""
+    dtype: str
+    attention: str
+    runtime: str
+    seed: int
+    method: str
+    params: str
+    """Canonical JSON of what was asked of the arm."""
+    baseline: str
+    """Readable text; in brackets where the baseline differs from the condition columns."""
+    document: str
+    """The comparison, as canonical JSON."""
+    contents: str
+    data: str | None = None
+    """What accuracy or quality is measured on, or the text of a workload; NULL, as all below, where it plays no part."""
+    corruption: str | None = None
+    severity: int | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    kv_cache: str | None = None
+    decoding: str | None = None
+    baseline_id: str | None = None
+    """`arm_id` of the baseline; NULL, as is the next, in what schema 0002 and older stored."""
+    condition_id: str | None = None
+    """Equal for comparisons under the same condition, which arms may override."""
+    exclusive: str | None = None
+    """`device`: timed with a GPU and a share of the cores to itself; NULL: with the whole node."""
+
+
+class SweepComparison(SQLModel, table=True):
+    """Which sweep asks which comparison: many to many."""
+
+    __tablename__ = "sweep_comparison_row"
+
+    sweep: int = Field(primary_key=True, foreign_key="sweep.id")
+    comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id", index=True)
+
+
+class Environment(SQLModel, table=True):
+    """Fingerprint of what can change a time."""
+
+    environment_id: str = Field(primary_key=True)
+    device: str
+    device_name: str
+    facts: str
+
+
+class Job(SQLModel, table=True):
+    """The queue: one row for each block of arms that is to be run together."""
+
+    __table_args__: Any = (
+        one_of("state", STATES),
+        number("attempts", ">= 0"),
+        Index(None, "state", "id"),
+        Index(None, "curve_group", "resources"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    job_id: str = Field(index=True)
+    kind: str
+    device: str
+    state: str
+    attempts: int
+    """Recorded executions so far."""
+    owner: str | None
+    """The dispatcher that holds the lease while the job is running."""
+    renewed_at: float | None
+    """When the owner, or of a waiting job the dispatcher that pinned it, was last known to be alive."""
+    parent: int | None = Field(foreign_key="job.id")
+    """The job that was split to make this one."""
+    queued_at: float
+    document: str
+    """The job, as JSON."""
+    curve_group: str = ""
+    """Equal for jobs whose comparisons can lie on one curve (`describing.curve_group`); empty for kinds without curves."""
+    resources: str = ""
+    """Labels that a node must have to run it, as canonical JSON; empty where any node will do."""
+    pinned_host: str | None = None
+    """Only a node on this host and in the next environment may run it, as the rest of its group runs there; NULL: not pinned."""
+    pinned_environment: str | None = None
+    pinned_by: str | None = None
+    """The dispatcher that pinned it; the pin holds against the plans of others while that one is alive (`renewed_at`)."""
+    exclusive: str | None = None
+    """`device`: it may run beside timing jobs on the node's other GPUs."""
+
+
+class SweepJob(SQLModel, table=True):
+    """Which sweep waits for which job: many to many, since equal jobs are queued once."""
+
+    __tablename__ = "sweep_job"
+
+    sweep: int = Field(primary_key=True, foreign_key="sweep.id")
+    job: int = Field(primary_key=True, foreign_key="job.id", index=True)

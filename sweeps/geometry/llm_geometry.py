@@ -1,0 +1,259 @@
+"""LanguageNetwork: the geometry of a causal language model, enough to count MACs and KV bytes without building it."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from pydantic import Field
+
+from sweeps.identity import FrozenModel
+
+Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
+"""Layers are described (`workers/models/architectures.py`): single rows of their matrices can be skipped, and MACs follow
+from their sizes. Any other causal model of transformers runs too, and its MACs are counted when it does."""
+DESCRIBED: tuple[str, ...] = get_args(Architecture)
+NO_CACHE = frozenset({"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"})
+"""Architectures without keys and values, which no `kv_cache` holds."""
+UNSTATED = 131_072
+"""Positions of a model whose configuration bounds them nowhere."""
+
+
+class SizesNotGivenError(ValueError):
+    """A config.json leaves sizes to the defaults of transformers, which are not known without importing it."""
+
+
+class LanguageNetwork(FrozenModel):
+    """The geometry of a decoder-only transformer."""
+
+    name: str
+    architecture: str
+    """transformers' `model_type`."""
+    layers: int = Field(gt=0)
+    width: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    mlp_width: int = Field(gt=0)
+    vocabulary: int = Field(gt=0)
+    positions: int = Field(gt=0)
+    """The longest context that the model was made for."""
+    window: int | None = Field(default=None, gt=0)
+    """Tokens, itself included, that a token attends to in layers with a sliding window; `None` where there are none."""
+    windowed: int = Field(default=0, ge=0)
+    """How many layers have it."""
+    tied: bool = False
+    """Whether the head shares the weights of the embedding."""
+
+    @property
+    def described(self) -> bool:
+        """Whether the sizes say all about the layers; of others MACs from sizes are an estimate, for planning only."""
+        return self.architecture in DESCRIBED
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
+        return self.architecture not in ("phi", "gpt2")
+
+    @property
+    def layer_macs(self) -> int:
+        """MACs of one layer's matrices for one token: q, k, v, o, and those of the MLP."""
+        attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        return attention + (3 if self.gated else 2) * self.width * self.mlp_width
+
+    @property
+    def head_macs(self) -> int:
+        """MACs of the head for one token."""
+        return self.width * self.vocabulary
+
+    def macs(self, prompt: int, decoded: int) -> int:
+        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.
+
+        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted, those in the window at most.
+        """
+        tokens = prompt + decoded
+        near = min(tokens, self.window or tokens)
+        attended = (self.layers - self.windowed) * (tokens * (tokens + 1) // 2)
+        attended += self.windowed * (near * (near + 1) // 2 + (tokens - near) * near)
+        matrices = self.layers * tokens * self.layer_macs + (1 + decoded) * self.head_macs
+        return matrices + 2 * attended * self.heads * self.head_dim
+
+    def kv_bytes(self, tokens: int, bytes_per_value: int) -> int:
+        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
+        near = min(tokens, (self.window or tokens + 1) - 1)
+        kept = (self.layers - self.windowed) * tokens + self.windowed * near
+        return 2 * kept * self.kv_heads * self.head_dim * bytes_per_value
+
+
+def _llama(  # noqa: PLR0917 - the order of every model card
+    width: int, layers: int, heads: int, kv_heads: int, mlp_width: int, vocabulary: int, **more: Any
+) -> dict[str, Any]:
+    """Llama and its relatives."""
+    same = {"model_type": "llama", "max_position_embeddings": 4096, "tie_word_embeddings": False}
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": mlp_width, "vocab_size": vocabulary}
+    return {**same, **sizes, "num_attention_heads": heads, "num_key_value_heads": kv_heads, **more}
+
+
+def _phi(width: int, layers: int, heads: int, mlp_width: int, vocabulary: int) -> dict[str, Any]:
+    return {**_llama(width, layers, heads, heads, mlp_width, vocabulary), "model_type": "phi", "max_position_embeddings": 2048}
+
+
+def _gpt2(width: int, layers: int, heads: int, vocabulary: int) -> dict[str, Any]:
+    sizes = {"n_embd": width, "n_layer": layers, "n_head": heads, "vocab_size": vocabulary, "n_positions": 1024}
+    return {"model_type": "gpt2", "tie_word_embeddings": True, **sizes}
+
+
+_MISTRAL_WINDOW = 4096
+"""What transformers takes where a Mistral's config.json does not say."""
+_TINY = _llama(256, 4, 4, 4, 704, 2048, tie_word_embeddings=True, max_position_embeddings=1024)
+CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        # Sizes for speed, with random weights. `config` is what transformers' `config.json` would hold.
+        "llama-15m": _llama(288, 6, 6, 6, 768, 4096),
+        "llama-220m": _llama(2048, 4, 16, 16, 5632, 4096),
+        "llama-8b-2l": _llama(4096, 2, 32, 8, 14336, 4096, rope_theta=500000.0),  # two of its layers, which fit a small machine
+        "llama-1b": _llama(2048, 16, 32, 8, 8192, 128256, rope_theta=500000.0),
+        "llama-8b": _llama(4096, 32, 32, 8, 14336, 128256, rope_theta=500000.0),
+        "qwen2-0.5b": _llama(896, 24, 14, 2, 4864, 151936, model_type="qwen2", tie_word_embeddings=True),
+        "mistral-7b": _llama(4096, 32, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None),
+        "phi-2": _phi(2560, 32, 32, 10240, 51200),
+        "phi-1.5": _phi(2048, 24, 32, 8192, 51200),
+        "gpt2": _gpt2(768, 12, 12, 50257),
+        "tiny_lm": _TINY,
+        "tiny_lm_smoke": _TINY,
+    }
+)
+"""What a sweep may name without a folder, by name: the transformers configuration of each."""
+TRAINED_LANGUAGE = ("tiny_lm", "tiny_lm_smoke")
+"""Those whose weights are trained on demand (`weights: trained`): in minutes, or for a trial in one (see `workers/training`)."""
+
+
+def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False) -> LanguageNetwork:
+    """The geometry that a transformers `config.json` describes; `complete`: defaults of transformers are spelled out in it.
+
+    Raises `ValueError` for what is no causal model in plain precision, and `SizesNotGivenError` for an architecture that is not
+    described and whose sizes are left to defaults.
+    """
+    if (reason := refusal(config)) is not None:
+        raise ValueError(f"{name}: {reason}")
+    architecture = config["model_type"]
+    if architecture not in DESCRIBED:
+        return _generic(name, config, complete=complete)
+    try:
+        if architecture == "gpt2":
+            width, heads = int(config["n_embd"]), int(config["n_head"])
+            return LanguageNetwork(
+                name=name,
+                architecture=architecture,
+                layers=config["n_layer"],
+                width=width,
+                heads=heads,
+                kv_heads=heads,
+                head_dim=width // heads,
+                mlp_width=config.get("n_inner") or 4 * width,
+                vocabulary=config["vocab_size"],
+                positions=config["n_positions"],
+                tied=config.get("tie_word_embeddings", True),
+            )
+        width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        window, windowed = _window(config)
+        return LanguageNetwork(
+            name=name,
+            architecture=architecture,
+            layers=config["num_hidden_layers"],
+            width=width,
+            heads=heads,
+            kv_heads=config.get("num_key_value_heads") or heads,
+            head_dim=config.get("head_dim") or width // heads,
+            mlp_width=config["intermediate_size"],
+            vocabulary=config["vocab_size"],
+            positions=config["max_position_embeddings"],
+            window=window,
+            windowed=windowed,
+            tied=config.get("tie_word_embeddings", False),
+        )
+    except KeyError as missing:
+        raise ValueError(f"{name}: its config.json lacks {missing}, which a {architecture} model has") from None
+
+
+def refusal(config: Mapping[str, Any]) -> str | None:
+    """Why no model of this configuration runs here, in one line, or `None`: it is quantised, not causal, or keeps no cache."""
+    architecture, classes = config.get("model_type"), config.get("architectures") or []
+    if not architecture:
+        return "its config.json holds no model_type, which names the architecture"
+    if quantised := config.get("quantization_config"):
+        how = quantised.get("quant_method", "a method that is not named") if isinstance(quantised, Mapping) else quantised
+        return f"its weights are quantised ({how}), which is not supported; write a model in float32, bfloat16 or float16"
+    if config.get("is_encoder_decoder"):
+        return f"model_type {architecture!r} is an encoder with a decoder; only causal language models (decoder only) are supported"
+    if classes and not any(re.search(r"CausalLM|LMHead|ConditionalGeneration|Model$", each) for each in classes):
+        return f"{classes[0]} is no causal language model; only these are supported (decoder only, ...ForCausalLM)"
+    if architecture in NO_CACHE:
+        return f"model_type {architecture!r} is not supported: it has no keys and values, which language jobs keep in a cache"
+    return None
+
+
+_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "width": ("hidden_size", "n_embd", "d_model"),
+        "heads": ("num_attention_heads", "n_head", "n_heads"),
+        "kv_heads": ("num_key_value_heads", "num_kv_heads"),
+        "mlp_width": ("intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"),
+        "vocabulary": ("vocab_size",),
+        "positions": ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
+    }
+)
+"""What architectures call their sizes in transformers' configurations."""
+
+
+def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> LanguageNetwork:
+    """The geometry of an architecture that is not described: what its caches, texts and the time it takes are planned by."""
+    text = config.get("text_config")
+    sizes: Mapping[str, Any] = text if isinstance(text, Mapping) else config
+
+    def size(field: str) -> int | None:
+        values = [sizes[key] for key in _NAMES[field] if sizes.get(key)]
+        most = values[0] if values else None
+        return int(max(most) if isinstance(most, list | tuple) else most) if most else None
+
+    layers, width, heads, vocabulary = size("layers"), size("width"), size("heads"), size("vocabulary")
+    positions = size("positions") or (UNSTATED if complete else None)
+    if layers is None or width is None or heads is None or vocabulary is None or positions is None:
+        given = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary, "positions": positions}
+        names = ", ".join(_NAMES[field][0] for field, value in given.items() if value is None)
+        raise SizesNotGivenError(f"{name}: its config.json does not give {names}")
+    experts = int(sizes.get("num_experts_per_tok") or 1)
+    return LanguageNetwork(
+        name=name,
+        architecture=config["model_type"],
+        layers=layers,
+        width=width,
+        heads=heads,
+        kv_heads=1 if sizes.get("multi_query") else size("kv_heads") or heads,
+        head_dim=int(sizes.get("head_dim") or width // heads),
+        mlp_width=experts * (size("mlp_width") or 4 * width),
+        vocabulary=vocabulary,
+        positions=positions,
+        tied=bool(sizes.get("tie_word_embeddings", True)),
+    )
+
+
+def _window(config: Mapping[str, Any]) -> tuple[int | None, int]:
+    """The sliding window and the number of layers that have it, as transformers reads them from the configuration."""
+    architecture, layers = config["model_type"], int(config["num_hidden_layers"])
+    window = config.get("sliding_window", _MISTRAL_WINDOW if architecture == "mistral" else None)
+    if (types := config.get("layer_types")) is not None:
+        windowed = list(types).count("sliding_attention")
+    elif architecture == "qwen2":
+        windowed = max(layers - int(config.get("max_window_layers", 28)), 0) if config.get("use_sliding_window") else 0
+    else:
+        windowed = layers if architecture == "mistral" else 0
+    return (window, windowed) if window and windowed else (None, 0)
+
+
+@cache
+def languages() -> Mapping[str, LanguageNetwork]:
+    """The geometry of every model of `CONFIGS`."""
+    return MappingProxyType({name: from_config(name, config) for name, config in CONFIGS.items()})

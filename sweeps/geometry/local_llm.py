@@ -1,0 +1,88 @@
+"""Folder: a local directory with a causal language model of transformers: its geometry and its hash, without reading a tensor."""
+
+import hashlib
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from sweeps.geometry.llm_geometry import LanguageNetwork, SizesNotGivenError, from_config
+from sweeps.identity import digest
+
+_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def is_folder(model: str) -> bool:
+    """Whether a model's name is the path of a directory: `.`, `./dir`, `../dir` or an absolute one."""
+    return model in {".", ".."} or model.startswith(("./", "../", "/"))
+
+
+def is_hub(model: str) -> bool:
+    """Whether a model's name is one of the Hugging Face hub: `org/name`."""
+    return _HUB.fullmatch(model) is not None
+
+
+def geometry(model: str) -> LanguageNetwork | None:
+    """The geometry of the model in a directory; `None` where its config.json leaves sizes to transformers.
+
+    Raises `ValueError` that names what the directory lacks.
+    """
+    folder = Path(model)
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {model}; a relative one counts from the current folder")
+    for name, why in (("config.json", "which says what the model is"), ("tokenizer.json", "a fast tokenizer")):
+        if not (folder / name).is_file():
+            raise ValueError(f"{model} holds no {name}, {why}; write what `save_pretrained` of transformers wrote")
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        old = "save its pickled weights again as safetensors: nothing is unpickled here"
+        right = old if any(folder.glob("*.bin")) else "write what `save_pretrained` of transformers wrote"
+        raise ValueError(f"{model} holds no weights (*.safetensors); {right}")
+    for file in weights:
+        try:
+            if not _whole(file):
+                raise ValueError(f"{file} is damaged, or only a part of the file that was written; copy or download it again")
+        except OSError as error:
+            raise ValueError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{model}: config.json cannot be read: {error}") from None
+    try:
+        return from_config(model, config)
+    except SizesNotGivenError:
+        return None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{model}: config.json makes no model: {first['loc'][0]}: {first['msg']}") from None
+    except (AttributeError, TypeError, ZeroDivisionError) as error:  # no mapping, or words where numbers belong
+        raise ValueError(f"{model}: config.json makes no model: {error}") from None
+
+
+def _whole(file: Path) -> bool:
+    """Whether a safetensors file is as long as it says: eight bytes with the header's length, the header, the tensors."""
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        start = 8 + int.from_bytes(opened.read(8), "little")
+        if start > size:
+            return False
+        try:
+            header = json.loads(opened.read(start - 8))
+            ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return False
+    return size == start + max(ends, default=0)
+
+
+def content(model: str) -> str:
+    """Hash of all that the model comes from: every *.json and *.safetensors of the directory, by name."""
+    files = sorted(file for file in Path(model).iterdir() if file.suffix in {".json", ".safetensors"} and file.is_file())
+    return digest([[file.name, _hash(file, file.stat().st_size, file.stat().st_mtime_ns)] for file in files])
+
+
+@lru_cache(maxsize=1024)
+def _hash(file: Path, size: int, changed: int) -> str:  # noqa: ARG001 - size and time make a changed file another key
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

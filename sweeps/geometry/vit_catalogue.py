@@ -1,0 +1,76 @@
+"""The vision transformers that a sweep may name: generated data, so that planning needs neither timm nor torch."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from sweeps.method import Network
+from sweeps.parsing.axis import unknown_word
+from sweeps.parsing.yaml_reader import did_you_mean
+
+FILE = files("sweeps.geometry") / "vit_catalogue.json"
+VARIANTS = files("sweeps.geometry") / "variants.json"
+UNSUPPORTED = files("sweeps.geometry") / "unsupported.json"
+HUB = "timm/"
+"""Before a name of timm: the same model, as the Hugging Face hub calls it."""
+
+
+class Networks(Mapping[str, Network]):
+    """Networks by timm name; a name with a tag (`vit_base_patch16_224.mae`) is found too, but only bare names are listed."""
+
+    def __init__(self, bare: Mapping[str, Network]) -> None:
+        self._bare = bare
+
+    def __getitem__(self, name: str) -> Network:
+        if name in self._bare:
+            return self._bare[name]
+        bare, _, tag = name.partition(".")
+        if not tag or name not in _variants():
+            raise KeyError(name)
+        own = {key: value for key, value in _variants()[name].items() if key != "classes"}
+        return self._bare[bare].model_copy(update=own)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bare)
+
+    def __len__(self) -> int:
+        return len(self._bare)
+
+
+@cache
+def networks() -> Networks:
+    """Every known network; `python -m workers.models.write_vit_catalogue` and `… .variants` write the data anew."""
+    facts = json.loads(FILE.read_text(encoding="utf-8"))
+    return Networks({name: Network(name=name, **each) for name, each in facts.items()})
+
+
+def classes(model: str) -> int | None:
+    """The outputs of the model's head as timm makes it (0: none); `None` for a name that is not known."""
+    found: int | None = _variants().get(model, {}).get("classes")
+    return found
+
+
+def timm_name(model: str) -> str:
+    """The name without the hub's `timm/`."""
+    return model.removeprefix(HUB)
+
+
+def not_known(model: str, known: list[str]) -> str:
+    """What is wrong with a model's name that is not in the catalogue; `known` are all names that could be meant."""
+    bare, _, tag = timm_name(model).partition(".")
+    if bare in networks():
+        tags = [name.partition(".")[2] for name in _variants() if name.startswith(f"{bare}.")]
+        right = did_you_mean(tag, tags) or (f"; there are {', '.join(tags)}" if tags else "; it has none")
+        return f"{bare} has no weights with the tag {tag!r}{right}"
+    for reason, names in json.loads(UNSUPPORTED.read_text(encoding="utf-8")).items():
+        if bare in names.split():
+            return f"{bare} is not supported: {reason}; tokens can be removed from timm's plain vision transformers only"
+    return unknown_word("model", model, known)
+
+
+@cache
+def _variants() -> Mapping[str, Mapping[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(VARIANTS.read_text(encoding="utf-8"))
+    return found

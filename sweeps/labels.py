@@ -1,0 +1,219 @@
+"""Conclusion: what may be written about one effect, from its verdict and its numbers as they are printed.
+
+Report, progress lines, charts and the web app take every word about an effect from here, so that none contradicts the interval
+that stands beside it. The rule is in `conclude`, its outcomes are the members of `Finding`.
+"""
+
+from enum import StrEnum
+from math import isfinite
+from typing import Literal, NamedTuple
+
+from sweeps.stats import classification, text_stats
+from sweeps.stats.timing import DEFAULT_FLOOR
+
+MOST_DIGITS = 12
+"""Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
+
+State = Literal["measured", "queued", "failed", "not measured", "not asked"]
+"""Of the comparison behind an effect. `not measured`: asked by the sweep, but neither answered nor in the queue."""
+
+
+class Finding(StrEnum):
+    """What an effect allows to conclude."""
+
+    GAIN = "gain"
+    LOSS = "loss"
+    """The verdict is clear and the interval excludes no difference, on the side of the verdict."""
+    PROBABLE_GAIN = "probable gain"
+    PROBABLE_LOSS = "probable loss"
+    """The 95 % interval excludes no difference, but the verdict, which asks for more, is not clear."""
+    SMALL_GAIN = "small gain"
+    SMALL_LOSS = "small loss"
+    """The verdict is `same`: the interval excludes no difference, and lies within the floor."""
+    SAME = "same"
+    """The interval holds no difference and lies within the floor."""
+    UNCLEAR = "unclear"
+    """The interval holds no difference and reaches beyond the floor."""
+    NO_INTERVAL = "no interval"
+    INSUFFICIENT = "insufficient"
+    """Cut short: fewer pairs than were asked for."""
+    QUEUED = "queued"
+    FAILED = "failed"
+    NOT_MEASURED = "not measured"
+    NOT_ASKED = "not asked"
+
+
+GAINS = frozenset({Finding.GAIN, Finding.PROBABLE_GAIN, Finding.SMALL_GAIN})
+LOSSES = frozenset({Finding.LOSS, Finding.PROBABLE_LOSS, Finding.SMALL_LOSS})
+PROBABLE = frozenset({Finding.PROBABLE_GAIN, Finding.PROBABLE_LOSS})
+SMALL = frozenset({Finding.SMALL_GAIN, Finding.SMALL_LOSS})
+
+
+class Effect(NamedTuple):
+    """How one kind of effect is named and printed."""
+
+    gain: str
+    loss: str
+    no_difference: float
+    """1 for a ratio, 0 for a difference."""
+    gain_above: bool
+    """Whether values above no difference are gains."""
+    floor: float
+    """Differences that count as none where a verdict names no other: a share for a ratio, else in `unit`."""
+    digits: int
+    """Decimals."""
+    mark: str = ""
+    """Directly after the value, such as `x`."""
+    unit: str = ""
+
+    @property
+    def ratio(self) -> bool:
+        return self.no_difference == 1
+
+    def within(self, low: float, high: float, floor: float, digits: int = MOST_DIGITS) -> bool:
+        """Whether an interval lies within the floor as both are printed: a share for a ratio, else in the effect's unit."""
+        bounds = (1 / (1 + floor), 1 + floor) if self.ratio else (-floor, floor)
+        return _rounded(bounds[0], digits) <= _rounded(low, digits) and _rounded(high, digits) <= _rounded(bounds[1], digits)
+
+
+SPEEDUP = Effect("faster", "slower", no_difference=1, gain_above=True, floor=DEFAULT_FLOOR, digits=3, mark="x")
+BITS = Effect("better", "worse", no_difference=0, gain_above=False, floor=text_stats.FLOOR, digits=4, unit="bits per byte")
+TOP1 = Effect("better", "worse", no_difference=0, gain_above=False, floor=classification.FLOOR, digits=2, unit="points")
+TASK = Effect("better", "worse", no_difference=0, gain_above=False, floor=0.0, digits=3)
+"""The drop in a zero-shot task, as a share of its documents."""
+
+
+class Conclusion(NamedTuple):
+    """What is concluded about an effect, and its numbers rounded to the decimals that are printed."""
+
+    effect: Effect
+    finding: Finding
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    digits: int = 0
+    floor: float = 0.0
+    reason: str = ""
+    """Of a failure."""
+
+    @property
+    def word(self) -> str:
+        """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few pairs`, `failed` …"""
+        if self._side is not None:
+            return "within floor" if self.finding in SMALL else f"probably {self._side}" if self.finding in PROBABLE else self._side
+        return "too few pairs" if self.finding is Finding.INSUFFICIENT else self.finding.value
+
+    @property
+    def numbers(self) -> str:
+        """`1.234x [1.220, 1.250]` or `+0.0070 [+0.0042, +0.0098]`; a dash where nothing was measured."""
+        return self._written(self.value, self.low, self.high, "" if self.effect.ratio else "+")
+
+    @property
+    def estimate(self) -> str:
+        """`1.234x` or `+0.0070`, without the interval; a dash where nothing was measured."""
+        return self.numbers.partition(" ")[0]
+
+    @property
+    def interval(self) -> str:
+        """`[1.220, 1.250]`; a dash where there is none."""
+        return self.numbers.partition(" ")[2] or "–"
+
+    @property
+    def phrase(self) -> str:
+        """The finding with its numbers, in words: `probably worse by 0.0070 [0.0042, 0.0098] bits per byte`."""
+        unit = f" {self.effect.unit}" if self.effect.unit else ""
+        if self._side is not None:
+            return self._sided(self._side, unit)
+        failed = f"failed ({self.reason})" if self.reason else "failed"
+        return {
+            Finding.SAME: f"the same within {self._floor}{unit}: {self.numbers}",
+            Finding.UNCLEAR: f"unclear: {self.numbers}{unit}",
+            Finding.NO_INTERVAL: f"{self.numbers}{unit}, too few pairs for an interval",
+            Finding.INSUFFICIENT: f"measured by too few pairs: {self.numbers}{unit}",
+            Finding.QUEUED: "queued, not measured yet",
+            Finding.FAILED: failed,
+            Finding.NOT_MEASURED: "asked, but not measured",
+        }.get(self.finding, "not asked")
+
+    def _sided(self, side: str, unit: str) -> str:
+        """Of a difference the amount, whose sign the words say already."""
+        sure = "probably " if self.finding in PROBABLE else ""
+        small = f", within the floor of {self._floor}{unit}" if self.finding in SMALL else ""
+        if self.effect.ratio:
+            return f"{sure}{side}: {self.numbers}{small}"
+        low, high = sorted((abs(self.low or 0.0), abs(self.high or 0.0)))
+        return f"{sure}{side} by {self._written(abs(self.value or 0.0), low, high)}{unit}{small}"
+
+    @property
+    def _side(self) -> str | None:
+        return self.effect.gain if self.finding in GAINS else self.effect.loss if self.finding in LOSSES else None
+
+    @property
+    def _floor(self) -> str:
+        return f"{100 * self.floor:.3g} %" if self.effect.ratio else f"{self.floor:.3g}"
+
+    def _written(self, value: float | None, low: float | None, high: float | None, form: str = "") -> str:
+        if value is None:
+            return "-"
+        ends = "" if low is None or high is None else f" [{low:{form}.{self.digits}f}, {high:{form}.{self.digits}f}]"
+        return f"{value:{form}.{self.digits}f}{self.effect.mark}{ends}"
+
+
+def conclude(
+    effect: Effect,
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    *,
+    verdict: str | None,
+    floor: float | None = None,
+) -> Conclusion:
+    """What the verdict and the interval, rounded as they are printed, allow to write.
+
+    Missing numbers are `None`, NaN or infinite. `floor` is what the verdict took for no difference (default: that of the
+    effect). More decimals than those of the effect are printed where these would hide that the interval of a clear verdict
+    excludes no difference, or that the one of an unclear verdict reaches beyond the floor. A verdict that the interval does not
+    bear out counts as `unclear`.
+    """
+    floor = effect.floor if floor is None or not isfinite(floor) else floor
+    places = effect.digits
+    if value is None or not isfinite(value):
+        return Conclusion(effect, Finding.NOT_MEASURED, floor=floor)
+    if low is None or high is None or not (isfinite(low) and isfinite(high)):
+        finding = Finding.INSUFFICIENT if verdict == "insufficient" else Finding.NO_INTERVAL
+        return Conclusion(effect, finding, _rounded(value, places), digits=places, floor=floor)
+    low, high = min(low, value), max(high, value)
+    clear = verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high)
+    beyond = verdict == "unclear" and not effect.within(low, high, floor)
+    while places < MOST_DIGITS and (
+        (clear and _outside(effect, _rounded(low, places), _rounded(high, places)) is None)
+        or (beyond and effect.within(low, high, floor, places))
+    ):
+        places += 1
+    value_shown, low_shown, high_shown = (_rounded(number, places) for number in (value, low, high))
+    side = _outside(effect, low_shown, high_shown)
+    strength = "" if verdict == side else "small " if verdict == "same" and effect.within(low, high, floor) else "probable "
+    if verdict == "insufficient":
+        finding = Finding.INSUFFICIENT
+    elif side is not None:
+        finding = Finding(f"{strength}{'gain' if side == effect.gain else 'loss'}")
+    else:
+        finding = Finding.SAME if strength == "small " else Finding.UNCLEAR
+    return Conclusion(effect, finding, value_shown, low_shown, high_shown, places, floor)
+
+
+def unanswered(effect: Effect, state: State, reason: str = "") -> Conclusion:
+    """The conclusion where there are no numbers; `reason` of a failure."""
+    return Conclusion(effect, Finding(state), reason=reason)
+
+
+def _outside(effect: Effect, low: float, high: float) -> str | None:
+    """`effect.gain` or `effect.loss` for an interval on that side of no difference, `None` if it holds or touches it."""
+    if low > effect.no_difference or high < effect.no_difference:
+        return effect.gain if (low > effect.no_difference) == effect.gain_above else effect.loss
+    return None
+
+
+def _rounded(number: float, digits: int) -> float:
+    """As printed, and no negative zero."""
+    return float(f"{number:.{digits}f}") + 0.0

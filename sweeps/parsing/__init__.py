@@ -1,0 +1,1 @@
+"""Parsing of sweep files: YAML to jobs, without torch, timm or Ray."""

@@ -1,0 +1,40 @@
+"""Refusals: why arms of a sweep cannot run on its models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sweeps.parsing.arm_parser import Candidate
+from sweeps.parsing.condition_parser import Vocabulary
+from sweeps.parsing.yaml_reader import Document, KeyPath
+
+
+@dataclass
+class Refusals:
+    """What the methods answered so far when asked whether they can run on a model."""
+
+    vocabulary: Vocabulary
+    known: set[tuple[str, str]] = field(default_factory=set)
+    """Arms (by identity) and models whose methods were asked."""
+    reasons: dict[str, tuple[KeyPath, list[str | None]]] = field(default_factory=dict)
+    """For each arm where it is written, and for each of its models why it cannot run there; `None` where it can."""
+
+    def note(self, asked: Candidate, model: str) -> None:
+        """Ask the methods of an arm whether they can run on `model`, once for each model."""
+        if not asked.params or (asked.key, model) in self.known:
+            return
+        vocabulary = self.vocabulary
+        network = vocabulary.networks[model] if vocabulary.world == "vision" else vocabulary.language(model)
+        if network is None:
+            return  # a model of the hub, whose geometry the worker alone reads
+        methods: Mapping[str, Any] = vocabulary.methods
+        steps = zip(asked.arm.stack, asked.params, strict=True)
+        reasons = (methods[step.method].refuses(params, network) for step, params in steps)
+        self.known.add((asked.key, model))
+        self.reasons.setdefault(asked.key, (asked.path, []))[1].append(next((reason for reason in reasons if reason), None))
+
+    def check(self, document: Document) -> None:
+        """Raises `SweepError` for the first arm that can run on no model."""
+        for path, reasons in self.reasons.values():
+            if all(reasons):
+                raise document.error(path, f"cannot run on any model of this sweep: {reasons[0]}")

@@ -1,0 +1,259 @@
+"""The arms of a sweep: entries of `methods`, `baselines` and `include` turned into stacks, overrides and replicates."""
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from sweeps.job import Arm, Overrides, Step
+from sweeps.method import Params, world
+from sweeps.parsing.axis import Choice, spread, unknown_word
+from sweeps.parsing.condition_parser import FIELDS, OF_WORLD, SHORTHANDS, Vocabulary, adapters, of_other_world, takes_integers
+from sweeps.parsing.sequence import check_bare, form_of, takes
+from sweeps.parsing.validation import explained
+from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
+
+DENSE_NAME = "dense"
+OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)
+_BESIDE: Mapping[str, TypeAdapter[Any]] = {**adapters(Overrides), "replicate": adapters(Arm)["replicate"]}
+_WHOLE_BESIDE = ("image_size", "replicate")
+
+
+class Schedule(NamedTuple):
+    """A parameter with a number for each block."""
+
+    step: int
+    blocks: int
+    """How many it lists."""
+    path: KeyPath
+
+
+class Candidate(NamedTuple):
+    """An arm that the sweep asks for, and where it is written."""
+
+    arm: Arm
+    key: str
+    """The arm's identity, computed once."""
+    path: KeyPath
+    size_path: KeyPath
+    """Where the arm's own image size is written, else `path`."""
+    params: tuple[Params, ...]
+    """Validated parameters of the stack's steps."""
+    schedules: tuple[Schedule, ...] = ()
+    """Its parameters with a number for each block."""
+    overrides: bool = True
+    """Whether the arm may set a field of the condition for itself."""
+
+
+@dataclass
+class ParameterValues:
+    """One key of an entry with the values that it takes: a method's parameter, or (`step` None) an override or replicate."""
+
+    step: int | None
+    key: str
+    path: KeyPath
+    choices: list[Choice]
+    group: int | None = None
+    """The `zip` group that it moves with."""
+
+
+@dataclass
+class Entry:
+    """One entry of a sweep that names a method or a stack, parsed but not yet expanded."""
+
+    document: Document
+    vocabulary: Vocabulary
+    path: KeyPath
+    names: list[str] = field(default_factory=list)
+    """Methods of the stack, in order."""
+    paths: list[KeyPath] = field(default_factory=list)
+    levers: list[ParameterValues] = field(default_factory=list)
+
+    def named(self, name: str) -> list[ParameterValues]:
+        """The levers that `zip` calls `name`, such as `topk.keep_rate`; an override goes by the first method's name."""
+        return [lever for lever in self.levers if self._label(lever) == name]
+
+    def labels(self) -> set[str]:
+        """The names by which `zip` can call the entry's lists."""
+        return {self._label(lever) for lever in self.levers if len(lever.choices) > 1}
+
+    def _label(self, lever: ParameterValues) -> str:
+        return f"{(self.names or [DENSE_NAME])[lever.step or 0]}.{lever.key}"
+
+    def groups(self) -> set[int]:
+        return {lever.group for lever in self.levers if lever.group is not None}
+
+    def count(self) -> int:
+        """Arms that the entry expands to when every group is free."""
+        loose = [len(lever.choices) for lever in self.levers if lever.group is None]
+        tied = {lever.group: len(lever.choices) for lever in self.levers if lever.group is not None}
+        return math.prod((*loose, *tied.values()))
+
+    def arms(self, bound: Mapping[int, int]) -> Iterator[Candidate]:
+        """The arms in order; `bound` fixes the place of zip groups that an axis drives."""
+        free = sorted(self.groups() - set(bound))
+        lengths = {lever.group: len(lever.choices) for lever in self.levers}
+        loose = [lever for lever in self.levers if lever.group is None]
+        for places in itertools.product(*(range(lengths[group]) for group in free)):
+            place = {**bound, **dict(zip(free, places, strict=True))}
+            fixed = [(lever, lever.choices[place[lever.group]]) for lever in self.levers if lever.group is not None]
+            for picks in itertools.product(*(lever.choices for lever in loose)):
+                yield self._arm([*fixed, *zip(loose, picks, strict=True)])
+
+    def _arm(self, picks: list[tuple[ParameterValues, Choice]]) -> Candidate:
+        steps = range(len(self.names))
+        params = tuple(self._params(step, {lever.key: pick for lever, pick in picks if lever.step == step}) for step in steps)
+        methods = self.vocabulary.methods
+        stack = tuple(
+            Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=methods[name].VERSION)
+            for name, values in zip(self.names, params, strict=True)
+        )
+        beside = {lever.key: pick for lever, pick in picks if lever.step is None}
+        values = {key: self._beside(key, pick) for key, pick in beside.items()}
+        replicate = values.pop("replicate", 0)
+        arm = Arm(stack=stack, overrides=Overrides(**values), replicate=replicate)
+        size_path = beside["image_size"].path if "image_size" in beside else self.path
+        listed = [(lever.step, pick) for lever, pick in picks if lever.step is not None]
+        schedules = tuple(Schedule(step, pick.blocks, pick.path) for step, pick in listed if pick.blocks is not None)
+        return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules, bool(values))
+
+    def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
+        model = self.vocabulary.methods[self.names[step]].Params
+        try:
+            return model.model_validate_json(json.dumps({key: pick.value for key, pick in picks.items()}), strict=True)
+        except ValidationError as error:
+
+            def place(location: KeyPath) -> KeyPath:
+                if not location:
+                    return self.paths[step]
+                pick = picks.get(str(location[0]))
+                return self.document.place(pick.path, location[1:]) if pick else (*self.paths[step], *location)
+
+            raise explained(self.document, error, model, place) from None
+
+    def _beside(self, key: str, pick: Choice) -> Any:
+        try:
+            return _BESIDE[key].validate_python(pick.value, strict=True)
+        except ValidationError as error:
+            raise explained(self.document, error, None, lambda _: pick.path) from None
+
+
+def entry(
+    document: Document, path: KeyPath, written: Mapping[str, Any] | str, vocabulary: Vocabulary, *, bare: bool = False
+) -> Entry:
+    """The entry at `path`: a method's name, `{method: NAME, …}` or `{stack: [{method: NAME, …}, …], …}`, overrides beside it.
+
+    bare: an entry that names no method stands for `dense` (as in `baselines`). Raises `SweepError`.
+    """
+    if isinstance(written, str):
+        written = {"method": written}
+    if not bare and "method" not in written and "stack" not in written:
+        strange = next((key for key in written if get_close_matches(key, ("method", "stack"), n=1)), None)
+        if strange is not None:
+            raise document.unknown_key((*path, strange), ("method", "stack"))
+        raise document.error(path, "names no method; add `method: NAME` or `stack: [{method: NAME}, …]`")
+    if "stack" in written:
+        return _stacked(document, path, written, vocabulary)
+    result = Entry(document, vocabulary, path)
+    name = written.get("method", DENSE_NAME)
+    fields: set[str] = set()
+    if name != DENSE_NAME:
+        fields = _open_step(result, path, name)
+    for key, value in written.items():
+        if key == "method":
+            continue
+        if key in fields:
+            result.levers.append(_parameter(result, 0, key, value))
+        else:
+            result.levers.append(_beside(result, key, value, fields))
+    return result
+
+
+def condition_keys(written: Mapping[str, Any], vocabulary: Vocabulary) -> set[str]:
+    """The keys of an `include` point that are condition fields; a parameter of the point's method by the same name goes first."""
+    name = written.get("method")
+    method = vocabulary.methods.get(name) if isinstance(name, str) else None
+    taken = set(method.Params.model_fields) if method else set()
+    return {key for key in written if key in (*FIELDS, *SHORTHANDS) and key not in taken}
+
+
+def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], vocabulary: Vocabulary) -> Entry:
+    result = Entry(document, vocabulary, path)
+    steps = written["stack"]
+    here = (*path, "stack")
+    if "method" in written:
+        raise document.error((*path, "method"), "stands beside `stack`; an entry has one of them", at_key=True)
+    if not isinstance(steps, list) or not steps:
+        raise document.error(here, "needs a list such as [{method: topk}, {method: tome}]; the empty stack is `method: dense`")
+    for index, step in enumerate(steps):
+        spot = (*here, index)
+        if isinstance(step, str):
+            step = {"method": step}  # noqa: PLW2901 - the short form of the same step
+        if not isinstance(step, dict) or "method" not in step:
+            raise document.error(spot, "needs `method: NAME`")
+        if step["method"] == DENSE_NAME:
+            raise document.error(spot, "`dense` is the empty stack, so it cannot be part of one; leave it out")
+        fields = _open_step(result, spot, step["method"])
+        for key, value in step.items():
+            if key in fields:
+                result.levers.append(_parameter(result, index, key, value))
+            elif key != "method":
+                raise _unknown_parameter(result, (*spot, key), (*fields, "method"))
+    for key, value in written.items():
+        if key != "stack":
+            result.levers.append(_beside(result, key, value, {"stack"}))
+    return result
+
+
+def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
+    """Adds the method `name` to the entry's stack and returns the names of its parameters."""
+    methods, own = result.vocabulary.methods, result.vocabulary.world
+    if not isinstance(name, str) or name not in methods:
+        hint = "; sweep over methods by one entry each" if isinstance(name, list | dict) else ""
+        near = [DENSE_NAME, *(known for known, method in methods.items() if world(method) == own)]
+        shown = unknown_word("method", name, near) if not hint else f"needs one method's name{hint}"
+        raise result.document.error((*path, "method"), shown)
+    if world(methods[name]) != own:
+        problem = f"{name} is for {world(methods[name])} models, and this sweep is about {own} models"
+        raise result.document.error((*path, "method"), problem)
+    result.names.append(name)
+    result.paths.append(path)
+    return set(methods[name].Params.model_fields)
+
+
+def _parameter(result: Entry, step: int, key: str, value: Any) -> ParameterValues:
+    path = (*result.paths[step], key)
+    annotation = result.vocabulary.methods[result.names[step]].Params.model_fields[key].annotation
+    form = form_of(annotation)
+    if form == "list" and isinstance(value, list):
+        check_bare(result.document, path, value, annotation)
+    choices = spread(
+        result.document,
+        path,
+        value,
+        whole=takes_integers(annotation),
+        form=form,
+        mapping=takes(annotation, Mapping) or takes(annotation, BaseModel),
+    )
+    return ParameterValues(step, key, path, choices)
+
+
+def _beside(result: Entry, key: str, value: Any, others: set[str]) -> ParameterValues:
+    path = (*result.path, key)
+    if key not in _BESIDE:
+        raise _unknown_parameter(result, path, (*others, "method", *_BESIDE))
+    if key in FIELDS and key not in OF_WORLD[result.vocabulary.world]:
+        raise result.document.error(path, of_other_world(result.vocabulary.world), at_key=True)
+    return ParameterValues(None, key, path, spread(result.document, path, value, whole=key in _WHOLE_BESIDE))
+
+
+def _unknown_parameter(result: Entry, path: KeyPath, known: Iterable[str]) -> SweepError:
+    """The error for a key that the entry's last method has not; a name that only the store still has stands for its present one."""
+    key = str(path[-1])
+    name = result.vocabulary.present_name(result.names[-1:], key)
+    return result.document.unknown_key(path, known if name == key else [name])

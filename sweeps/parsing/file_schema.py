@@ -1,0 +1,224 @@
+"""Sweep: the keys of a sweep file as frozen models."""
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from sweeps.identity import FrozenModel, canonical
+from sweeps.job import KINDS, Kind, Modality
+from sweeps.parsing.validation import shown, validated
+from sweeps.parsing.yaml_reader import Document
+from sweeps.protocol import Protocol
+
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(value: Any) -> float:
+    """`250ms`, `10s`, `5m`, `1h` or a plain number of seconds, in seconds."""
+    if isinstance(value, str) and (match := DURATION.fullmatch(value)):
+        return float(match[1]) * _SECONDS[match[2]]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"{value!r} is no duration; write 250ms, 10s, 5m, 1h, or a number of seconds")
+
+
+def _language(value: Any) -> Any:
+    if type(value) is not int or value != 1:
+        raise ValueError(f"{shown(value)} is no version of the language that this program reads; write `schema: 1`")
+    return value
+
+
+_DURATION_SCHEMA = {
+    "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": f"^{DURATION.pattern}$"}],
+    "description": "A duration: 250ms, 10s, 5m, 1h, or a number of seconds.",
+}
+Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0), WithJsonSchema(_DURATION_SCHEMA)]
+_DEFAULT = Protocol()
+
+
+class FileSection(FrozenModel):
+    """A mapping as it stands in a sweep file."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Pairs(FileSection):
+    """How many pairs to measure: at least `min`, and at most `max` where the interval stays wide."""
+
+    min: int = Field(default=_DEFAULT.pairs_min, ge=2)
+    max: int = Field(default=_DEFAULT.pairs_max, ge=2)
+
+
+class Timing(FileSection):
+    """How precisely to measure times."""
+
+    pairs: Pairs = Pairs()
+    half_width: float = Field(default=_DEFAULT.half_width, gt=0, lt=1)
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    budget: Duration = _DEFAULT.budget_s
+    """Stop timing after this long once `pairs.min` pairs are in."""
+    timeout: Duration = _DEFAULT.timeout_s
+    """The job is killed after this long."""
+    compile_timeout: Duration = _DEFAULT.compile_timeout_s
+    """An arm with `runtime: compile` may take this long for its first call, beside `timeout`."""
+    rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
+    """Repetitions of the whole job, each in a fresh process when more than one."""
+
+    def protocol(self) -> Protocol:
+        return Protocol(
+            pairs_min=self.pairs.min,
+            pairs_max=self.pairs.max,
+            half_width=self.half_width,
+            budget_s=self.budget,
+            timeout_s=self.timeout,
+            compile_timeout_s=self.compile_timeout,
+            rounds=self.rounds,
+        )
+
+
+class Latency(Timing):
+    """How precisely to measure latency."""
+
+
+class Generation(Timing):
+    """How precisely to measure generation: time to the first token, per output token, and per character."""
+
+    half_width: float = Field(default=0.02, gt=0, lt=1)
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    budget: Duration = 60.0
+    """Stop timing after this long once `pairs.min` pairs are in; one pair is two whole runs of the workload."""
+    timeout: Duration = 1800.0
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+
+
+class Accuracy(FileSection):
+    """How much to evaluate."""
+
+    images: int | None = Field(default=None, ge=1)
+    """Evaluate this many images, evenly spread over the data; all where it is left out."""
+    timeout: Duration = 1800.0
+    """The job is killed after this long; training a model on demand counts."""
+
+    def protocol(self) -> Protocol:
+        return Protocol(images=self.images, timeout_s=self.timeout)
+
+
+class Quality(FileSection):
+    """How much to read."""
+
+    characters: int | None = Field(default=None, ge=1)
+    """Read this many characters of the held-out text; all of it where it is left out."""
+    tasks: tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...] | None = Field(default=None, min_length=1)
+    """Tasks of lm-eval to answer zero-shot, each a name or the path of a YAML file; needs lm-eval and the tasks' data on disk."""
+    documents: int | None = Field(default=None, ge=1)
+    """Answer this many documents of each task, evenly spread over them; all where it is left out."""
+    timeout: Duration = 1800.0
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+
+    def protocol(self) -> Protocol:
+        return Protocol(characters=self.characters, tasks=self.tasks, documents=self.documents, timeout_s=self.timeout)
+
+
+class Jobs(FileSection):
+    """The kinds of jobs that the sweep asks for; where none is named, latency, or generation for language models."""
+
+    latency: Latency | None = None
+    accuracy: Accuracy | None = None
+    generation: Generation | None = None
+    quality: Quality | None = None
+
+    def protocols(self, world: Modality = "vision") -> dict[Kind, Protocol]:
+        """How precisely to answer each kind that is asked for; models of `world` are timed where none is named."""
+        asked = {kind: getattr(self, kind) for kind in KINDS}
+        found = {kind: settings.protocol() for kind, settings in asked.items() if settings is not None}
+        return found or ({"latency": Latency().protocol()} if world == "vision" else {"generation": Generation().protocol()})
+
+
+class Retry(FileSection):
+    """When a job that got no answer is tried again."""
+
+    max_attempts: int = Field(default=2, ge=1, le=100)
+    when: tuple[Literal["worker_crash", "node_died"], ...] = ("worker_crash", "node_died")
+
+
+class Limits(FileSection):
+    """Guards against sweeps that are larger than meant."""
+
+    max_jobs: int = Field(default=5000, ge=1, le=10_000_000)
+    arms_per_job: int = Field(default=16, ge=2, le=1000)
+    """Arms (baselines included) in one job; more are split into several jobs, each with its own baselines."""
+
+
+def _demanded(value: Any) -> Any:
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(demand, dict) and demand for demand in listed):
+        raise ValueError(f"needs the labels of a node, such as {{zone: a}}, or a list of such mappings, not {shown(value)}")
+    for name, wanted in ((name, wanted) for demand in listed for name, wanted in demand.items()):
+        text = isinstance(wanted, str) and wanted
+        amount = isinstance(wanted, int | float) and not isinstance(wanted, bool) and 0 < wanted < math.inf
+        if not (text or amount):
+            raise ValueError(f"{name} needs a label's value as text, or an amount of a resource above 0, not {shown(wanted)}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+_LABEL = Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
+_VALUE = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Demand = Annotated[dict[_LABEL, _VALUE], Field(min_length=1)]
+
+
+class Sweep(FileSection):
+    """A sweep as it is written; `sweeps.parsing.expand` gives its axes, methods and rules their meaning."""
+
+    schema_version: Annotated[Literal[1], BeforeValidator(_language)] = Field(alias="schema")
+    """The version of the sweep language."""
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
+    """Letters, digits, dots, dashes and underscores; `breakeven report NAME` asks for it."""
+    question: str = ""
+    """What the sweep is to answer, for people."""
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    """Condition fields that hold at every point unless an axis says otherwise."""
+    axes: dict[str, Any] = Field(default_factory=dict)
+    """Condition fields that vary; every combination is a point."""
+    methods: tuple[dict[str, Any] | str, ...] = ()
+    """What is measured side by side with the baselines at every point."""
+    baselines: tuple[dict[str, Any] | str, ...] = Field(default=("dense",), min_length=1)
+    """What every method is compared with: `dense`, a method, or overrides such as `{runtime: eager}`."""
+    zip: tuple[tuple[str, ...], ...] = ()
+    """Groups of axes or method parameters (`topk.keep_rate`) that move together."""
+    exclude: tuple[dict[str, Any], ...] = ()
+    """Rules: AND inside a rule, OR between rules."""
+    include: tuple[dict[str, Any], ...] = ()
+    """Full extra points, not filtered by `exclude`."""
+    jobs: Jobs = Jobs()
+    retry: Retry = Retry()
+    limits: Limits = Limits()
+    resources: Annotated[Demand | Annotated[tuple[Demand, ...], Field(min_length=1)], BeforeValidator(_demanded)] | None = None
+    """What a node must have: labels of Ray with their values (`ray start --labels`), or amounts of resources (`--resources`).
+    Each mapping of a list asks for all curves anew, each whole on a node that has what it names."""
+
+    @property
+    def demands(self) -> tuple[dict[str, str | float], ...]:
+        """The distinct mappings of `resources`."""
+        if self.resources is None:
+            return ()
+        written = (self.resources,) if isinstance(self.resources, dict) else self.resources
+        return tuple({canonical(demand): dict(demand) for demand in written}.values())
+
+
+def parse(document: Document) -> Sweep:
+    """The sweep in `document`, its own keys checked. Raises `SweepError`."""
+    written = {key: value for key, value in document.root.items() if value is not None}
+    if isinstance(jobs := written.get("jobs"), dict):
+        written["jobs"] = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
+    sweep = validated(document, (), Sweep, written)
+    for kind, timing in (("latency", sweep.jobs.latency), ("generation", sweep.jobs.generation)):
+        if timing is not None and timing.pairs.min > timing.pairs.max:
+            problem = f"min is {timing.pairs.min}, above max, which is {timing.pairs.max}; raise max or lower min"
+            raise document.error(("jobs", kind, "pairs"), problem)
+    if sweep.jobs.quality is not None and sweep.jobs.quality.documents is not None and not sweep.jobs.quality.tasks:
+        problem = "counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`"
+        raise document.error(("jobs", "quality", "documents"), problem, at_key=True)
+    return sweep

@@ -1,0 +1,177 @@
+"""Grid: the points that the axes of a sweep span, with the groups of keys that move together under `zip`."""
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sweeps.job import MODALITY_KINDS, Condition, Kind, Modality
+from sweeps.parsing.arm_parser import Candidate, Entry
+from sweeps.parsing.axis import Choice, spread
+from sweeps.parsing.condition_parser import SHORTHANDS, Vocabulary
+from sweeps.parsing.file_schema import Sweep
+from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, did_you_mean
+
+
+class Point(NamedTuple):
+    """Values of condition fields, where they stand, and the places of the zip groups that the axes drive."""
+
+    values: dict[str, Any]
+    paths: dict[str, KeyPath]
+    bound: dict[int, int]
+
+
+def world_of(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> Modality:
+    """The world of the first model that the sweep names; all others must be of the same. Raises `SweepError`."""
+    places: list[tuple[KeyPath, Mapping[str, Any]]] = [(("defaults",), sweep.defaults), (("axes",), sweep.axes)]
+    places += [(("include", index), written) for index, written in enumerate(sweep.include)]
+    named = [
+        choice
+        for path, written in places
+        if "model" in written
+        for choice in spread(document, (*path, "model"), written["model"], whole=False)
+    ]
+    for choice in named:
+        if (found := vocabulary.world_of(choice.value)) is not None:
+            return found
+    for choice in named:
+        vocabulary.field(document, "model", choice)  # says what is wrong with it
+    return "vision"
+
+
+def required(world: Modality, kinds: Collection[Kind]) -> tuple[str, ...]:
+    """The condition fields that every point must have."""
+    if world == "vision":
+        return ("model",)
+    return ("model", *(("prompt_tokens", "new_tokens") if "generation" in kinds else ()))
+
+
+def check_jobs(document: Document, world: Modality, kinds: Collection[Kind]) -> None:
+    """Refuse kinds of jobs that the models of this world cannot do. Raises `SweepError`."""
+    own = MODALITY_KINDS[world]
+    for kind in kinds:
+        if kind not in own:
+            other = "vision" if world == "language" else "language"
+            problem = f"is for {other} models, and this sweep is about {world} models; ask for {own[0]} or {own[1]}"
+            raise document.error(("jobs", kind), problem, at_key=True)
+
+
+def check_size(document: Document, vocabulary: Vocabulary, condition: Condition, item: Candidate, spot: Point) -> None:
+    """Refuse an image that is no multiple of the patch, and text longer than the model's positions. Raises `SweepError`."""
+    if vocabulary.world == "language":
+        network = vocabulary.language(condition.model)
+        length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
+        if network is not None and length > network.positions:
+            told = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
+            problem = f"{told} more than the {network.positions} positions of {network.name}; ask for fewer"
+            raise document.error(spot.paths["prompt_tokens"], problem)
+        return
+    own = item.arm.overrides.image_size
+    try:
+        vocabulary.networks[condition.model].patch_tokens(own or condition.pixels)
+    except ValueError as error:
+        raise document.error(item.size_path if own else spot.paths["image_size"], str(error)) from None
+
+
+def check_schedules(document: Document, vocabulary: Vocabulary, model: str, item: Candidate) -> None:
+    """Refuse a schedule that lists more or fewer blocks than the model has, where that is known. Raises `SweepError`."""
+    for step, listed, path in item.schedules:
+        if vocabulary.world == "vision":
+            depth = vocabulary.networks[model].depth
+        elif (network := vocabulary.language(model)) is not None:
+            depth = network.layers
+        else:
+            return
+        needed = item.params[step].schedule_length(depth)
+        if listed != needed:
+            count = f"{model} has {depth} blocks" + (f", of which {needed} count here" if needed != depth else "")
+            fewer = "; or add `then: 0` beside `per_block`, for nothing in the further blocks" if listed < needed else ""
+            raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")
+
+
+def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> Point:
+    return Point({name: pick.value for name, pick in picks.items()}, {name: pick.path for name, pick in picks.items()}, bound)
+
+
+def defaults(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> dict[str, Choice]:
+    """The values under `defaults`; without a device there it is `auto`. Raises `SweepError`."""
+    found = vocabulary.fields(document, ("defaults",), {"device": "auto", **sweep.defaults}, several=False)
+    return {name: choices[0] for name, choices in found.items()}
+
+
+def points(
+    document: Document, sweep: Sweep, vocabulary: Vocabulary, entries: list[Entry], required: Sequence[str]
+) -> Iterator[Point]:
+    """The points of the grid one by one, the last axis moving fastest; `required` are the fields that each must have.
+
+    Ties the levers of `entries` together as `zip` says, before it returns. Raises `SweepError`.
+    """
+    axes = vocabulary.fields(document, ("axes",), sweep.axes, several=True)
+    fixed = defaults(document, sweep, vocabulary)
+    for name in required:
+        if name not in axes and name not in fixed:
+            raise document.error(("axes", name), "is missing; give it under `axes` or `defaults`")
+    groups = _tie(document, sweep, axes, entries)
+    dimensions: list[tuple[int | None, list[str]]] = []
+    for name in axes:
+        group = next((index for index, names in enumerate(groups) if name in names), None)
+        dimension = (group, [name] if group is None else groups[group])
+        if dimension not in dimensions:
+            dimensions.append(dimension)
+    return _walk(axes, fixed, dimensions)
+
+
+def idle_groups(document: Document, sweep: Sweep, entries: Sequence[Entry]) -> Iterator[SweepError]:
+    """What to warn of: groups of `zip` that change nothing, once `points` has tied their keys."""
+    for index, names in enumerate(sweep.zip):
+        axes = [sweep.axes[name] for name in names if name in sweep.axes]
+        tied = max((sum(lever.group == index for lever in item.levers) for item in entries), default=0)
+        if axes and not tied and all(isinstance(values, list) and len(values) == 1 for values in axes):
+            yield document.error(("zip", index), "moves nothing: each of its keys has one value; give them more, or leave it out")
+        elif not axes and tied < 2:
+            problem = "ties nothing: its keys stand in entries that expand each by itself; tie keys of one entry, or an axis"
+            yield document.error(("zip", index), problem)
+
+
+def _walk(
+    axes: Mapping[str, list[Choice]], fixed: Mapping[str, Choice], dimensions: list[tuple[int | None, list[str]]]
+) -> Iterator[Point]:
+    for places in itertools.product(*(range(len(axes[names[0]])) for _, names in dimensions)):
+        picks = dict(fixed)
+        for place, (_, names) in zip(places, dimensions, strict=True):
+            picks.update((name, axes[name][place]) for name in names)
+        yield point(picks, {group: place for place, (group, _) in zip(places, dimensions, strict=True) if group is not None})
+
+
+def _tie(document: Document, sweep: Sweep, axes: Mapping[str, list[Choice]], entries: list[Entry]) -> list[list[str]]:
+    """Marks the levers that move in a group, and returns the axes of each group."""
+    taken: set[str] = set()
+    groups = []
+    for index, names in enumerate(sweep.zip):
+        path: KeyPath = ("zip", index)
+        if len(names) < 2:
+            raise document.error(path, "needs at least two keys that move together")
+        members: list[str] = []
+        lengths: list[tuple[str, int]] = []
+        for place, written in enumerate(names):
+            name = SHORTHANDS.get(written, written)
+            levers = [lever for item in entries for lever in item.named(name) if len(lever.choices) > 1]
+            if name in taken:
+                raise document.error((*path, place), f"{written} moves in a group already; a key moves in one group only")
+            taken.add(name)
+            if name in axes:
+                members.append(name)
+                lengths.append((written, len(axes[name])))
+            elif levers:
+                lengths += [(written, len(lever.choices)) for lever in levers]
+                for lever in levers:
+                    lever.group = index
+            else:
+                known = {*sweep.axes, *(label for item in entries for label in item.labels())}
+                raise document.error((*path, place), f"{written} is no axis and no list of a method{did_you_mean(written, known)}")
+        first, count = lengths[0]
+        for other, length in lengths[1:]:
+            if length != count:
+                problem = f"{first} has {count} values, but {other} has {length}; keys that move together need equally many"
+                raise document.error(path, problem)
+        groups.append(members)
+    return groups

@@ -1,0 +1,1 @@
+"""Statistics of effects, curves and break-evens: pure functions of arrays."""

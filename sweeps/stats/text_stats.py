@@ -1,0 +1,138 @@
+"""Fidelity: how well two arms predict the same text: bits per byte with a paired interval, top-1 agreement, KL divergence."""
+
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sweeps.predictions import unpack
+from sweeps.stats.classification import Interval, Verdict, interval_verdict, mean
+from sweeps.text_scores import ArmScores, Scores
+
+ANALYSIS_VERSION = 1
+"""Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
+FLOOR = 0.005
+"""Bits per byte that are called no difference: about 1 % of the perplexity of a token of three bytes."""
+
+
+class Fidelity(NamedTuple):
+    """What one arm loses against another on the windows of a text that both scored."""
+
+    windows: int
+    unscored: int
+    """Windows left out because one of the two gave no finite likelihood."""
+    bytes: int
+    characters: int
+    tokens_baseline: int
+    tokens: int
+    """Tokens of the arm's own tokenizer: where they differ, perplexities per token cannot be compared, bits per byte can."""
+    bits_per_byte_baseline: float
+    bits_per_byte: float
+    change: Interval
+    """Bits per byte of the arm less those of the baseline: above 0 the arm is worse."""
+    perplexity_baseline: float
+    perplexity: float
+    agreement: Interval | None
+    """Positions at which both find the same token most likely, in per cent; `None` where the two read other tokens."""
+    kl: Interval | None
+    """Mean KL(baseline || arm) over positions in nats."""
+
+    def verdict(self, floor: float = FLOOR) -> Verdict:
+        """See `sweeps.stats.classification.interval_verdict`; `floor` in bits per byte."""
+        return interval_verdict(self.change.low, self.change.high, floor)
+
+
+def ratio(amounts: ArrayLike, sizes: ArrayLike) -> Interval:
+    """Sum of `amounts` over sum of `sizes` (both shape [windows]) with an interval over windows.
+
+    The ratio is linearised (Cochran, Sampling Techniques, section 6.4), which makes it a mean over windows whatever their sizes,
+    with the interval of `classification.mean`. Simulated coverage is 94 % on 200 windows and on 30; where differences are skewed
+    like lognormal ones 94 % on 200, 91 % on 30 and 87 % on 12. Windows are taken to be independent: those of one document are a
+    little alike, so that the interval is on the narrow side where documents are long. Raises `ValueError` for no windows.
+    """
+    amount, size = np.asarray(amounts, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if amount.ndim != 1 or amount.shape != size.shape or not np.sum(size) > 0:
+        raise ValueError(f"a ratio needs windows with a size each, got shapes {amount.shape} and {size.shape}")
+    value = float(np.sum(amount) / np.sum(size))
+    found = mean(value + (amount - value * size) / float(np.mean(size)))
+    return found._replace(value=value, low=min(found.low, value), high=max(found.high, value))
+
+
+def compare(scores: Scores, baseline: int, arm: int) -> Fidelity:
+    """How two arms of a quality job predict the text. Raises `ValueError` for an arm it lacks, or that scored no window."""
+    sizes, characters = unpack(scores.bytes, "i4").astype(np.float64), unpack(scores.characters, "i4")
+    sides = [_of(scores, index) for index in (baseline, arm)]
+    nll = [unpack(side.nll, "f8") for side in sides]
+    tokens = [unpack(side.tokens, "i4") for side in sides]
+    both = np.isfinite(nll[0]) & np.isfinite(nll[1]) & (sizes > 0)
+    if not np.any(both):
+        raise ValueError(f"arms {baseline} and {arm} have no window that both scored")
+    total = float(np.sum(sizes[both]))
+    counts = [int(np.sum(side[both])) for side in tokens]
+    sums = [float(np.sum(side[both])) for side in nll]
+    agreement, kl = _predictions(scores, baseline, arm, both)
+    return Fidelity(
+        windows=int(np.sum(both)),
+        unscored=int(np.sum(~both)),
+        bytes=int(total),
+        characters=int(np.sum(characters[both])),
+        tokens_baseline=counts[0],
+        tokens=counts[1],
+        bits_per_byte_baseline=sums[0] / total / log(2),
+        bits_per_byte=sums[1] / total / log(2),
+        change=ratio((nll[1] - nll[0])[both] / log(2), sizes[both]),
+        perplexity_baseline=_perplexity(sums[0], counts[0]),
+        perplexity=_perplexity(sums[1], counts[1]),
+        agreement=agreement,
+        kl=kl,
+    )
+
+
+def scored(scores: Scores | None, arm: int) -> bool:
+    """Whether an arm gave at least one window a finite likelihood."""
+    return scores is not None and any(side.arm == arm and bool(np.any(np.isfinite(unpack(side.nll, "f8")))) for side in scores.arms)
+
+
+def contradiction(scores: Scores) -> str | None:
+    """Why the scores cannot be: an array that does not hold one value for each window; `None` if they can."""
+    columns = [("bytes", scores.bytes, "i4"), ("characters", scores.characters, "i4")]
+    for side in scores.arms:
+        columns += [(f"nll of arm {side.arm}", side.nll, "f8"), (f"tokens of arm {side.arm}", side.tokens, "i4")]
+    for pair in scores.pairs:
+        named = (("positions", "i4"), ("agree", "i4"), ("kl", "f4"))
+        columns += [(f"{name} of arm {pair.arm}", getattr(pair, name), dtype) for name, dtype in named]
+    for name, text, dtype in columns:
+        try:
+            count = unpack(text, dtype).size
+        except ValueError as error:
+            return f"{name} is no packed array of {dtype}: {error}"
+        if count != scores.windows:
+            return f"{name} has {count} values for {scores.windows} windows"
+    return None if scores.windows > 0 else "they hold no windows"
+
+
+def _predictions(scores: Scores, baseline: int, arm: int, both: NDArray[np.bool_]) -> tuple[Interval | None, Interval | None]:
+    """Top-1 agreement in per cent and KL over the positions that were compared; `None` where there are none."""
+    pair = next((pair for pair in scores.pairs if (pair.baseline, pair.arm) == (baseline, arm)), None)
+    if pair is None:
+        return None, None
+    positions, kl = unpack(pair.positions, "i4").astype(np.float64), unpack(pair.kl, "f4").astype(np.float64)
+    used = both & (positions > 0) & np.isfinite(kl)
+    if not np.any(used):
+        return None, None
+    share = ratio(100 * unpack(pair.agree, "i4")[used], positions[used])
+    return share._replace(low=max(share.low, 0.0), high=min(share.high, 100.0)), ratio((kl * positions)[used], positions[used])
+
+
+def _of(scores: Scores, arm: int) -> ArmScores:
+    for side in scores.arms:
+        if side.arm == arm:
+            return side
+    raise ValueError(f"the scores hold arms {[side.arm for side in scores.arms]}, not {arm}")
+
+
+def _perplexity(nll: float, tokens: int) -> float:
+    """Per token of the arm's own tokenizer; infinite where it would not fit a float."""
+    mean_nll = nll / tokens if tokens else np.inf
+    return exp(mean_nll) if mean_nll < 700 else np.inf

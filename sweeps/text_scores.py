@@ -1,0 +1,43 @@
+"""Scores: how likely each arm found the windows of a text, packed small enough to be kept."""
+
+from sweeps.identity import FrozenModel
+
+
+class ArmScores(FrozenModel):
+    """One arm on the windows of a text, in their order; each text is packed by `sweeps.predictions.pack`, one value per window."""
+
+    arm: int
+    """Index into `Job.arms`."""
+    nll: str
+    """Negative log likelihood of the window's text in nats, float64; NaN where it is not finite."""
+    tokens: str
+    """Tokens of the arm's own tokenizer in the scored part of the window, int32."""
+
+
+class PairScores(FrozenModel):
+    """How an arm's predictions differ from its baseline's, window by window; only where both read the same tokens."""
+
+    baseline: int
+    arm: int
+    positions: str
+    """Positions compared, int32."""
+    agree: str
+    """Positions at which both find the same token most likely, int32."""
+    kl: str
+    """Mean KL(baseline || arm) over the positions in nats, float32."""
+
+
+class Scores(FrozenModel):
+    """What a quality job read: all arms on the same windows of the same text, in the same order."""
+
+    windows: int
+    listing: str
+    """Hash of the text that was read."""
+    bytes: str
+    """UTF-8 bytes of the scored part of each window, int32."""
+    characters: str
+    """Characters of the same, int32."""
+    arms: tuple[ArmScores, ...] = ()
+    pairs: tuple[PairScores, ...] = ()
+    complete: bool = False
+    """Whether these are all windows of the text, so that no more characters could be read."""

@@ -1,0 +1,292 @@
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from orchestrator.dispatcher import Event, dispatch
+from orchestrator.host_lock import host_lock
+from orchestrator.ray_cluster import Cluster, ClusterError
+from sweeps.job import Arm, Step
+from sweeps.parsing.file_schema import Retry
+from tests.orchestrator.conftest import Store, job
+
+ROOT = Path(__file__).parents[2]
+
+
+def overlaps(spans: list[tuple[float, float]]) -> int:
+    """How many spans begin before the one before them has ended."""
+    return sum(after[0] < before[1] for before, after in itertools.pairwise(sorted(spans)))
+
+
+def spans(store: Store) -> list[tuple[float, float]]:
+    return list(store.table("SELECT started_at, ended_at FROM attempt").itertuples(index=False, name=None))
+
+
+def test_every_job_is_answered_once_by_one_warm_worker(store: Store, cluster: Cluster) -> None:
+    """Ten jobs, ten attempts, no overlap, one process."""
+    sweep = store.submit([job("a", "b", image_size=size) for size in range(32, 192, 16)])
+    summary, events = store.dispatch(sweep, cluster)
+    assert summary == (20, 0, 0, False)
+    assert store.tables.states() == {"done": 10}
+    assert [event.what for event in events] == ["started", "answered"] * 10
+    assert len({event.outcome.readings["pid"] for event in events if event.outcome}) == 1
+    assert len(spans(store)) == 10
+    assert overlaps(spans(store)) == 0
+    assert store.dispatch(sweep, cluster) == ((0, 0, 0, False), [])
+
+
+def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None:
+    """Repetitions of a job must not share what a process happens to be."""
+    repeated = job("a", rounds=3)
+    sweep = store.submit([repeated.model_copy(update={"round": number}) for number in range(3)])
+    _, events = store.dispatch(sweep, cluster)
+    readings = [event.outcome.readings for event in events if event.outcome]
+    assert [reading["calls"] for reading in readings] == [1, 1, 1]
+    assert len({reading["pid"] for reading in readings}) == 3
+
+
+@pytest.mark.parametrize(
+    ("guilty", "reason", "message"),
+    [
+        ("segfault", "crash", "the worker died of SIGSEGV while running (2 executions)"),
+        ("leave", "crash", "the worker left with exit status 3 while running (2 executions)"),
+        ("hang", "timeout", "killed after 0.5 s of running without a result"),
+        ("raise_exit", "error", "the worker raised SystemExit: no licence found"),
+    ],
+)
+def test_guilty_arm_is_found_and_the_innocent_are_answered_once(
+    store: Store, cluster: Cluster, guilty: str, reason: str, message: str
+) -> None:
+    """A job of four arms is halved until the guilty one stands alone; every execution is on record."""
+    summary, events = store.dispatch(store.submit([job("a", "b", guilty, "c", timeout_s=0.5)]), cluster)
+    answered = reason != "error"
+    assert summary == (3, int(answered), int(not answered), False)
+    assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", guilty: reason}
+    assert store.tables.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
+    told = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
+    assert told.to_dict("list") == {"message": [message], "n": [1]}
+    assert len(spans(store)) == (
+        6 if reason == "crash" else 5
+    )  # two wholes, two innocent parts, the guilty one, which is tried twice
+    assert overlaps(spans(store)) == 0
+    assert [event.what for event in events].count("split") == 2
+    assert "suspected" not in [event.what for event in events]
+
+
+def test_guilty_baseline_is_found_by_running_it_alone(store: Store, cluster: Cluster) -> None:
+    """When every pair fails the baseline is tried alone, once; its arms are failed in its name, and are not blamed."""
+    baseline = Arm(stack=(Step(method="leave"),))
+    summary, events = store.dispatch(store.submit([job("a", "b", baseline=baseline)]), cluster)
+    assert summary == (0, 2, 0, False)
+    told = store.table("SELECT arm, message FROM failure WHERE arm IS NOT NULL ORDER BY attempt, arm").values.tolist()
+    assert [arm for arm, _ in told] == [0, 1, 0, 1]
+    assert told[1][1].startswith("not measured: its baseline leave() failed alone: the worker left with exit status 3")
+    assert [event.what for event in events].count("suspected") == 1
+
+
+def test_innocent_baseline_is_acquitted_and_kept(store: Store, cluster: Cluster) -> None:
+    """When the only pair fails the baseline's own run shows that the arm is guilty, and is stored with the failure."""
+    summary, events = store.dispatch(store.submit([job("segfault")]), cluster, max_attempts=1)
+    assert summary == (0, 1, 0, False)
+    assert [event.what for event in events] == ["started", "suspected", "answered"]
+    outcome = events[-1].outcome
+    assert outcome is not None
+    assert [measured.arm for measured in outcome.arms] == [0]
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "crash")]
+    assert "Segmentation fault" in outcome.failures[0].detail
+    assert outcome.samples is not None
+    assert store.answers() == {"segfault": "crash"}
+
+
+def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cluster) -> None:
+    """The message names what is there, nothing runs, and the job waits for a cluster that can do it."""
+    here = job("a")
+    there = here.model_copy(update={"condition": here.condition.model_copy(update={"device": "cuda"})})
+    sweep = store.submit([here, there])
+    with pytest.raises(ClusterError, match=r"no node offers device cuda; there is .+: cpu"):
+        store.dispatch(sweep, cluster)
+    assert store.tables.states() == {"waiting": 2}
+
+
+def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> None:
+    """A fault in what shows progress ends the dispatch; what was answered stays, what ran goes back to the queue."""
+    sweep = store.submit([job("a", image_size=size) for size in (32, 48, 64)])
+
+    def observe(event: object, seen: list[object] = []) -> None:  # noqa: B006 - counts its own calls
+        seen.append(event)
+        if len(seen) == 3:
+            raise RuntimeError("the terminal is gone")
+
+    with pytest.raises(RuntimeError, match="the terminal is gone"):
+        dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe)
+    assert store.tables.states() == {"done": 1, "waiting": 2}
+    assert store.dispatch(sweep, cluster)[0] == (2, 0, 0, False)
+    assert len(spans(store)) == 3
+
+
+SCRIPT = """
+    import sys
+    from pathlib import Path
+    from orchestrator.ray_cluster import Cluster
+    from orchestrator.dispatcher import dispatch
+    from store.engine import connect
+    from sweeps.parsing.file_schema import Retry
+
+    if __name__ == "__main__":
+        with Cluster.start(entry="tests.orchestrator.worker_entrypoints:run") as cluster:
+            summary = dispatch(connect(sys.argv[1]), int(sys.argv[2]), cluster, retry=Retry(),
+                               observer=lambda event: print(event.what, flush=True))
+        print(*summary, flush=True)
+"""
+
+
+def started_elsewhere(store: Store, sweep: int, tmp_path: Path) -> subprocess.Popen[str]:
+    """A dispatcher with a Ray of its own in another process, as a user starts it."""
+    script = tmp_path / "dispatcher.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    return subprocess.Popen(
+        [sys.executable, str(script), str(store.path), str(sweep)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+
+
+def read_until(process: subprocess.Popen[str], line: str, times: int) -> None:
+    assert process.stdout is not None
+    for _ in range(times):
+        for said in process.stdout:
+            if said.strip() == line:
+                break
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, cluster: Cluster, tmp_path: Path, number: int) -> None:
+    """After Ctrl-C, which a terminal sends to all processes, or SIGTERM the job in flight waits again; Ray prints nothing."""
+    jobs = [job("a", model="slow", image_size=size) for size in range(32, 160, 16)]
+    sweep = store.submit(jobs)
+    with started_elsewhere(store, sweep, tmp_path) as process:
+        read_until(process, "answered", 2)
+        stop = time.monotonic()
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        assert process.stdout is not None
+        rest = process.stdout.read().split("\n")
+        assert process.wait(10) == 0
+        assert time.monotonic() - stop < 5
+    done = store.tables.states()["done"]
+    assert rest[-2] == f"{done} 0 0 True"
+    assert set(rest[:-2]) <= {"started", "answered"}
+    assert store.tables.states() == {"done": done, "waiting": 8 - done}
+    assert store.dispatch(sweep, cluster)[0] == (8 - done, 0, 0, False)
+    assert len(spans(store)) == 8
+
+
+def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: Cluster, tmp_path: Path) -> None:
+    """After `kill -9` the next run measures the rest: nothing is lost, nothing double, and the dead one's worker is gone."""
+    jobs = [job("a", model="slow", image_size=size) for size in range(32, 160, 16)]
+    sweep = store.submit(jobs)
+    with started_elsewhere(store, sweep, tmp_path) as process:
+        read_until(process, "answered", 3)
+        process.kill()
+    assert store.tables.states().get("running", 0) <= 1
+    begun = time.monotonic()
+    summary, _ = store.dispatch(sweep, cluster)
+    assert summary.measured in {4, 5}
+    assert time.monotonic() - begun < 8
+    assert store.tables.states() == {"done": 8}
+    assert len(spans(store)) == 8
+    assert overlaps(spans(store)) == 0
+
+
+def test_accuracy_jobs_share_a_node_and_timing_has_it_alone(store: Store, cluster: Cluster) -> None:
+    """With one thread each as many accuracy jobs run at once as there are cores, each in a worker; a latency job with none."""
+    (node,) = cluster.nodes()
+    assert node.cpus >= 2
+    timed = [job("a", model="slow", image_size=size) for size in (32, 48)]
+    condition = timed[0].condition.model_copy(update={"threads": 1})
+    judged = [
+        timed[0].model_copy(update={"kind": "accuracy", "condition": condition.model_copy(update={"image_size": size})})
+        for size in range(32, 32 + 16 * 2 * node.cpus, 16)
+    ]
+    summary, events = store.dispatch(store.submit([timed[0], *judged, timed[1]]), cluster)
+    assert summary.measured == len(judged) + 2
+    outcomes = [event.outcome for event in events if event.outcome]
+    shared = [(one.started_at, one.ended_at) for one in outcomes if one.job.kind == "accuracy"]
+    most: dict[str, int] = {}
+    running: list[str] = []
+    for event in events:
+        if event.what == "started":
+            running.append(event.job.kind)
+            most[event.job.kind] = max(most.get(event.job.kind, 0), len(running))
+        elif event.what == "answered":
+            running.remove(event.job.kind)
+    alone = [(one.started_at, one.ended_at) for one in outcomes if one.job.kind == "latency"]
+    assert most == {"latency": 1, "accuracy": node.cpus}
+    assert overlaps(alone) == 0
+    assert not any(start < end and begin < stop for start, stop in shared for begin, end in alone)
+    assert len({one.readings["pid"] for one in outcomes if one.job.kind == "accuracy"}) > 1
+    assert len(outcomes) == len(judged) + 2
+
+
+def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
+    """A job that waits for another store's timing job is reported with that job's kind and process, and answered after it."""
+    sweep = store.submit([job("a")])
+    events: list[Event] = []
+    taken = ExitStack()
+    taken.enter_context(host_lock("generation"))
+
+    def observe(event: Event) -> None:
+        events.append(event)
+        if event.what == "waiting":
+            taken.close()
+
+    with taken:
+        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+    assert [event.what for event in events if event.what != "begun"] == ["started", "waiting", "answered"]
+    assert re.match(r"waiting since \d\d:\d\d:\d\d \(\d+ s\) for a generation job of ", events[1].message)
+    assert f"(process {os.getpid()}, since " in events[1].message
+
+
+def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that has waited for its host is reported once more when it has it."""
+    monkeypatch.setattr("orchestrator.ray_cluster.WAITS_S", 0.02)
+    monkeypatch.setattr("orchestrator.dispatcher.LOOK_S", 0.02)
+    sweep = store.submit([job("a", model="slow")])
+    events: list[Event] = []
+    taken = ExitStack()
+    taken.enter_context(host_lock("generation"))
+
+    def observe(event: Event) -> None:
+        events.append(event)
+        if event.what == "waiting":
+            taken.close()
+
+    with taken:
+        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+    assert [event.what for event in events] == ["started", "waiting", "begun", "answered"]
+
+
+def test_two_stores_share_a_host_without_overlap(store: Store, cluster: Cluster, tmp_path: Path) -> None:
+    """Dispatchers that know nothing of each other take turns job by job."""
+    other = Store(tmp_path / "other.db")
+    jobs = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]
+    with started_elsewhere(other, other.submit(jobs), tmp_path) as process:
+        read_until(process, "started", 1)
+        assert store.dispatch(store.submit(jobs), cluster)[0].measured == 6
+        assert process.wait(20) == 0
+    other.engine.dispose()
+    both = spans(store) + spans(other)
+    assert len(both) == 12
+    assert overlaps(both) == 0
+    assert max(start for start, _ in spans(store)) > min(end for _, end in spans(other))
+    assert max(start for start, _ in spans(other)) > min(end for _, end in spans(store))

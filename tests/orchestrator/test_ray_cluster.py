@@ -1,0 +1,144 @@
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ray_cluster import Cluster, ClusterError
+from orchestrator.worker_process import Fault
+from sweeps.job import Arm, Step
+from sweeps.outcome import Outcome
+from tests.orchestrator.conftest import Store, job
+from workers.measure.environment import fingerprint
+
+ROOT = Path(__file__).parents[2]
+
+
+def ran_elsewhere(script: str, *arguments: object, home: Path, **variables: str) -> list[str]:
+    """What a script prints that runs with a Ray and a home folder of its own; standard error included."""
+    file = home / "script.py"
+    file.write_text(textwrap.dedent(script))
+    done = subprocess.run(
+        [sys.executable, str(file), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home), **variables},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout.splitlines()
+
+
+def test_node_tells_what_it_is(cluster: Cluster) -> None:
+    """One node: this machine, its CPU with the fingerprint that workers give, no GPU that Ray was not given."""
+    (node,) = cluster.nodes()
+    assert node.devices == ("cpu",)
+    assert node.environments["cpu"] == fingerprint("cpu")
+    assert node.cpus == os.cpu_count()
+    with pytest.raises(ClusterError, match=r"no node offers device cuda; there is .+: cpu"):
+        cluster.require(["cpu", "cuda"])
+
+
+def test_killed_job_frees_its_node(cluster: Cluster) -> None:
+    """A job can be killed at any time; the next one gets a new worker."""
+    (node,) = cluster.nodes()
+    running = cluster.submit(job("hang", timeout_s=100), node)
+    assert cluster.wait(0.5) == []
+    cluster.kill(running)
+    cluster.submit(job("a"), node)
+    (finished,) = cluster.wait(20)
+    assert isinstance(finished.result, Outcome)
+
+
+def test_fault_comes_back_as_plain_data(cluster: Cluster) -> None:
+    """A dead worker is a result like others, with the span in which it had the host."""
+    (node,) = cluster.nodes()
+    cluster.submit(job("leave"), node)
+    (finished,) = cluster.wait(20)
+    assert isinstance(finished.result, Fault)
+    assert finished.running.job.arms[1] == Arm(stack=(Step(method="leave"),))
+    assert 0 < finished.result.started_at < finished.result.ended_at
+
+
+def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
+    """A local Ray prints nothing, keeps off the home folder, and removes its files and not a running one's."""
+    script = """
+        from pathlib import Path
+        from orchestrator.ray_cluster import Cluster
+
+        if __name__ == "__main__":
+            with Cluster.start(entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
+                folder = Path(cluster._folder.path)
+                print(folder.exists())
+            print(folder.exists())
+    """
+    assert cluster._folder is not None
+    assert ran_elsewhere(script, home=tmp_path) == ["True", "False"]
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+    assert Path(cluster._folder.path).exists()
+
+
+def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
+    """Whatever killed it, the node is not at fault: nobody is asked to install anything there."""
+    script = """
+        from orchestrator.ray_cluster import Cluster
+        if __name__ == "__main__":
+            with Cluster.start(survey="tests.orchestrator.worker_entrypoints:survey_killed_once", notify=print) as cluster:
+                print(len(cluster.nodes()), "node")
+    """
+    lines = ran_elsewhere(script, home=tmp_path, BREAKEVEN_TEST=str(tmp_path / "killed"))
+    assert (tmp_path / "killed").exists()
+    assert lines[-1] == "1 node"
+    assert not any("install this version" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp_path: Path) -> None:
+    """CPU and GPU node both get work at once; when the GPU node dies the CPU jobs are still answered, and what is left is told."""
+    here = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]
+    there = [one.model_copy(update={"condition": one.condition.model_copy(update={"device": "cuda"})}) for one in here]
+    sweep = store.submit([*here, *there])
+    script = """
+        import os, sys
+        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
+        from ray.cluster_utils import Cluster as Machines
+        from orchestrator.ray_cluster import Cluster, ClusterError
+        from orchestrator.dispatcher import dispatch
+        from store.engine import connect
+        from sweeps.parsing.file_schema import Retry
+
+        if __name__ == "__main__":
+            machines = Machines(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0})
+            extra = machines.add_node(num_cpus=1, num_gpus=1)
+            seen = []
+
+            def observe(event):
+                seen.append(event.what)
+                print(event.what, event.job.condition.device, flush=True)
+                if seen.count("answered") == 2 and event.what == "started" and event.job.condition.device == "cuda":
+                    machines.remove_node(extra, allow_graceful=False)
+
+            names = {
+                "entry": "tests.orchestrator.worker_entrypoints:run",
+                "survey": "tests.orchestrator.worker_entrypoints:survey_both",
+            }
+            with Cluster.start(machines.address, **names) as cluster:
+                print(sorted(node.devices for node in cluster.nodes()))
+                try:
+                    dispatch(connect(sys.argv[1]), int(sys.argv[2]), cluster, retry=Retry(), observer=observe)
+                except ClusterError as error:
+                    print(error)
+            machines.shutdown()
+    """
+    said = ran_elsewhere(script, store.path, sweep, home=tmp_path)
+    assert said[:3] == ["[('cpu',), ('cpu', 'cuda')]", "started cpu", "started cuda"]
+    assert said.count("answered cpu") == 6
+    assert "retried cuda" in said
+    assert said[-1].startswith("no node offers device cuda; there is")
+    states = store.tables.states()
+    assert states["done"] == 6 + said.count("answered cuda")
+    assert states == {"done": states["done"], "waiting": 12 - states["done"]}

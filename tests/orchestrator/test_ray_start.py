@@ -1,0 +1,166 @@
+"""`--ray-address` against `ray start --head`: tokens, ports and versions, each wrong one in a line and within seconds."""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ray_start import ClusterError, join
+from tests.orchestrator.commands import ROOT, SWEEP, breakeven
+from tests.orchestrator.machines import RAY, free_port, head
+
+SECONDS = 20.0
+"""It takes two seconds on an idle machine."""
+JOIN = """
+import sys
+from orchestrator.ray_cluster import Cluster
+if __name__ == "__main__":
+    with Cluster.start(sys.argv[1], entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
+        print(*(device for node in cluster.nodes() for device in node.devices))
+"""
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a head that wants a token, and the home folder that holds it."""
+    home = tmp_path_factory.mktemp("home")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    subprocess.run([RAY, "get-auth-token", "--generate"], env={**environment, "HOME": str(home)}, capture_output=True, check=True)
+    with head("--num-cpus", "1", home=home) as address:
+        yield address, home
+
+
+@pytest.fixture(autouse=True)
+def _no_variables_of_another_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other tests' Ray, started in this process, has left its token in the environment."""
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+
+
+def joined(address: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    script = folder / "join.py"
+    script.write_text(JOIN)
+    return subprocess.run(
+        [sys.executable, script, address],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(folder), **variables},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
+    """The message of `join` for an address, with a home folder and variables of its own."""
+
+    def refusal(address: str, **variables: str) -> str:
+        with monkeypatch.context() as patch:
+            for name, value in {"HOME": str(tmp_path), **variables}.items():
+                patch.setenv(name, value)
+            with pytest.raises(ClusterError) as error:
+                join(address)
+        return str(error.value)
+
+    return refusal
+
+
+@pytest.mark.slow
+def test_token_is_found_wherever_ray_looks_for_it(guarded: tuple[str, Path], tmp_path: Path) -> None:
+    """A head with a token is joined by the file in the home folder, by RAY_AUTH_TOKEN and by RAY_AUTH_TOKEN_PATH."""
+    address, home = guarded
+    file = home / ".ray" / "auth_token"
+    for variables in ({"HOME": str(home)}, {"RAY_AUTH_TOKEN": file.read_text()}, {"RAY_AUTH_TOKEN_PATH": str(file)}):
+        done = joined(address, tmp_path, **variables)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "cpu\n", "")
+
+
+def test_missing_and_wrong_tokens_are_one_line_that_helps(
+    guarded: tuple[str, Path], refused: Callable[..., str], tmp_path: Path
+) -> None:
+    """Each names the address and what to export; Ray's own 20 warnings and its abort are not seen."""
+    address, home = guarded
+    port = address.rpartition(":")[2]
+    messages = {
+        "refuses the token of RAY_AUTH_TOKEN; export RAY_AUTH_TOKEN=": {"RAY_AUTH_TOKEN": "wrong"},
+        "wants a token and none is here; export ": {"RAY_AUTH_MODE": "token"},
+        "wants a token, but RAY_AUTH_MODE=disabled is set here; unset RAY_AUTH_MODE": {
+            "RAY_AUTH_MODE": "disabled",
+            "HOME": str(home),
+        },
+    }
+    for message, variables in messages.items():
+        line = refused(address, **variables)
+        assert message in line
+        assert f":{port} " in line
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    begun = time.monotonic()
+    done = breakeven("run", "sweep.yaml", "--ray-address", address, folder=tmp_path, HOME=str(tmp_path))
+    assert time.monotonic() - begun < SECONDS
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert "wants a token and none is here; export RAY_AUTH_TOKEN=" in line
+    assert "RAY_AUTH_TOKEN_PATH names /nowhere" in refused(address, RAY_AUTH_TOKEN_PATH="/nowhere")
+
+
+def test_other_versions_are_named_on_both_sides(guarded: tuple[str, Path], refused: Callable[..., str], tmp_path: Path) -> None:
+    """A head of another Ray and Python has them in its metadata, which is replaced here for the length of the test."""
+    address, home = guarded
+    script = tmp_path / "metadata.py"
+    script.write_text(
+        "import sys\nfrom ray._raylet import GcsClient\nclient, key = GcsClient(address=sys.argv[1]), b'CLUSTER_METADATA'\n"
+        "print(client.internal_kv_get(key, namespace=b'cluster').decode())\n"
+        "client.internal_kv_put(key, sys.argv[2].encode(), True, namespace=b'cluster')\n"
+    )
+
+    def replaced(metadata: dict[str, object]) -> dict[str, object]:
+        environment = {**os.environ, "HOME": str(home), "RAY_AUTH_MODE": "token"}
+        command = [sys.executable, script, address, json.dumps(metadata)]
+        former: dict[str, object] = json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+        return former
+
+    former = replaced({"ray_version": "2.9.0", "python_version": "3.10.1"})
+    try:
+        line = refused(address, HOME=str(home))
+    finally:
+        replaced(former)
+    assert "runs Ray 2.9.0 on Python 3.10.1, this process Ray " in line
+    assert line.endswith("install the same everywhere")
+
+
+@pytest.mark.slow
+def test_open_cluster_is_joined_without_a_token(refused: Callable[..., str], tmp_path: Path) -> None:
+    """A head without a token takes a driver that has one at home; RAY_AUTH_MODE=token asks for one and is refused."""
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
+    with head("--num-cpus", "1", home=tmp_path, RAY_AUTH_MODE="disabled") as address:
+        done = joined(address, tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "cpu\n", "")
+        assert "uses no token, but RAY_AUTH_MODE=token is set here" in refused(address, RAY_AUTH_MODE="token")
+
+
+class Silent(http.server.BaseHTTPRequestHandler):
+    """A web server that answers no method and prints nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_ports_that_are_no_head_are_one_line(refused: Callable[..., str]) -> None:
+    """Nothing there, a web server there, and what is no address at all."""
+    port = free_port()
+    assert f"Ray cannot be reached at 127.0.0.1:{port}: " in refused(f"127.0.0.1:{port}")
+    assert "'ray://there:10001' is no address of a Ray cluster: Ray Client cannot be used" in refused("ray://there:10001")
+    assert "is no address of a Ray cluster: write HEAD:6379, or auto" in refused("there")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        line = refused(f"127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert "does not answer as the head of a Ray cluster" in line

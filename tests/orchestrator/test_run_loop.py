@@ -1,0 +1,237 @@
+"""The loop of a run: what others leave is finished, what others hold is waited for, and the end is read from the store."""
+
+import io
+import os
+import platform
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from orchestrator import planning
+from orchestrator.planning import Plan
+from orchestrator.progress import Display
+from orchestrator.ray_cluster import Cluster
+from orchestrator.run_loop import Measured, measure
+from orchestrator.sites import Site
+from store import owners, queue
+from store.record import record
+from sweeps.job import Job
+from sweeps.parsing.expand import Expansion
+from sweeps.parsing.file_schema import Sweep
+from sweeps.parsing.yaml_reader import Document
+from tests.orchestrator import worker_entrypoints
+from tests.orchestrator.conftest import Store, job
+
+ROOT = Path(__file__).parents[2]
+ELSEWHERE = "elsewhere:17:4711"
+SITES = [Site(platform.node(), {"cpu": worker_entrypoints.SURVEY["cpu"]})]
+
+
+def planned(store: Store, jobs: Sequence[Job], again: Collection[str] = ()) -> Plan:
+    """The plan of a sweep that asks `jobs`."""
+    comparisons = tuple(comparison for each in jobs for comparison in each.comparisons())
+    document = Document("sweep.yaml", "text", {"schema": 1, "name": "sweep"}, {}, {})
+    sweep = Sweep.model_validate(document.root)
+    points = {"points": len(jobs), "excluded": 0, "duplicates": 0}
+    expansion = Expansion(sweep, "text", tuple(jobs), comparisons, document=document, written={}, **points)
+    return planning.plan(expansion, store.engine, SITES, again=again)
+
+
+def run(store: Store, jobs: Sequence[Job], cluster: Cluster, again: Collection[str] = ()) -> tuple[Measured, str]:
+    """Run the sweep; how it ended, and what was printed."""
+    shown = io.StringIO()
+    with Display(Console(file=shown, width=200)) as display:
+        measured = measure(store.engine, planned(store, jobs, again), lambda: cluster, display, again)
+    return measured, shown.getvalue()
+
+
+def claimed_elsewhere(store: Store, jobs: Sequence[Job], silent_s: float = 0.0) -> int:
+    """Submit `jobs` and let a process on another host hold the first, last heard of `silent_s` ago. Returns the job's row."""
+    (held,) = queue.claim(store.engine, store.submit(jobs), owner=ELSEWHERE)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE job SET renewed_at = renewed_at - ? WHERE id = ?", (silent_s, held.row))
+    return held.row
+
+
+SCRIPT = """
+    import sys
+    from orchestrator.ray_cluster import Cluster
+    from rich.console import Console
+    from orchestrator.run_loop import measure
+    from orchestrator.progress import Display
+    from tests.orchestrator.conftest import Store, job
+    from tests.orchestrator.test_run_loop import planned
+    from pathlib import Path
+
+    if __name__ == "__main__":
+        store = Store(Path(sys.argv[1]))
+        jobs = [job("a", model="slow", image_size=size) for size in range(32, 192, 16)]
+        with Cluster.start(entry="tests.orchestrator.worker_entrypoints:run") as cluster, Display(Console()) as display:
+            measure(store.engine, planned(store, jobs), lambda: cluster, display)
+"""
+
+
+def test_the_other_run_finishes_what_a_killed_one_held(store: Store, cluster: Cluster, tmp_path: Path) -> None:
+    """Two runs of one sweep, one killed with -9 in the middle of a job: the other answers everything, that job included."""
+    script = tmp_path / "other.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    jobs = [job("a", model="slow", image_size=size) for size in range(32, 192, 16)]
+    command = [sys.executable, str(script), str(store.path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True
+    ) as other:
+        assert other.stdout is not None
+        starts = (line for line in other.stdout if line.startswith("started on"))
+        next(starts)
+
+        def kill() -> None:
+            next(starts)
+            other.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        measured, _ = run(store, jobs, cluster)
+        killer.join()
+    assert (measured.plan.jobs, measured.plan.answered) == ((), len(jobs))
+    assert store.tables.states() == {"done": len(jobs)}
+
+
+def test_lease_of_a_dead_host_is_waited_for(store: Store, cluster: Cluster) -> None:
+    """A job that a host held when it died is named while its lease lasts, and then measured."""
+    jobs = [job("a"), job("b")]
+    claimed_elsewhere(store, jobs, silent_s=owners.LEASE_S - 2)
+    measured, shown = run(store, jobs, cluster)
+    assert (measured.interrupted, measured.plan.jobs, measured.plan.answered) == (False, (), 2)
+    assert "waiting: 1 job is being measured by process 17 on elsewhere (last heard of" in shown
+    assert store.tables.states() == {"done": 2}
+
+
+def test_job_of_a_living_run_is_waited_for_and_not_measured_twice(store: Store, cluster: Cluster) -> None:
+    """Nothing is left to do here: the run ends when the other one has answered."""
+    held, free = job("a"), job("b")
+    row = claimed_elsewhere(store, [held, free])
+
+    def answer() -> None:
+        while store.tables.states() != {"running": 1, "done": 1}:
+            time.sleep(0.05)
+        time.sleep(1)
+        record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(held))
+
+    other = threading.Thread(target=answer)
+    other.start()
+    measured, shown = run(store, [held, free], cluster)
+    other.join()
+    assert measured.plan.jobs == ()
+    assert shown.count("waiting: 1 job is being measured") == 1
+    assert len(store.table("SELECT id FROM attempt")) == 2
+
+
+def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: Store, cluster: Cluster) -> None:
+    """Another run splits a job after a crash and measures a half while this one, which planned before, submits the whole."""
+    whole = job("a", "b")
+    row = claimed_elsewhere(store, [whole])
+    plan = planned(store, [whole])
+    halves = [whole.only(whole.pairs[:1]), whole.only(whole.pairs[1:])]
+    half, _ = queue.split(store.engine, row, ELSEWHERE, halves)
+    assert [claimed.row for claimed in queue.claim(store.engine, 1, owner=ELSEWHERE)] == [half]
+
+    def answer() -> None:
+        while store.tables.states() != {"split": 1, "running": 1, "done": 1}:
+            time.sleep(0.05)
+        record(store.engine, half, ELSEWHERE, worker_entrypoints.noop(halves[0]))
+
+    other = threading.Thread(target=answer)
+    other.start()
+    with Display(Console(file=io.StringIO())) as display:
+        measured = measure(store.engine, plan, lambda: cluster, display)
+    other.join()
+    assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
+    assert store.answers() == {"a": "measured", "b": "measured"}
+    assert store.tables.states() == {"split": 1, "done": 2}
+
+
+def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Store, cluster: Cluster) -> None:
+    """Another run answers a job between plan and submission."""
+    asked = job("a")
+    row = claimed_elsewhere(store, [asked])
+    plan = planned(store, [asked])
+    record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(asked))
+    with Display(Console(file=io.StringIO())) as display:
+        measured = measure(store.engine, plan, lambda: cluster, display)
+    assert (measured.plan.jobs, measured.plan.answered) == ((), 1)
+    assert store.answers() == {"a": "measured"}
+
+
+def test_an_error_is_tried_once_by_each_run(store: Store, cluster: Cluster) -> None:
+    """A failure that is no answer does not keep a run going for ever, and is left at its end."""
+    jobs = [job("raise_exit"), job("a")]
+    for runs in (1, 2):
+        measured, _ = run(store, jobs, cluster)
+        assert measured.plan.answered == 1
+        assert [left.pairs for left in measured.plan.jobs] == [jobs[0].pairs]
+        assert list(measured.plan.errors.values()) == ["the worker raised SystemExit: no licence found"]
+        failed = store.table("SELECT count(*) AS n FROM pairing WHERE failure IS NOT NULL")
+        assert list(failed["n"]) == [runs]
+
+
+def test_too_few_pairs_are_left_and_the_next_run_adds_to_them(store: Store, cluster: Cluster) -> None:
+    """A job that came back with fewer pairs than were asked for is not answered; two runs together answer it."""
+    jobs = [job("a", pairs_min=50)]
+    first, shown = run(store, jobs, cluster)
+    assert (first.plan.answered, list(first.plan.insufficient.values())) == (0, [30])
+    assert "too few pairs" in shown
+    second, _ = run(store, jobs, cluster)
+    assert (second.plan.answered, second.plan.jobs, second.plan.insufficient) == (1, (), {})
+    assert store.table("SELECT pairs, verdict FROM speedup").to_dict("records") == [{"pairs": 60, "verdict": "same"}]
+
+
+def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:
+    """Asked again, an answered comparison is measured once more, and only that one."""
+    jobs = [job("a"), job("b")]
+    run(store, jobs, cluster)
+    asked = planning.describe(planned(store, jobs, again=jobs[1].comparison_ids()))
+    assert "2 of 2 comparisons are answered in this environment, 1 of them to be measured again; 1 job left, at most" in asked
+    measured, _ = run(store, jobs, cluster, again=jobs[1].comparison_ids())
+    assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
+    counted = store.table("SELECT c.method, s.pairs FROM speedup AS s JOIN comparison AS c USING (comparison_id) ORDER BY c.method")
+    assert counted.values.tolist() == [["a", 30], ["b", 60]]
+
+
+def test_result_of_a_lost_lease_is_dropped_and_the_run_goes_on(store: Store, cluster: Cluster) -> None:
+    """As after SIGSTOP and SIGCONT: while a job ran another host took it over; its result here is dropped with a line."""
+    jobs = [job("a", model="slow"), job("b", model="slow"), job("c")]
+
+    def steal() -> None:
+        while "running" not in store.tables.states():
+            time.sleep(0.02)
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE job SET owner = ?, renewed_at = 0 WHERE state = 'running'", (ELSEWHERE,))
+
+    thief = threading.Thread(target=steal)
+    thief.start()
+    measured, shown = run(store, jobs, cluster)
+    thief.join()
+    assert (measured.plan.jobs, measured.plan.answered) == ((), 3)
+    assert shown.count("its result is dropped, the run goes on") == 1
+    assert "is no longer running for" in shown
+    assert len(store.table("SELECT id FROM attempt")) == 3
+
+
+def test_a_run_without_a_terminal_is_never_silent(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line when a job starts and ends, and lines between, with the job, its time so far, and what the rest will take."""
+    monkeypatch.setattr("orchestrator.progress.SILENT_S", 0.05)
+    monkeypatch.setattr("orchestrator.dispatcher.LOOK_S", 0.05)
+    _, shown = run(store, [job("a", model="slow", image_size=size) for size in (32, 48, 64)], cluster)
+    lines = shown.splitlines()
+    assert sum(line.startswith("started on ") for line in lines) == 3
+    between = [line for line in lines if "measuring slow" in line]
+    assert between
+    assert any("for 0 s" in line and line.startswith("[1/3]") and "left" in line for line in between)
+    assert sum(line.startswith(f"[{done}/3] slow") and ", took " in line for done in (1, 2, 3) for line in lines) == 3

@@ -1,0 +1,179 @@
+"""Functions that a worker calls in place of `workers.run:run`, and a survey of a node that claims a GPU, cheap or faulty."""
+
+import ctypes
+import itertools
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from sweeps.job import Job
+from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Outcome, Samples
+from tests.faults.methods.untidy import DAEMON
+from workers.measure.environment import fingerprint
+from workers.measure.pinning import pinned
+
+SURVEY = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
+CALLS = 0
+
+
+def survey_mixed() -> dict[str, Environment]:
+    """A node with libraries of its own, which the variable `LIBRARIES` of its processes names."""
+    return {"cpu": Environment(device="cpu", device_name="Imaginary CPU", facts={"libraries": os.environ["LIBRARIES"]})}
+
+
+def mixed(job: Job) -> Outcome:
+    """Like `slow`, on such a node; tokens are those of patches of 16 pixels."""
+    found, tokens = slow(job), ((job.condition.image_size or 0) // 16) ** 2
+    vision = tuple(arm.model_copy(update={"tokens": tokens, "gmacs": tokens / 100}) for arm in found.arms)
+    return found.model_copy(update={"environment": survey_mixed()["cpu"], "arms": vision})
+
+
+def survey_both() -> dict[str, Environment]:
+    """A node that claims to have a GPU, to try placement where there is none."""
+    return SURVEY
+
+
+def survey_killed_once() -> dict[str, Environment]:
+    """Be killed, the first time; `BREAKEVEN_TEST` names the file that marks it."""
+    file = Path(os.environ["BREAKEVEN_TEST"])
+    if not file.exists():
+        file.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return SURVEY
+
+
+def noop(job: Job) -> Outcome:
+    """Made-up timings in no time; the readings tell which process answered, and how many jobs it has answered before."""
+    global CALLS  # noqa: PLW0603
+    started_at = time.time()
+    CALLS += 1
+    columns = tuple(range(len(job.arms)))
+    known = {
+        "gmacs": 1.0,
+        "gmacs_method": 0.0,
+        "parameters": 1,
+        "trainable_parameters": 1,
+        "batch": 1,
+        "tokens": 4,
+        "tokens_final": 5,
+    }
+    return Outcome(
+        job=job,
+        environment=SURVEY[job.condition.device],
+        host=platform.node(),
+        started_at=started_at,
+        ended_at=time.time(),
+        arms=tuple(ArmOutcome(arm=index, trace=(), threads=1, **known) for index in columns),
+        samples=Samples(
+            arms=columns,
+            seconds=((0.001,) * len(columns),) * 30,
+            order=(columns,) * 30,
+            inner=(1,) * len(columns),
+            stopped="half_width",
+        ),
+        readings={"pid": os.getpid(), "calls": CALLS},
+        cores=pinned(),
+    )
+
+
+def slow(job: Job) -> Outcome:
+    """Like `noop`, but holds the host for a fifth of a second."""
+    started_at = time.time()
+    time.sleep(0.2)
+    return noop(job).model_copy(update={"started_at": started_at, "ended_at": time.time()})
+
+
+def surroundings(job: Job) -> Outcome:
+    """What the worker's environment hides and sets, as flags."""
+    names = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "BREAKEVEN_TEST")
+    flags = tuple(f"{name}={os.environ.get(name)}" for name in names)
+    return noop(job).model_copy(update={"flags": (*flags, f"folder={Path.cwd()}")})
+
+
+def segfault(job: Job) -> NoReturn:
+    """Read address 0."""
+    ctypes.string_at(0)
+    raise AssertionError("still alive")
+
+
+def leave(job: Job) -> NoReturn:
+    """End the process without a word."""
+    os._exit(3)
+
+
+def hang(job: Job) -> NoReturn:
+    """Sleep in C without giving up the interpreter lock, so that no Python code can interrupt it."""
+    ctypes.PyDLL(None).sleep(1000)
+    raise AssertionError("nobody killed us")
+
+
+def raise_exit(job: Job) -> NoReturn:
+    """Raise what a careless library raises."""
+    raise SystemExit("no licence found")
+
+
+def hog(job: Job) -> Outcome:
+    """Allocate until memory runs out."""
+    held = []
+    while True:
+        held.append(bytearray(50_000_000))
+
+
+def unfit(job: Job) -> Outcome:
+    """An outcome that asks for another process for the next job."""
+    outcome = noop(job)
+    return outcome.model_copy(update={"readings": {**outcome.readings, WORKER_UNFIT: 1.0}})
+
+
+def leave_daemon(job: Job) -> NoReturn:
+    """Start a process that leaves its parent, group and session, and be killed."""
+    daemon(job)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+def daemon(job: Job) -> Outcome:
+    """Start a process that leaves its parent, group and session, and hang; `BREAKEVEN_TEST` names the file with its number."""
+    file = Path(os.environ["BREAKEVEN_TEST"])
+    subprocess.run([sys.executable, "-c", DAEMON, str(file)], check=True)
+    while not file.exists() or not file.read_text().endswith("\n"):
+        time.sleep(0.01)
+    return noop(job)
+
+
+def daemon_and_hang(job: Job) -> NoReturn:
+    """The same, and hang."""
+    daemon(job)
+    hang(job)
+
+
+def chatter(job: Job) -> NoReturn:
+    """Print without end."""
+    for line in itertools.count():
+        print(line, "x" * 5000, flush=True)
+    raise AssertionError("numbers do not end")
+
+
+BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "fresh": False}, "quality": {}}
+"""What each kind of job may be told to be done sooner."""
+FAULTS = {"segfault": segfault, "leave": leave, "hang": hang, "raise_exit": raise_exit}
+
+
+def run(job: Job) -> Outcome:
+    """Commit the fault that an arm's method names; else answer as the model's name says, real models by the real worker."""
+    for step in (step for arm in job.arms for step in arm.stack):
+        if step.method in FAULTS:
+            FAULTS[step.method](job)
+    if job.condition.model in {"noop", "slow"}:
+        return noop(job) if job.condition.model == "noop" else slow(job)
+    from workers.arms import vision
+    from workers.run import run as measure
+
+    outcome = measure(job, **BRIEF[job.kind])
+    noted = {"pid": os.getpid(), "models_built": vision._loaded.cache_info().misses}
+    return outcome.model_copy(update={"readings": {**outcome.readings, **noted}})

@@ -1,0 +1,264 @@
+"""Opening a store: where it is, and what is said when it cannot be opened."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from store import record
+from store.engine import StoreError, connect, connect_readonly, location, network_file_system, writing
+from store.queries import sweeps
+from store.user_sql import query
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+
+MOUNTS = """\
+/dev/vda / ext4 rw 0 0
+server:/home /home nfs4 rw,relatime 0 0
+/dev/sdb /home/me/local\\040disk xfs rw 0 0
+"""
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that any user may enter, but only its owner may write to."""
+    folder = Path(tempfile.mkdtemp(prefix="breakeven-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def as_nobody(action: Callable[[], Any]) -> str:
+    """What `action` raises when a user without rights runs it, in a process of its own."""
+    import alembic.command  # noqa: F401 - the other user may not be allowed to read the program's files
+
+    reading, writing_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = b"nothing was raised"
+        try:
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            action()
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}".encode()
+        os.write(writing_end, said)
+        os._exit(0)
+    os.close(writing_end)
+    with os.fdopen(reading) as pipe:
+        said_by_child = pipe.read()
+    os.waitpid(child, 0)
+    return said_by_child
+
+
+def test_location(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The argument wins over the variable, the variable over the current folder; a plain path is an SQLite file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BREAKEVEN_DB", raising=False)
+    assert location(None) == f"sqlite:///{tmp_path}/breakeven.db"
+    monkeypatch.setenv("BREAKEVEN_DB", "/data/x.db")
+    assert location(None) == "sqlite:////data/x.db"
+    assert location("other.db") == f"sqlite:///{tmp_path}/other.db"
+    assert location("postgres://me@host/db") == "postgresql://me@host/db"
+
+
+def test_pragmas(engine: Engine) -> None:
+    """A store is written ahead, with foreign keys checked."""
+    with engine.connect() as connection:
+        pragmas = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "foreign_keys", "synchronous")
+        }
+    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1}
+
+
+def test_strange_file_names(tmp_path: Path) -> None:
+    """Characters that mean something in a URL are plain characters in a path."""
+    path = tmp_path / "a ?b%20c#d.db"
+    connect(str(path)).dispose()
+    assert path.is_file()
+    with connect_readonly(str(path)).connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 0
+
+
+def test_in_memory() -> None:
+    """A store in memory works like one in a file."""
+    with writing(connect("sqlite://")) as connection:
+        assert connection.execute(text("SELECT count(*) FROM break_even")).scalar() == 0
+
+
+def test_readonly_cannot_write(engine: Engine, path: Path) -> None:
+    """The reader's engine refuses to write."""
+    with pytest.raises(StoreError, match="cannot be written"), writing(connect_readonly(str(path))) as connection:
+        connection.execute(text("DELETE FROM sweep"))
+
+
+def test_missing_store_names_the_command(tmp_path: Path) -> None:
+    """Reading what does not exist says what to run, and creates nothing."""
+    with pytest.raises(StoreError, match=r"nowhere\.db does not exist; run a sweep first: breakeven run"):
+        connect_readonly(str(tmp_path / "nowhere.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_file_is_refused_and_kept(tmp_path: Path) -> None:
+    """A file that is no database is named, and left as it was."""
+    path = tmp_path / "notes.txt"
+    path.write_text("Not a database, but long enough to look like one. " * 50)
+    before = path.read_bytes()
+    for opening in (connect, connect_readonly):
+        with pytest.raises(StoreError, match=r"notes\.txt is not an SQLite database"):
+            opening(str(path))
+    assert path.read_bytes() == before
+
+
+def test_foreign_database_is_refused_and_kept(tmp_path: Path) -> None:
+    """Another program's SQLite file is named with its tables, and left as it was."""
+    path = tmp_path / "photos.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE photos (id INTEGER)")
+    other.close()
+    before = path.read_bytes()
+    for opening in (connect, connect_readonly):
+        with pytest.raises(StoreError, match=r"photos\.db belongs to another program \(tables: photos\)"):
+            opening(str(path))
+    assert path.read_bytes() == before
+
+
+def test_folders(tmp_path: Path) -> None:
+    """A folder in place of a file, and a folder that is missing, are each named."""
+    with pytest.raises(StoreError, match="is a folder; the store is a file"):
+        connect(str(tmp_path))
+    with pytest.raises(StoreError, match="no does not exist; create it"):
+        connect(str(tmp_path / "no" / "store.db"))
+
+
+def test_damaged_file(engine: Engine, path: Path) -> None:
+    """A damaged store is said to be damaged."""
+    engine.dispose()
+    content = bytearray(path.read_bytes())
+    content[100:] = b"\xff" * (len(content) - 100)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is damaged"):
+        connect(str(path))
+
+
+def test_bad_urls() -> None:
+    """A URL for which there is no driver is refused in a line."""
+    with pytest.raises(StoreError, match="is no usable database URL"):
+        connect("nonsense://me@host/db")
+
+
+def test_read_only_folder(open_folder: Path) -> None:
+    """A folder that cannot be written to is named when a store is to be created there."""
+    if os.geteuid() != 0:
+        open_folder.chmod(0o555)
+    said = as_nobody(lambda: connect(str(open_folder / "x.db")))
+    assert said.startswith(f"StoreError: {open_folder}/x.db cannot be")
+    open_folder.chmod(0o755)
+    assert list(open_folder.iterdir()) == []
+
+
+def test_read_only_file(open_folder: Path) -> None:
+    """A store that cannot be written is named before anything is measured, and stays as it was."""
+    path = open_folder / "x.db"
+    connect(str(path)).dispose()
+    path.chmod(0o444)
+    before = path.read_bytes()
+
+    def write() -> None:
+        with writing(connect(str(path))) as connection:
+            connection.execute(text("DELETE FROM sweep"))
+
+    assert as_nobody(write).startswith(f"StoreError: {path} cannot be")
+    assert path.read_bytes() == before
+
+
+def test_full_disk_loses_nothing(engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> None:
+    """When the file cannot grow the error says so, what was stored stays, and recording goes on once there is room."""
+    room = {"pages": 100}
+    event.listen(engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {room['pages']}"))
+    outcomes = [make_outcome(make_job(16 * size), pairs=300, seed=size) for size in range(2, 60)]
+    stored = 0
+    with pytest.raises(StoreError, match="disk is full"):  # noqa: PT012 - the loop finds out when it is full
+        for outcome in outcomes:
+            record.record(engine, None, None, outcome)
+            stored += 1
+    assert stored > 0
+    with engine.connect() as connection:
+        counts = [connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in ("attempt", "sample", "speedup")]
+    assert counts == [stored] * 3
+    room["pages"] = 100_000
+    assert record.record(engine, None, None, outcomes[stored])
+
+
+def test_locked_by_another_program(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that is not given up ends in a message, not in a wait for ever."""
+    monkeypatch.setattr("store.engine.BUSY_S", 0.1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="kept locked by another program"), writing(connect(str(path))):
+        pass
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/home/me/x.db", "nfs4"), ("/home/me/local disk/x.db", None), ("/var/x.db", None), ("/homework/x.db", None)],
+)
+def test_network_file_system(path: str, kind: str | None) -> None:
+    """The mount that holds a path decides, and only network file systems are refused."""
+    assert network_file_system(Path(path), MOUNTS) == kind
+
+
+def test_store_in_a_read_only_folder_is_read(
+    engine: Engine,
+    path: Path,
+    make_job: Callable[..., Job],
+    make_outcome: Callable[..., Outcome],
+    open_folder: Path,
+) -> None:
+    """Where SQLite can make no files beside it, as on a read-only mount, a store is read all the same, and stays as it is."""
+    record.record(engine, None, None, make_outcome(make_job()))
+    engine.dispose()
+    closed = open_folder / "store.db"
+    shutil.copy(path, closed)
+    closed.chmod(0o444)
+    open_folder.chmod(0o555)
+
+    def read(store: Path) -> None:
+        reader = connect_readonly(str(store))
+        found = sweeps(reader), query(str(store), "SELECT count(*) FROM speedup").rows
+        reader.dispose()
+        raise StoreError(str(found))
+
+    with pytest.raises(StoreError):
+        read(path)  # imports all that reading needs, which another user may not
+    assert as_nobody(lambda: read(closed)) == "StoreError: ([], [(1,)])"
+    assert [each.name for each in open_folder.iterdir()] == ["store.db"]
+    open_folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://me:secret@127.0.0.1:abc/db", "its port is no number"),
+        ("postgresql://me:secret@127.0.0.1:99999/db", "invalid port number"),
+        ("postgresql://me:secret@127.0.0.1:1/db", "Connection refused"),
+        ("postgresql://me@127.0.0.1:1/db?password=secret", "Connection refused"),
+        ("postgresql://me@127.0.0.1:abc/db?password=secret", "its port is no number"),
+        ("postgresql://me:p@secret@127.0.0.1/db", "a password that holds @ is written with %40"),
+        ("nonsense://me:secret@host/db?sslpassword=secret", "no usable database URL"),
+    ],
+)
+def test_wrong_urls_are_one_line_without_their_passwords(url: str, message: str) -> None:
+    """Whatever is wrong with a URL, the message names it and shows no password, wherever that stands."""
+    with pytest.raises(StoreError, match=message) as caught:
+        connect_readonly(url)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)

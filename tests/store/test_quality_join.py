@@ -1,0 +1,48 @@
+"""The quality beside a speed-up is that of the same arm and baseline, whatever caches and runtimes they were timed with."""
+
+import pandas as pd
+
+from store.quality_join import judged
+
+WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa"}
+
+
+def speed(method: str, params: str, baseline: str = "dense") -> dict[str, object]:
+    return {**WHERE, "method": method, "params": params, "baseline": baseline, "verdict": "faster"}
+
+
+def quality(method: str, params: str, at: str, bits: float, baseline: str = "dense") -> dict[str, object]:
+    return {**speed(method, params, baseline), "measured_at": at, "bits_per_byte": bits}
+
+
+def test_the_newest_quality_of_the_same_arm() -> None:
+    """Caches and runtimes are left out on both sides; other overrides, parameters and baselines are not."""
+    stack = '[{"method":"a","r":1},{"method":"b"}%s]'
+    speeds = pd.DataFrame(
+        [
+            speed("a", '{"r":1}'),
+            speed("a", '{"r":1,"kv_cache":"virtual"}', "dense [kv_cache=dynamic]"),
+            speed("a+b", stack % ',{"kv_cache":"virtual","runtime":"compile"}', "dense [dtype=bfloat16, kv_cache=dynamic]"),
+            speed("a", '{"r":2}'),
+            speed("a", '{"r":1}', "b(r=1)"),
+        ]
+    )
+    qualities = pd.DataFrame(
+        [
+            quality("a", '{"r":1}', "2026-02", 2.0),
+            quality("a", '{"r":1}', "2026-01", 9.0),
+            quality("a+b", stack % "", "2026-01", 3.0, "dense [dtype=bfloat16]"),
+        ]
+    )
+    found = judged(speeds, qualities)
+    assert list(found["bits_per_byte"].fillna(0)) == [2.0, 2.0, 3.0, 0, 0]
+    assert list(found["verdict"]) == ["faster"] * 5
+    assert not {"asked", "judge"} & set(found.columns)
+
+
+def test_nothing_was_judged() -> None:
+    """Without a row of quality the speed-ups stay as they are, and the columns are empty."""
+    speeds = pd.DataFrame([speed("a", "{}")])
+    found = judged(speeds, pd.DataFrame(columns=list(quality("a", "{}", "", 0))))
+    assert len(found) == 1
+    assert found["bits_per_byte"].isna().all()

@@ -1,0 +1,316 @@
+"""Recording outcomes: everything is kept, derived figures equal the statistics, and nothing is stored twice."""
+
+import json
+import math
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine, text
+
+from store import owners, queue, submission
+from store.derive import speedup
+from store.engine import StoreError, writing
+from store.record import reanalyse, record, record_imported
+from store.sample_codec import unpack
+from sweeps.job import Job
+from sweeps.outcome import Failure, Metric, Outcome, Samples
+from sweeps.stats import timing
+from sweeps.stats.breakeven import break_even
+from sweeps.stats.curve import Curve, Point
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+ME = owners.owner()
+DAY = 86_400.0
+NOW = 1_790_000_000.0
+
+
+def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
+    with engine.connect() as connection:
+        return [dict(row._mapping) for row in connection.execute(text(sql), params)]
+
+
+def rebuilt(engine: Engine, attempt: int) -> Outcome:
+    """The outcome as the store remembers it."""
+    (kept,) = rows(engine, "SELECT document FROM attempt WHERE id = :attempt", attempt=attempt)
+    document = json.loads(kept["document"])
+    with engine.connect() as connection:
+        row = connection.execute(text("SELECT * FROM sample WHERE attempt = :attempt"), {"attempt": attempt}).one_or_none()
+    if row is not None:
+        timings = unpack(row)
+        order = np.frombuffer(zlib.decompress(row.run_order), "<i4").reshape(row.rounds, row.columns)
+        device = timings.device_seconds
+        document["samples"] = Samples(
+            arms=tuple(timings.arms),
+            seconds=tuple(map(tuple, timings.seconds.tolist())),
+            device_seconds=None if device is None else tuple(map(tuple, device.tolist())),
+            order=tuple(map(tuple, order.tolist())),
+            inner=tuple(json.loads(row.inner)),
+            stopped=row.stopped,
+        )
+    return Outcome.model_validate(document)
+
+
+def test_nothing_of_an_outcome_is_lost(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The attempt with its samples gives back the very outcome, device times and failures included."""
+    job = make_job(keep_rates=(0.3, 0.5))
+    outcome = make_outcome(
+        job, failures=[Failure(arm=1, reason="out_of_memory", message="no", detail="a\nb")], speedups=(1, 2), flags=["x"]
+    )
+    assert outcome.samples is not None
+    with_device = outcome.samples.model_copy(update={"device_seconds": outcome.samples.seconds})
+    outcome = outcome.model_copy(update={"samples": with_device})
+    record(engine, None, None, outcome)
+    assert rebuilt(engine, 1) == outcome
+
+
+def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Every figure of the speedup view is what sweeps.stats.timing says of the raw samples."""
+    outcome = make_outcome(make_job(keep_rates=(0.3, 0.5, 0.7)), speedups=(1.5, 1.0, 0.8), seed=3)
+    record(engine, None, None, outcome)
+    assert outcome.samples is not None
+    seconds = np.array(outcome.samples.seconds)
+    found = {row["params"]: row for row in rows(engine, "SELECT * FROM speedup")}
+    assert len(found) == 3
+    for column, rate in enumerate((0.3, 0.5, 0.7), start=1):
+        row = found[f'{{"keep_rate":{rate},"layers":[3,6,9]}}']
+        estimate = timing.speedup(seconds[:, 0], seconds[:, column])
+        assert (row["speedup"], row["speedup_low"], row["speedup_high"], row["pairs"]) == estimate
+        assert row["verdict"] == timing.verdict(estimate, row["floor"])
+        assert row["baseline_ms"] == 1e3 * timing.median(seconds[:, 0]).value
+        assert row["method_ms"] == 1e3 * timing.median(seconds[:, column]).value
+    assert {row["verdict"] for row in found.values()} == {"faster", "same", "slower"}
+
+
+def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The break_even view holds what sweeps.stats.breakeven says of the points of the speedup view, on both axes."""
+    jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
+    asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
+    submission.submit(engine, "sweep", "text", "?", asked, jobs)
+    for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
+        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+    points = rows(engine, "SELECT * FROM speedup")
+    for axis, column in (("tokens", "tokens"), ("gmacs", "gmacs_baseline")):
+        curve = Curve(
+            axis=axis,
+            points=tuple(
+                Point(x=row[column], speedup=row["speedup"], low=row["speedup_low"], high=row["speedup_high"], pairs=row["pairs"])
+                for row in points
+            ),
+        )
+        expected = break_even(curve)
+        (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=axis)
+        (crossing,) = expected.crossings
+        assert (found["verdict"], found["why"], found["points"]) == (expected.verdict, expected.why, 5)
+        assert (found["x"], found["x_low"], found["x_high"], found["direction"]) == (
+            crossing.x,
+            crossing.low,
+            crossing.high,
+            "gains",
+        )
+        assert (found["sweep"], found["method"], found["device_name"]) == ("sweep", "topk", "Imaginary CPU")
+
+
+def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A sweep that asks what is answered already has break-evens at once; one without answers has none."""
+    jobs = [make_job(size) for size in (32, 64, 96)]
+    for job, truth in zip(jobs, (0.7, 0.8, 1.5), strict=True):
+        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+    assert rows(engine, "SELECT * FROM break_even") == []
+    submission.submit(engine, "later", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    submission.submit(engine, "part", "text", "?", jobs[0].comparisons(), [])
+    found = rows(engine, "SELECT sweep, verdict, points FROM break_even WHERE axis = 'tokens' ORDER BY sweep")
+    assert [tuple(row.values()) for row in found] == [("later", "crossing", 3), ("part", "unclear", 1)]
+
+
+def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The same outcome again is told apart from a new one, whether it was measured here or imported."""
+    sweep = submission.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    outcome = make_outcome(claimed.job)
+    assert record(engine, claimed.row, ME, outcome)
+    assert not record(engine, claimed.row, ME, outcome)
+    assert not record(engine, None, None, Outcome.model_validate_json(outcome.model_dump_json()))
+    assert record(engine, None, None, make_outcome(claimed.job, seed=1))
+    counted = rows(engine, "SELECT source, n FROM attempt ORDER BY id")
+    assert [tuple(row.values()) for row in counted] == [("measured", 1), ("imported", 1)]
+    assert rows(engine, "SELECT pairs, rounds, source FROM speedup") == [{"pairs": 80, "rounds": 2, "source": "measured"}]
+
+
+def test_rounds_are_pooled(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Attempts at one comparison in one environment are pooled by the statistics."""
+    outcomes = [make_outcome(make_job(), speedups=(truth,), seed=index) for index, truth in enumerate((1.4, 1.5, 1.6))]
+    for outcome in outcomes:
+        record(engine, None, None, outcome)
+    sides = [np.array(outcome.samples.seconds).T for outcome in outcomes if outcome.samples]
+    estimate = timing.pooled_speedup([(side[0], side[1]) for side in sides])
+    (row,) = rows(engine, "SELECT * FROM speedup")
+    assert row["rounds"] == 3
+    assert (row["speedup"], row["speedup_low"], row["speedup_high"], row["pairs"]) == pytest.approx(tuple(estimate), rel=1e-12)
+
+
+def test_flagged_attempts_count_only_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A flagged attempt is shown with its flags until there is one without."""
+    record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["throttled", "contended"]))
+    assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,throttled", "rounds": 1}]
+    record(engine, None, None, make_outcome(make_job(), speedups=(1.5,), seed=1))
+    (row,) = rows(engine, "SELECT flags, rounds, speedup FROM speedup")
+    assert (row["flags"], row["rounds"]) == ("", 1)
+    assert row["speedup"] == pytest.approx(1.5, rel=0.02)
+
+
+def test_environments_are_never_mixed(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Another machine is another row."""
+    one = make_outcome(make_job())
+    other = one.model_copy(update={"environment": one.environment.model_copy(update={"device_name": "Another CPU"})})
+    record(engine, None, None, one)
+    record(engine, None, None, other)
+    assert len(rows(engine, "SELECT * FROM speedup")) == 2
+    assert {row["rounds"] for row in rows(engine, "SELECT rounds FROM speedup")} == {1}
+
+
+def test_a_raised_version_replaces_the_answer(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The view shows the newest comparison_id of a question, by the time of measuring and not of importing."""
+    new = make_outcome(make_job(version=2), speedups=(2.0,), ended_at=NOW + DAY)
+    old = make_outcome(make_job(version=1), speedups=(1.2,), ended_at=NOW)
+    record(engine, None, None, new)
+    record(engine, None, None, old)
+    (row,) = rows(engine, "SELECT speedup, question_id, comparison_id FROM speedup")
+    assert row["speedup"] == pytest.approx(2.0, rel=0.02)
+    assert row["comparison_id"] == new.job.comparison_ids()[0] != old.job.comparison_ids()[0]
+
+
+def test_failures(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The failed arm is in failures and not in speedup, the innocent one the other way round; measuring later clears it."""
+    job = make_job(keep_rates=(0.3, 0.5))
+    oom = Failure(arm=1, reason="out_of_memory", message="no room")
+    record(engine, None, None, make_outcome(job, speedups=(1, 2), failures=[oom]))
+    assert [row["params"] for row in rows(engine, "SELECT params FROM speedup")] == ['{"keep_rate":0.5,"layers":[3,6,9]}']
+    (failed,) = rows(engine, "SELECT * FROM failures")
+    assert (failed["params"], failed["reason"], failed["message"]) == (
+        '{"keep_rate":0.3,"layers":[3,6,9]}',
+        "out_of_memory",
+        "no room",
+    )
+    assert failed["at"] == "2026-09-21T14:13:20.000Z"
+    record(engine, None, None, make_outcome(job, speedups=(1, 2), seed=1))
+    assert rows(engine, "SELECT * FROM failures") == []
+    assert rows(engine, "SELECT count(*) AS kept FROM failure") == [{"kept": 1}]
+
+
+@pytest.mark.parametrize(("arm", "guilty"), [(0, 2), (1, 1), (None, 2)])
+def test_who_fails_with_whom(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, arm: int | None, guilty: int) -> None:
+    """A failed baseline fails all its pairs, a failed arm its own, a failed job everything."""
+    failure = Failure(arm=arm, reason="crash", message="signal 11")
+    record(engine, None, None, make_outcome(make_job(keep_rates=(0.3, 0.5)), speedups=(1, 1), failures=[failure]))
+    assert len(rows(engine, "SELECT * FROM failures")) == guilty
+
+
+@pytest.mark.parametrize(("reason", "state"), [("timeout", "done"), ("error", "failed")])
+def test_state_of_the_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, state: str) -> None:
+    """Failures that answer the question end a job as done, an unforeseen exception as failed."""
+    sweep = submission.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    record(engine, claimed.row, ME, make_outcome(claimed.job, failures=[Failure(arm=1, reason=reason, message="so")]))
+    assert queue.progress(engine, sweep).counts[state] == 1
+
+
+def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A pair of which an outcome says nothing is not lost: it is a failure that is no answer."""
+    outcome = make_outcome(make_job()).model_copy(update={"samples": None})
+    record(engine, None, None, outcome)
+    (failed,) = rows(engine, "SELECT reason, message FROM failures")
+    assert failed["reason"] == "error"
+    assert "neither samples nor a failure for arm 1, topk(keep_rate=0.5" in failed["message"]
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_impossible_times(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, bad: float) -> None:
+    """Times that cannot be are kept raw and fail the pair; they never reach the statistics."""
+    outcome = make_outcome(make_job())
+    assert outcome.samples is not None
+    seconds = ((bad, 0.01), *outcome.samples.seconds[1:])
+    record(engine, None, None, outcome.model_copy(update={"samples": outcome.samples.model_copy(update={"seconds": seconds})}))
+    (failed,) = rows(engine, "SELECT reason, message FROM failures")
+    assert "not positive and finite for arm 0, dense" in failed["message"]
+    with engine.connect() as connection:
+        kept = unpack(connection.execute(text("SELECT * FROM sample")).one()).seconds[0, 0]
+    assert kept == bad or math.isnan(bad)
+
+
+def test_ragged_samples_are_refused(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Samples that are no table are a contradiction, and nothing of the outcome is stored."""
+    outcome = make_outcome(make_job())
+    assert outcome.samples is not None
+    ragged = outcome.samples.model_copy(update={"seconds": ((0.1,), *outcome.samples.seconds[1:])})
+    with pytest.raises(StoreError, match=r"a round of seconds has 1 values, but there are 2 columns"):
+        record(engine, None, None, outcome.model_copy(update={"samples": ragged}))
+    assert rows(engine, "SELECT * FROM attempt") == []
+
+
+def test_imports_are_all_or_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """If one of several outcomes cannot be stored, none is; those that are known already count for nothing."""
+    good, other = make_outcome(make_job(32)), make_outcome(make_job(64))
+    assert other.samples is not None
+    ragged = other.samples.model_copy(update={"seconds": ((0.1,), *other.samples.seconds[1:])})
+    with pytest.raises(StoreError, match="a round of seconds"):
+        record_imported(engine, [good, other.model_copy(update={"samples": ragged})])
+    assert rows(engine, "SELECT * FROM attempt") == []
+    assert (record_imported(engine, [good, good, other]), record_imported(engine, [good, other])) == (2, 0)
+    assert rows(engine, "SELECT count(*) AS n FROM speedup") == [{"n": 2}]
+
+
+def test_few_pairs_have_no_interval(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Where there are too few pairs for an interval its ends are NULL, not 0 and infinity."""
+    record(engine, None, None, make_outcome(make_job(), pairs=3))
+    (row,) = rows(engine, "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup")
+    assert row == {"speedup_low": None, "speedup_high": None, "verdict": "insufficient", "pairs": 3}
+
+
+def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Metrics join to speed-ups through pairing; one that is not finite stays in the document alone."""
+    outcome = make_outcome(make_job())
+    odd = outcome.arms[1].model_copy(update={"metrics": (*outcome.arms[1].metrics, Metric(name="odd", value=math.nan, unit="W"))})
+    record(engine, None, None, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
+    joined = "SELECT m.metric, m.value, m.unit FROM metric AS m JOIN pairing AS p ON p.attempt = m.attempt AND p.arm = m.arm"
+    assert rows(engine, joined) == [{"metric": "peak_rss", "value": 513.0, "unit": "MiB"}]
+    assert math.isnan(rebuilt(engine, 1).arms[1].metrics[1].value)
+
+
+def test_numbers_must_be_numbers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The database itself refuses text and impossible values in columns of figures."""
+    record(engine, None, None, make_outcome(make_job()))
+    for change in (
+        "UPDATE speedup_row SET speedup = 'fast'",
+        "UPDATE speedup_row SET speedup = -1",
+        "UPDATE speedup_row SET speedup_high = 9e999",
+        "UPDATE speedup_row SET verdict = 'great'",
+        "UPDATE attempt SET ended_at = 1",
+        "UPDATE metric_row SET value = 'much'",
+        "UPDATE pairing SET comparison_id = 'nothing'",
+    ):
+        with pytest.raises(StoreError, match="constraint failed"), writing(engine) as connection:
+            connection.execute(text(change))
+
+
+def test_reanalyse_rebuilds_every_derived_row(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for one."""
+    monkeypatch.setattr(speedup, "BATCH", 2)
+    jobs = [make_job(size) for size in (32, 64, 96, 128)]
+    submission.submit(engine, "sweep", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):
+        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+    views = ("speedup", "break_even")
+    before = [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2, 3, 12") for view in views]
+    with writing(engine) as connection:
+        connection.execute(text("DELETE FROM break_even_row"))
+        connection.execute(text("UPDATE speedup_row SET speedup = 7, analysis_version = 0"))
+    assert reanalyse(engine, "another sweep") == 0
+    assert reanalyse(engine, "sweep") == 4
+    assert [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2, 3, 12") for view in views] == before
+    assert reanalyse(engine) == 4

@@ -1,0 +1,141 @@
+"""Break-even in FLOPs saved: curves along which one parameter moves while the work stays the same."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from sqlalchemy import Engine
+
+from store import submission
+from store.derive.savings_curves import SETTING, curves, flat
+from store.record import reanalyse, record
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+from sweeps.stats.breakeven import break_even
+from sweeps.stats.curve import Curve, Point
+from tests.store.test_record import rows
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+SAVED = "SELECT * FROM break_even WHERE axis = 'gmacs_saved'"
+
+
+def with_macs(outcome: Outcome, shares: Sequence[float]) -> Outcome:
+    """The outcome had its arms these shares of the baseline's GMACs, their own work included."""
+    arms = [
+        arm if arm.arm == 0 else arm.model_copy(update={"gmacs": outcome.arms[0].gmacs * shares[arm.arm - 1] - arm.gmacs_method})
+        for arm in outcome.arms
+    ]
+    return outcome.model_copy(update={"arms": tuple(arms)})
+
+
+def store(
+    engine: Engine, jobs: Sequence[Job], make_outcome: MakeOutcome, speedups: Sequence[float], shares: Sequence[float]
+) -> None:
+    submission.submit(engine, "saved", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    for job in jobs:
+        record(engine, None, None, with_macs(make_outcome(job, speedups=speedups), shares))
+
+
+def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Three keep rates at one size are a curve along the share saved, judged by sweeps.stats.breakeven."""
+    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (1.02, 0.8, 0.5))
+    points = rows(engine, "SELECT * FROM speedup")
+    curve = Curve(
+        axis="gmacs_saved",
+        points=tuple(
+            Point(
+                x=1 - (row["gmacs"] + row["gmacs_method"]) / row["gmacs_baseline"],
+                speedup=row["speedup"],
+                low=row["speedup_low"],
+                high=row["speedup_high"],
+                pairs=row["pairs"],
+            )
+            for row in points
+        ),
+    )
+    expected = break_even(curve)
+    (crossing,) = expected.crossings
+    (found,) = rows(engine, SAVED)
+    assert (found["x"], found["x_low"], found["x_high"], found["direction"], found["varies"]) == (
+        *(pytest.approx(x) for x in (crossing.x, 0.2, 0.5)), "gains", "keep_rate",
+    )  # fmt: skip
+    assert (found["verdict"], found["points"]) == ("crossing", 3)
+    assert {row["varies"] for row in rows(engine, "SELECT varies FROM break_even WHERE axis <> 'gmacs_saved'")} == {None}
+
+
+@pytest.mark.parametrize(
+    ("rates", "shares", "expected"),
+    [((0.5, 0.7), (0.4, 0.6), 0), ((0.5, 0.6, 0.7), (0.4, 0.4, 0.6), 0), ((0.5, 0.6, 0.7), (0.4, 0.5, 0.6), 1)],
+)
+def test_a_parameter_must_vary(
+    *,
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    rates: Sequence[float],
+    shares: Sequence[float],
+    expected: int,
+) -> None:
+    """Two settings, as in the quickstart, or three of which two save equally much, are no curve."""
+    store(engine, [make_job(keep_rates=rates)], make_outcome, (1.1,) * len(rates), shares)
+    assert len(rows(engine, SAVED)) == expected
+
+
+def test_each_condition_has_its_curve(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Sizes and batches are never mixed, and what comes later joins its own curve."""
+    rates, shares = (0.9, 0.7, 0.4), (0.95, 0.8, 0.5)
+    jobs = [make_job(64, keep_rates=rates), make_job(96, keep_rates=rates), make_job(64, keep_rates=rates, batch_size=8)]
+    store(engine, jobs, make_outcome, (0.8, 0.9, 1.4), shares)
+    assert [row["points"] for row in rows(engine, SAVED)] == [3, 3, 3]
+    assert len({row["curve_id"] for row in rows(engine, SAVED)}) == 3
+    more = make_job(64, keep_rates=(0.2,))
+    submission.submit(engine, "saved", "text 2", "?", [*jobs[0].comparisons(), *more.comparisons()], [])
+    record(engine, None, None, with_macs(make_outcome(more, speedups=(2,)), (0.3,)))
+    assert [row["points"] for row in rows(engine, SAVED)] == [4]
+
+
+def test_reanalyse_rebuilds_the_curves(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The same rows come back, none twice."""
+    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (0.98, 0.8, 0.5))
+    before = rows(engine, SAVED)
+    reanalyse(engine)
+    assert rows(engine, SAVED) == before
+
+
+class Row(NamedTuple):
+    params: str
+    gmacs_saved: float
+    sweep: int = 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (*SETTING, "metric", "host"):
+            return "same"
+        raise AttributeError(name)
+
+
+def test_curves_are_told_apart_by_whatever_else_differs() -> None:
+    """One curve for each parameter that moves alone; lists and words are no positions; equal others stay together."""
+    written = [
+        f'{{"keep_rate":{rate},"layers":{layers},"mode":"{mode}","tau":{tau}}}'
+        for layers, mode, tau, rates in (
+            ("[3]", "a", 1, (0.2, 0.4, 0.6)),
+            ("[3,6]", "a", 1, (0.2, 0.4, 0.6)),
+            ("[3]", "b", 1, (0.2, 0.4)),
+            ("[3]", "c", 1, (0.5,)),
+            ("[3]", "c", 2, (0.5,)),
+            ("[3]", "c", 3, (0.5,)),
+        )
+        for rate in rates
+    ]
+    found = list(curves([Row(params, place / 100) for place, params in enumerate(written)]))  # type: ignore[list-item]
+    assert [(curve.varies, len(curve.points)) for curve in found] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
+    assert len({curve.curve_id for curve in found}) == 3
+
+
+def test_parameters_inside_others_have_dotted_names() -> None:
+    """A budget's number and the parameters of a stack's steps can move too."""
+    assert flat({"budget": {"gmacs": 2.7}, "layers": [1, 2]}) == {"budget.gmacs": 2.7, "layers": [1, 2]}
+    assert flat([{"method": "topk", "keep_rate": 0.5}, {"method": "tome"}]) == {
+        "0.method": "topk", "0.keep_rate": 0.5, "1.method": "tome",
+    }  # fmt: skip

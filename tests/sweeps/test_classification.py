@@ -1,0 +1,175 @@
+"""Agreement of two arms on the same images: intervals cover simulated truths, and cannot tell where there is nothing to tell."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
+from sweeps.stats.classification import Drop, compare, contradiction, drop, mcnemar, mean, share, verdict
+
+Hits = tuple[np.ndarray, np.ndarray]
+
+
+def simulated(random: np.random.Generator, images: int, lost: float, gained: float) -> Hits:
+    """Hits of a baseline and an arm that are right apart on these shares of an endless stream of images."""
+    fate = random.choice(3, size=images, p=[lost, gained, 1 - lost - gained])
+    both = random.random(images) < 0.8
+    return np.where(fate == 0, True, np.where(fate == 1, False, both)), np.where(fate == 1, True, np.where(fate == 0, False, both))
+
+
+@pytest.mark.parametrize(
+    ("images", "lost", "gained"), [(100, 0.02, 0.01), (360, 0.005, 0.005), (360, 0.05, 0.02), (5000, 0.1, 0.1)]
+)
+def test_the_interval_of_a_drop_covers_the_truth(images: int, lost: float, gained: float) -> None:
+    """In 1000 simulated evaluations the 95 % interval holds the true drop at least 930 times."""
+    random = np.random.default_rng(1)
+    found = [drop(*simulated(random, images, lost, gained)) for _ in range(1000)]
+    assert sum(one.low <= 100 * (lost - gained) <= one.high for one in found) >= 930
+
+
+def test_the_bounds_of_a_drop_are_where_the_score_test_rejects() -> None:
+    """At either end Tango's statistic, written out once more, is the 97.5 % quantile of the normal distribution."""
+    baseline = np.array([True] * 43 + [False])
+    found = drop(baseline, np.ones(44, dtype=bool))
+    assert (found.lost, found.gained, found.value) == (0, 1, pytest.approx(-100 / 44))
+    z = 1.959964
+    for bound in (found.low / 100, found.high / 100):
+        a, b, c = 88, -1 + (88 + 1) * bound, -bound * (1 - bound)
+        nuisance = (np.sqrt(b * b - 4 * a * c) - b) / (2 * a)
+        score = (-1 - 44 * bound) / np.sqrt(44 * (2 * nuisance + bound * (1 - bound)))
+        assert abs(score) == pytest.approx(z, rel=1e-5)
+
+
+def test_without_discordant_images_the_interval_is_not_a_point() -> None:
+    """Equal answers on few images do not prove equal arms; on many they do."""
+    for images, said in ((360, "unclear"), (5000, "same")):
+        found = drop(np.ones(images), np.ones(images))
+        assert (found.value, found.p) == (0, 1)
+        assert -found.low == pytest.approx(found.high)
+        assert found.high == pytest.approx(100 * 1.959964**2 / (images + 1.959964**2), rel=1e-4)
+        assert verdict(found) == said
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "said"),
+    [(0.05, 0.01, "worse"), (0.01, 0.05, "better"), (0.0002, 0.0002, "same"), (0.03, 0.03, "unclear"), (0.012, 0.01, "unclear")],
+)
+def test_verdicts_on_simulated_truth(lost: float, gained: float, said: str) -> None:
+    """Clear truths are told on 20 000 images; a true drop at the floor, or noise wider than it, cannot be told."""
+    assert verdict(drop(*simulated(np.random.default_rng(3), 20_000, lost, gained))) == said
+
+
+def test_equal_arms_are_seldom_called_different() -> None:
+    """Of 1000 pairs of arms without a true difference at most 6 % are called better or worse, at any number of images."""
+    random = np.random.default_rng(5)
+    for images in (100, 1000):
+        said = [verdict(drop(*simulated(random, images, 0.05, 0.05))) for _ in range(500)]
+        assert said.count("worse") + said.count("better") <= 0.06 * len(said)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_swapping_the_sides_turns_the_drop(answers: list[tuple[bool, bool]]) -> None:
+    """A drop one way is a gain the other way, its value lies in its interval, and that within -100 to 100 points."""
+    one, other = (np.array(side) for side in zip(*answers, strict=True))
+    there, back = drop(one, other), drop(other, one)
+    assert (there.value, there.lost, there.p) == (pytest.approx(-back.value), back.gained, back.p)
+    assert (there.low, there.high) == (pytest.approx(-back.high, abs=1e-6), pytest.approx(-back.low, abs=1e-6))
+    assert -100 <= there.low <= there.value <= there.high <= 100
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(0, 0), (1, 0), (5, 5), (12, 3), (0, 20)])
+def test_mcnemar_is_the_binomial_test(lost: int, gained: int) -> None:
+    """The exact p is that of a sign test on the discordant images."""
+    expected = binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
+    assert mcnemar(lost, gained) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("sigma", "least"), [(1.0, 915), (1.5, 890)])
+def test_the_interval_of_a_skewed_mean(sigma: float, least: int) -> None:
+    """For values as skewed as KL divergences it covers more often than Student's t, and nearly as often as it says."""
+    random = np.random.default_rng(7)
+    truth = np.exp(sigma**2 / 2)
+    samples = random.lognormal(0, sigma, (1000, 360))
+    covered = sum(found.low <= truth <= found.high for found in map(mean, samples))
+    reach = 1.9666 * samples.std(axis=1, ddof=1) / np.sqrt(360)
+    assert covered >= max(least, int(np.sum(np.abs(samples.mean(axis=1) - truth) <= reach)))
+
+
+def test_the_interval_of_a_symmetric_mean_is_students() -> None:
+    """Without skewness nothing is corrected; equal values have no spread; one value tells nothing of it."""
+    found = mean([-1.0, -0.5, 0.5, 1.0])
+    assert (found.low, found.high) == (pytest.approx(-found.high), pytest.approx(3.182446 * np.std([-1, -0.5, 0.5, 1], ddof=1) / 2))
+    assert mean([2.0, 2.0, 2.0]) == (2, 2, 2, 3)
+    assert mean([2.0]) == (2, -np.inf, np.inf, 1)
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    """None right of 10 may still be up to 27.8 % (Wilson 1927); all right mirrors it."""
+    assert share([False] * 10) == (0, 0, pytest.approx(27.75, abs=0.01), 10)
+    assert share([True] * 10) == (100, pytest.approx(72.25, abs=0.01), 100, 10)
+
+
+@pytest.mark.parametrize("sides", [([], []), ([True], [True, False]), ([[True]], [[True]])])
+def test_what_cannot_be_compared(sides: tuple[list[bool], list[bool]]) -> None:
+    """No images, or other images, are refused."""
+    with pytest.raises(ValueError, match="the same images"):
+        drop(*sides)
+    with pytest.raises(ValueError, match="at least one value"):
+        mean([])
+    with pytest.raises(ValueError, match="all finite"):
+        mean([1.0, np.nan])
+
+
+def test_a_floor_is_a_number_of_points() -> None:
+    """A floor below 0 is refused; a wider floor calls more the same."""
+    found = Drop(value=0.5, low=0.3, high=0.7, n=10_000, lost=100, gained=50, p=0.01)
+    with pytest.raises(ValueError, match="not a finite number of at least 0"):
+        verdict(found, -1)
+    assert [verdict(found, floor) for floor in (0.2, 0.3, 0.5, 0.7)] == ["worse", "unclear", "unclear", "same"]
+
+
+def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]], kl: Sequence[float]) -> Evaluation:
+    """One arm for each row; KL of arm 1 against arm 0."""
+    images = len(ranks[0])
+    arms = tuple(
+        ArmImages(arm=arm, predicted=pack([0] * images, "i2"), rank=pack(rank, "i2"), margin=pack(margin, "f4"))
+        for arm, (rank, margin) in enumerate(zip(ranks, margins, strict=True))
+    )
+    pairs = (PairImages(baseline=0, arm=1, kl=pack(kl, "f4")),)
+    return Evaluation(images=images, classes=10, labels=pack([0] * images, "i2"), listing="ab", arms=arms, pairs=pairs)
+
+
+def test_any_two_arms_of_an_evaluation_can_be_compared() -> None:
+    """Also two that were not asked as a pair, whose KL alone is then not known."""
+    seen = evaluation(
+        [[0, 0, 4, 5], [0, 1, 4, -1], [0, 0, 0, 0]], [[1, 2, -1, -3], [1, -2, -1, np.nan], [4, 4, 4, 4]], [0, 1, 0.5, 0]
+    )
+    pair = compare(seen, 0, 1)
+    assert (pair.images, pair.top1_baseline.value, pair.top1.value, pair.top5_baseline, pair.top5) == (4, 50, 25, 75, 75)
+    assert (pair.drop.value, pair.drop.lost, pair.drop.gained) == (25, 1, 0)
+    assert pair.kl is not None
+    assert pair.kl.value == pytest.approx(0.375)
+    assert pair.margin_change is not None
+    assert (pair.margin_change.value, pair.margin_change.n) == (pytest.approx(-4 / 3), 3)
+    assert pair.margin_change_tail == pytest.approx(np.quantile([0, -4, 0], 0.05))
+    other = compare(seen, 1, 2)
+    assert (other.drop.value, other.kl, other.verdict()) == (-75, None, "unclear")
+    with pytest.raises(ValueError, match=r"holds arms \[0, 1, 2\], not 3"):
+        compare(seen, 0, 3)
+
+
+def test_an_evaluation_that_contradicts_itself() -> None:
+    """An array that lacks images, or is none, is named."""
+    fine = evaluation([[0, 1]], [[1, 1]], [0, 0])
+    assert contradiction(fine) is None
+    assert contradiction(fine.model_copy(update={"images": 3})) == "labels has 2 values for 3 images"
+    short = fine.arms[0].model_copy(update={"margin": pack([1], "f4")})
+    assert contradiction(fine.model_copy(update={"arms": (short,)})) == "margin of arm 0 has 1 values for 2 images"
+    broken = fine.arms[0].model_copy(update={"rank": "AAA="})
+    assert contradiction(fine.model_copy(update={"arms": (broken,)})) == "rank of arm 0 has 1 values for 2 images"
+    empty = fine.model_copy(update={"images": 0, "labels": "", "arms": (), "pairs": ()})
+    assert contradiction(empty) == "it holds no images"

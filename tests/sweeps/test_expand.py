@@ -1,0 +1,201 @@
+"""From a sweep file to jobs and comparisons: arms and their identities, baselines, and how points become jobs."""
+
+from pathlib import Path
+
+import pytest
+
+from sweeps.job import DENSE, Condition, Pair
+from sweeps.method import Method
+from sweeps.parsing.expand import load
+from sweeps.protocol import Protocol
+from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Fault, arms
+
+QUICKSTART = """\
+schema: 1
+name: quickstart
+question: From how many tokens on does token reduction pay on this machine?
+defaults: {device: auto, dtype: float32, attention: sdpa, runtime: eager, batch_size: 1}
+axes:
+  model: [deit_tiny_patch16_224]
+  image_size: [32, 48, 64, 96, 128, 160, 192, 224]
+methods:
+  - {method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6, 9]}}
+  - {method: tome, r_ratio: [0.02, 0.06]}
+zip: []
+exclude: []
+include: []
+jobs:
+  latency: {pairs: {min: 30, max: 300}, half_width: 0.01, budget: 10s, timeout: 5m}
+retry: {max_attempts: 2, when: [worker_crash, node_died]}
+limits: {max_jobs: 5000}
+"""
+
+
+# ---- the example of the issue ----
+
+
+def test_the_quickstart_expands_to_one_job_per_size(expand: Expand) -> None:
+    """Each size is one job that measures four arms beside the unmodified model."""
+    expansion = expand(QUICKSTART)
+    assert (len(expansion.jobs), expansion.points, len(expansion.comparisons)) == (8, 8, 32)
+    assert (expansion.excluded, expansion.duplicates, expansion.text) == (0, 0, QUICKSTART)
+    job = expansion.jobs[0]
+    assert job.condition == Condition(model="deit_tiny_patch16_224", image_size=32)
+    assert job.arms[0] == DENSE
+    assert job.pairs == (Pair(0, 1), Pair(0, 2), Pair(0, 3), Pair(0, 4))
+    assert job.protocol == Protocol()
+    assert arms(expansion)[1:] == [
+        "topk(keep_rate=0.5, layers=[3,6,9])",
+        "topk(keep_rate=0.7, layers=[3,6,9])",
+        "tome(r_ratio=0.02)",
+        "tome(r_ratio=0.06)",
+    ]
+
+
+def test_a_file_and_its_text_are_one_sweep(tmp_path: Path, methods: dict[str, Method], expand: Expand) -> None:
+    """`load` reads the file itself when no text is given."""
+    path = tmp_path / "quickstart.yaml"
+    path.write_text(QUICKSTART)
+    assert load(path, methods=methods, networks=NETWORKS, auto="cpu").jobs == expand(QUICKSTART).jobs
+
+
+def test_auto_is_resolved_before_hashing(expand: Expand) -> None:
+    """`device: auto` asks the same questions as the device that it stands for."""
+    written = expand(QUICKSTART.replace("device: auto", "device: cpu"))
+    assert [job.job_id for job in written.jobs] == [job.job_id for job in expand(QUICKSTART).jobs]
+
+
+# ---- arms and their identities ----
+
+
+@pytest.mark.parametrize("written", ["{method: topk, keep_rate: 1}", "{method: topk, keep_rate: 1.0, layers: {list: [3, 6, 9]}}"])
+def test_one_way_of_running_is_one_arm(expand: Expand, written: str) -> None:
+    """`keep_rate: 1`, `1.0` and spelled-out defaults are one arm."""
+    both = expand(MODEL + f"methods: [{{method: topk, keep_rate: [1, 1.0]}}, {written}]\n")
+    assert len(both.comparisons) == 1
+    assert both.duplicates == 2
+
+
+def test_an_omitted_parameter_is_its_default(expand: Expand) -> None:
+    """A parameter left out and the same default written down ask one question."""
+    entries = ("topk", "{method: topk}", "{method: topk, keep_rate: 0.7}")
+    assert len({expand(MODEL + f"methods: [{written}]\n").comparisons[0].question_id for written in entries}) == 1
+
+
+def test_comparisons_of_a_sweep_are_distinct(expand: Expand) -> None:
+    """Whatever is asked twice, over axes, methods and extra points, is measured once and counted."""
+    text = MODEL + "axes: {image_size: [32, 64, 32], batch_size: [1, 2]}\n"
+    text += "methods: [{method: topk, keep_rate: [0.5, 0.5, 0.7], dtype: [float32, float16]}]\n"
+    text += "include: [{image_size: 64, method: topk, keep_rate: 0.5}]\n"
+    expansion = expand(text)
+    ids = [comparison.comparison_id() for comparison in expansion.comparisons]
+    assert len(ids) == len(set(ids)) == 4 * 4
+    assert expansion.duplicates == 3 * 2 * 6 + 1 - 16
+    assert [job_id for job in expansion.jobs for job_id in job.comparison_ids()] == ids
+
+
+def test_overrides_equal_to_the_condition_merge(expand: Expand) -> None:
+    """An override that repeats the condition makes no new arm, at each point for itself."""
+    text = MODEL + "axes: {runtime: [eager, compile]}\nmethods: [{method: topk, runtime: eager}, topk]\n"
+    expansion = expand(text)
+    assert [len(job.arms) for job in expansion.jobs] == [2, 3]
+    assert arms(expansion, 1)[1] == "topk(keep_rate=0.7, layers=[3,6,9]) [runtime=eager]"
+
+
+def test_a_list_for_a_scalar_parameter_expands(expand: Expand) -> None:
+    """Lists of scalar parameters and overrides multiply; `{list: …}` is one value."""
+    expansion = expand(
+        MODEL + "methods: [{method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6]}, dtype: [float32, float16]}]\n"
+    )
+    assert len(expansion.comparisons) == 4
+    assert {tuple(arm.stack[0].params["layers"]) for arm in expansion.jobs[0].arms[1:]} == {(3, 6)}
+
+
+def test_a_sequence_parameter_expands_through_each(expand: Expand) -> None:
+    """`{each: …}` gives several lists, and serves unions of a number and a list."""
+    expansion = expand(MODEL + "methods: [{method: topk, layers: {each: [[3], [3, 6]]}}, {method: tome, r: {each: [8, [8, 4]]}}]\n")
+    lists = [arm.stack[0].params.get("layers", arm.stack[0].params.get("r")) for arm in expansion.jobs[0].arms[1:]]
+    assert lists == [[3], [3, 6], 8, [8, 4]]
+
+
+def test_series_expand_parameters_too(expand: Expand) -> None:
+    """A range stands for its values wherever a list may stand."""
+    tome, dense = "r: {range: {start: 2, stop: 6, step: 2}}", "replicate: {range: {start: 1, stop: 3}}"
+    text = f"{MODEL}methods: [{{method: tome, {tome}}}, {{method: dense, {dense}}}]\n"
+    assert arms(expand(text))[1:] == ["tome(r=2)", "tome(r=4)", "tome(r=6)", *(f"dense [replicate={n}]" for n in (1, 2, 3))]
+
+
+def test_a_parameter_goes_before_an_override_of_its_name(expand: Expand) -> None:
+    """A method with a parameter called dtype gets it; the condition's dtype stays."""
+    step = expand(MODEL + "methods: [{method: mask, blocks: 2, dtype: int4}]\n").jobs[0].arms[1]
+    assert step.stack[0].params == {"blocks": 2, "dtype": "int4", "mode": None}
+    assert step.overrides.dtype is None
+
+
+def test_stacks_keep_their_order(expand: Expand) -> None:
+    """A stack is an ordered list of methods, with overrides beside it."""
+    entries = "  - stack: [{method: topk, keep_rate: [0.5, 0.7]}, tome]\n    runtime: compile\n  - stack: [tome, {method: topk}]\n"
+    expansion = expand(f"{MODEL}methods:\n{entries}")
+    assert [arm.method for arm in expansion.jobs[0].arms] == ["dense", "topk+tome", "topk+tome", "tome+topk"]
+    assert expansion.jobs[0].arms[1].overrides.runtime == "compile"
+
+
+def test_an_arm_may_change_the_image_size(expand: Expand) -> None:
+    """Smaller input is a way of running, too; its size must suit the patch."""
+    assert arms(expand(MODEL + "methods: [{method: dense, image_size: 16}]\n")) == ["dense", "dense [image_size=16]"]
+
+
+# ---- baselines ----
+
+
+def test_every_arm_is_compared_with_every_baseline_but_itself(expand: Expand) -> None:
+    """Baselines come first in the job, an arm that is a baseline is there once, and no pair names one arm twice."""
+    text = MODEL + "axes: {runtime: [compile]}\nbaselines: [dense, {runtime: eager}]\n"
+    job = expand(text + "methods: [{method: dense, runtime: eager}, topk]\n").jobs[0]
+    assert [str(arm) for arm in job.arms] == ["dense", "dense [runtime=eager]", "topk(keep_rate=0.7, layers=[3,6,9])"]
+    assert job.pairs == (Pair(0, 1), Pair(0, 2), Pair(1, 2))
+
+
+def test_baselines_that_the_condition_makes_equal_are_one(expand: Expand) -> None:
+    """`{runtime: eager}` is `dense` where the condition runs eagerly."""
+    expansion = expand(MODEL + "baselines: [dense, {runtime: eager}]\n" + TOPK)
+    assert len(expansion.comparisons) == 1
+    assert expansion.duplicates == 1
+
+
+def test_a_method_can_be_the_baseline(expand: Expand) -> None:
+    """Methods are compared with each other by making one the baseline."""
+    job = expand(MODEL + "baselines: [{method: topk, keep_rate: 0.5}]\nmethods: [topk, {method: dense}]\n").jobs[0]
+    assert [arm.method for arm in job.arms] == ["topk", "topk", "dense"]
+    assert job.pairs == (Pair(0, 1), Pair(0, 2))
+
+
+@pytest.mark.parametrize("entry", ["{method: dense}", "{method: dense, runtime: eager}", "{method: dense, replicate: 0}"])
+def test_the_baseline_against_itself_needs_a_replicate(expand: Expand, fault: Fault, entry: str) -> None:
+    """An arm that is its baseline everywhere is an error that shows the way to an A/A test; a replicate is one."""
+    error = fault(f"{MODEL}methods:\n  - topk\n  - {entry}\n")
+    assert (error.line, error.key) == (6, "methods[1]")
+    assert "for an A/A test write `replicate: 1`" in error.problem
+    assert arms(expand(MODEL + "methods: [{method: dense, replicate: 1}]\n")) == ["dense", "dense [replicate=1]"]
+
+
+# ---- jobs and limits ----
+
+
+def test_rounds_repeat_every_job(expand: Expand) -> None:
+    """With n rounds each job is there n times, round after round; comparisons stay what they are."""
+    expansion = expand(GRID + "jobs: {latency: {rounds: 3}}\n")
+    assert [job.round for job in expansion.jobs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert len({job.job_id for job in expansion.jobs}) == 9
+    assert len(expansion.comparisons) == 9
+
+
+def test_big_blocks_are_split(expand: Expand) -> None:
+    """No job has more arms than `arms_per_job`, each part has the baselines, and no pair is lost or doubled."""
+    text = MODEL + "baselines: [dense, {runtime: compile}]\n"
+    text += "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 1, num: 19}}}, {method: dense, runtime: compile}]\n"
+    expansion = expand(text + "limits: {arms_per_job: 8}\n")
+    assert [len(job.arms) for job in expansion.jobs] == [8, 8, 8, 3]
+    assert all(arms(expansion, job)[:2] == ["dense", "dense [runtime=compile]"] for job in range(4))
+    ids = [comparison_id for job in expansion.jobs for comparison_id in job.comparison_ids()]
+    assert len(ids) == len(set(ids)) == 19 * 2 + 1

@@ -1,0 +1,101 @@
+"""The keys of a sweep file: defaults, durations, and a message for each wrong one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sweeps.parsing.file_schema import parse, seconds
+from sweeps.parsing.yaml_reader import SweepError, read
+from sweeps.protocol import Protocol
+
+HEAD = "schema: 1\nname: trial\n"
+
+
+def test_everything_but_schema_and_name_has_a_default() -> None:
+    """The defaults of the language."""
+    sweep = parse(read("x.yaml", HEAD))
+    assert sweep.baselines == ("dense",)
+    assert sweep.jobs.protocols() == {"latency": Protocol()}
+    assert (sweep.retry.max_attempts, sweep.retry.when) == (2, ("worker_crash", "node_died"))
+    assert (sweep.limits.max_jobs, sweep.limits.arms_per_job) == (5000, 16)
+
+
+def test_a_protocol_is_read_with_its_units() -> None:
+    """Durations come out in seconds, and what is not said keeps its default."""
+    latency = "{pairs: {max: 50}, half_width: 0.02, budget: 250ms, timeout: 2m, rounds: 3}"
+    sweep = parse(read("x.yaml", f"{HEAD}jobs: {{latency: {latency}}}\n"))
+    expected = Protocol(pairs_min=30, pairs_max=50, half_width=0.02, budget_s=0.25, timeout_s=120.0, rounds=3)
+    assert sweep.jobs.latency.protocol() == expected
+
+
+@pytest.mark.parametrize("empty", ["jobs:\n", "jobs: {}\n", "zip:\nexclude:\nretry:\n"])
+def test_an_empty_key_is_its_default(empty: str) -> None:
+    """A key without a value asks for nothing special."""
+    assert parse(read("x.yaml", HEAD + empty)) == parse(read("x.yaml", HEAD))
+
+
+def test_an_empty_kind_is_asked_with_its_defaults() -> None:
+    """Latency named without settings is latency where nothing is named."""
+    assert parse(read("x.yaml", HEAD + "jobs: {latency: }\n")).jobs.protocols() == {"latency": Protocol()}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [("250ms", 0.25), ("10s", 10.0), ("1.5m", 90.0), ("1h", 3600.0), ("2 s", 2.0), (7, 7.0), (0.5, 0.5)]
+)
+def test_durations(written: str | float, value: float) -> None:
+    """Milliseconds, seconds, minutes, hours, or a plain number of seconds."""
+    assert seconds(written) == value
+
+
+@pytest.mark.parametrize("written", ["10x", "s", "", "-1s", "1m30s", True, None, [1]])
+def test_what_is_no_duration(written: Any) -> None:
+    """Anything else is refused with examples of what is right."""
+    with pytest.raises(ValueError, match="write 250ms, 10s, 5m, 1h"):
+        seconds(written)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "told"),
+    [
+        ("name: x\n", 1, "schema", "is missing"),
+        ("schema: 1\n", 1, "name", "is missing"),
+        ("schema: 2\nname: x\n", 1, "schema", "write `schema: 1`"),
+        ("schema: true\nname: x\n", 1, "schema", "write `schema: 1`"),
+        ("schema: 1.0\nname: x\n", 1, "schema", "write `schema: 1`"),
+        ("schema: 1\nname: a b\n", 2, "name", "match pattern"),
+        ("schema: 1\nname: 3\n", 2, "name", "needs text, not 3"),
+        (HEAD + "axs: {}\n", 3, "axs", "did you mean 'axes'?"),
+        (HEAD + "schema_version: 1\n", 3, "schema_version", "did you mean 'schema'?"),
+        (HEAD + "axes: [1]\n", 3, "axes", "needs a mapping"),
+        (HEAD + "methods: {method: topk}\n", 3, "methods", "needs a list"),
+        (HEAD + "exclude: [{a: 1}, 3]\n", 3, "exclude[1]", "needs a mapping"),
+        (HEAD + "baselines: []\n", 3, "baselines", "is empty"),
+        (HEAD + "jobs:\n  latncy: {}\n", 4, "jobs.latncy", "did you mean 'latency'?"),
+        (HEAD + "jobs:\n  latency:\n    pairs:\n      mn: 3\n", 6, "jobs.latency.pairs.mn", "did you mean 'min'?"),
+        (HEAD + "jobs:\n  latency:\n    pairs: {min: 9, max: 3}\n", 5, "jobs.latency.pairs", "min is 9, above max, which is 3"),
+        (HEAD + "jobs:\n  latency:\n    pairs: {min: 1}\n", 5, "jobs.latency.pairs.min", "greater than or equal to 2"),
+        (HEAD + "jobs:\n  latency:\n    budget: 10x\n", 5, "jobs.latency.budget", "'10x' is no duration"),
+        (HEAD + "jobs:\n  latency:\n    budget: 0s\n", 5, "jobs.latency.budget", "greater than 0"),
+        (HEAD + "jobs:\n  latency:\n    half_width: '0.1'\n", 5, "jobs.latency.half_width", "did you mean 0.1 (without quotes)?"),
+        (HEAD + "retry:\n  when: [worker_crash,\n    worker_crsh]\n", 5, "retry.when[1]", "did you mean 'worker_crash'?"),
+        (HEAD + "retry: {max_attempts: true}\n", 3, "retry.max_attempts", "needs a whole number, not true"),
+        (HEAD + "limits:\n  max_jobs: 2.5\n", 4, "limits.max_jobs", "needs a whole number, not 2.5"),
+        (HEAD + "limits:\n  max_job: 2\n", 4, "limits.max_job", "did you mean 'max_jobs'?"),
+        (HEAD + "zip: [a, b]\n", 3, "zip[0]", "needs a list"),
+    ],
+)
+def test_wrong_keys_and_values(text: str, line: int, key: str, told: str) -> None:
+    """Each message names file, line and key, and what would be right."""
+    with pytest.raises(SweepError) as caught:
+        parse(read("x.yaml", text))
+    assert (caught.value.line, caught.value.key) == (line, key)
+    assert told in caught.value.problem
+    assert str(caught.value).startswith(f"x.yaml:{line}: {key}: ")
+
+
+def test_a_sweep_is_a_value() -> None:
+    """Two readings of one text are equal and hash alike."""
+    make: Callable[[], Any] = lambda: parse(read("x.yaml", HEAD + "axes: {image_size: [32]}\n"))  # noqa: E731 - read twice
+    assert make() == make()
+    assert hash(make()) == hash(make())

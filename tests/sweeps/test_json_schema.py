@@ -1,0 +1,98 @@
+"""The JSON Schema for editors: it knows what the reader knows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from sweeps.method import Method
+from sweeps.parsing.expand import Expansion
+from sweeps.parsing.json_schema import json_schema, text
+from tests.sweeps.conftest import METHODS
+from tests.sweeps.test_expand import QUICKSTART
+
+HEAD = "schema: 1\nname: trial\n"
+
+
+@pytest.fixture(scope="module")
+def errors() -> Callable[[str], list[str]]:
+    """What the schema says against the text of a sweep."""
+    schema = json_schema(METHODS)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    return lambda written: [error.message for error in validator.iter_errors(yaml.safe_load(written))]
+
+
+GOOD = [
+    QUICKSTART,
+    HEAD + "defaults: {model: deit_tiny_patch16_224, image_size: 32}\nmethods: [topk, {method: dense, replicate: [1, 2]}]\n",
+    HEAD + "defaults: {model: deit_tiny_patch16_224, image_size: 32, threads: null}\nmethods: [{method: mask, blocks: 1}]\n",
+    HEAD
+    + "defaults: {model: deit_tiny_patch16_224}\naxes: {image_size: {range: {start: 32, stop: 96, step: 32}}, pretrained: false}\n"
+    + "methods:\n  - {method: topk, layers: {each: [[3], [6]]}, keep_rate: {linspace: {start: 0.2, stop: 0.8, num: 3}}}\n"
+    + "  - {stack: [{method: topk, keep_rate: [0.5, 0.6, 0.7]}, tome], runtime: [eager, compile]}\n"
+    + "baselines: [dense, {runtime: compile}, {method: topk}]\nzip: [[image_size, topk.keep_rate]]\n"
+    + "exclude: [{tokens: {ge: 36, lt: 60}, method: {in: [topk]}}, {keep_rate: 0.2}]\n"
+    + "include: [{image_size: 64, method: topk, keep_rate: 0.9, batch_size: 8}]\njobs: {latency: {budget: 1.5m, timeout: 60}}\n",
+]
+
+BAD = {
+    "a top key": "axs: {}",
+    "a field": "axes: {modle: [x]}",
+    "a field's type": "axes: {image_size: ['32']}",
+    "a word": "defaults: {dtype: bf16}",
+    "an empty axis": "axes: {image_size: []}",
+    "a series": "axes: {image_size: {range: {start: 1, stp: 2}}}",
+    "a method": "methods: [{method: tokp}]",
+    "a parameter": "methods: [{method: topk, keep_rat: 0.5}]",
+    "a parameter's type": "methods: [{method: topk, keep_rate: half}]",
+    "a missing parameter": "methods: [{method: mask}]",
+    "a parameter in a stack": "methods: [{stack: [{method: topk, keep_rat: 0.5}]}]",
+    "an override": "methods: [{method: topk, runtim: eager}]",
+    "a baseline": "baselines: [{runtim: eager}]",
+    "a rule": "exclude: [{keep_rat: 0.5}]",
+    "an operator": "exclude: [{keep_rate: {gte: 0.5}}]",
+    "an extra point": "include: [{method: topk, keep_rat: 1}]",
+    "a duration": "jobs: {latency: {budget: 10x}}",
+    "the protocol": "jobs: {latency: {pairs: {mn: 3}}}",
+    "a retry": "retry: {when: [worker_crsh]}",
+}
+
+
+@pytest.mark.parametrize("written", GOOD, ids=["quickstart", "short forms", "required parameter", "everything"])
+def test_what_the_reader_takes_the_schema_takes(
+    written: str, errors: Callable[[str], list[str]], expand: Callable[..., Expansion]
+) -> None:
+    """Sweeps that expand are valid."""
+    assert expand(written).jobs
+    assert errors(written) == []
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], list[str]], fault: Callable[..., Exception]) -> None:
+    """What the reader refuses for its form, the schema refuses too."""
+    written = BAD[name] + "\n"
+    if "methods" not in written:
+        written += "methods: [topk]\n"
+    if "defaults" not in written:
+        written += "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"
+    assert fault(written)
+    assert errors(HEAD + written)
+
+
+def test_the_schema_completes_methods_and_their_parameters(methods: dict[str, Method]) -> None:
+    """Each method's entry offers its name, its purpose, and its own parameters with their limits."""
+    entries = [entry.get("properties", {}) for entry in json_schema(methods)["$defs"]["entry"]["anyOf"]]
+    topk: dict[str, Any] = next(entry for entry in entries if entry.get("method", {}).get("const") == "topk")
+    assert topk["method"]["description"] == "A method that promises nothing but its parameters."
+    assert topk["keep_rate"]["default"] == 0.7
+    assert topk["keep_rate"]["anyOf"][0] == {"exclusiveMinimum": 0, "maximum": 1, "type": "number"}
+    assert {"dtype", "attention", "runtime", "image_size", "replicate", "layers"} < set(topk)
+
+
+def test_the_text_is_stable(methods: dict[str, Method]) -> None:
+    """The order in which methods are found does not change the file."""
+    assert text(dict(reversed(methods.items()))) == text(methods)
+    assert text(methods).endswith("}\n")

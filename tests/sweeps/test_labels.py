@@ -1,0 +1,144 @@
+"""Words about an effect agree with the numbers printed beside them, whatever verdict, interval and rounding meet."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweeps.labels import BITS, LOSSES, SPEEDUP, TASK, TOP1, Conclusion, Effect, Finding, conclude, unanswered
+from sweeps.stats.classification import interval_verdict
+from sweeps.stats.timing import Estimate, verdict
+
+EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
+VERDICTS = ("faster", "slower", "better", "worse", "same", "unclear", "insufficient", None, "a later word")
+NUMBER = r"([+-]?\d+\.\d+)"
+
+
+@st.composite
+def effects(draw: st.DrawFn) -> tuple[Effect, tuple[float, float, float], float]:
+    """An effect, an interval about its value near no difference or far from it, and a floor."""
+    effect = draw(st.sampled_from(EFFECTS))
+    size = 10.0 ** -draw(st.integers(0, 7))
+    offsets = sorted(draw(st.tuples(*[st.one_of(st.just(0.0), st.floats(-2, 2))] * 3)))
+    low, value, high = (2 ** (size * each) if effect.ratio else size * each for each in offsets)
+    return effect, (value, low, high), draw(st.sampled_from((0.0, effect.floor, 0.01, 0.1)))
+
+
+def measured_verdict(effect: Effect, bounds: tuple[float, float, float], floor: float, pairs: int) -> str:
+    """The verdict that the store holds for such an effect."""
+    value, low, high = bounds
+    if effect.ratio:
+        return verdict(Estimate(value, low, high, pairs), floor)
+    return interval_verdict(low, high, floor)
+
+
+def printed(text: str) -> list[float]:
+    """Value and interval as a reader finds them in a cell or sentence."""
+    found = re.search(rf"{NUMBER}[x×]? \[{NUMBER}, {NUMBER}\]", text)
+    assert found, text
+    return [float(number) for number in found.groups()]
+
+
+def check(found: Conclusion, effect: Effect) -> None:
+    """Word, phrase and printed numbers of a conclusion with an interval agree."""
+    value, low, high = printed(found.numbers)
+    assert low <= value <= high
+    outside = low > effect.no_difference or high < effect.no_difference
+    side = effect.gain if (low > effect.no_difference) == effect.gain_above else effect.loss
+    text = f"{found.word} / {found.phrase}"
+    if found.finding is Finding.INSUFFICIENT:
+        assert not {effect.gain, effect.loss, "unclear", "probably"} & set(re.findall(r"\w+", text))
+        return
+    if not outside:
+        assert found.finding in {Finding.SAME, Finding.UNCLEAR}, text
+        assert effect.gain not in text
+        assert effect.loss not in text
+        return
+    other = effect.loss if side == effect.gain else effect.gain
+    assert side in found.phrase
+    assert other not in text
+    assert not {"unclear", "same"} & set(re.findall(r"\w+", text)), text
+    if not effect.ratio:
+        amount, least, most = printed(found.phrase)
+        assert (amount, {least, most}) == (abs(value), {abs(low), abs(high)})
+        assert 0 < least <= amount <= most
+
+
+@settings(deadline=None, max_examples=400)
+@given(effects(), st.sampled_from(VERDICTS))
+def test_words_agree_with_printed_numbers(drawn: tuple[Effect, tuple[float, float, float], float], word: str | None) -> None:
+    """Whatever verdict stands beside an interval: an interval off no difference has a side, one that touches it has none."""
+    effect, (value, low, high), floor = drawn
+    check(conclude(effect, value, low, high, verdict=word, floor=floor), effect)
+
+
+@settings(deadline=None, max_examples=400)
+@given(effects(), st.sampled_from((10, 29, 30, 300)))
+def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], float], pairs: int) -> None:
+    """A verdict made from the same numbers is never reversed: clear stays clear, `same` stays within the floor."""
+    effect, bounds, floor = drawn
+    value, low, high = bounds
+    word = measured_verdict(effect, bounds, floor, pairs)
+    found = conclude(effect, value, low, high, verdict=word, floor=floor)
+    check(found, effect)
+    if word in {effect.gain, effect.loss} and max(abs(end - effect.no_difference) for end in (low, high)) > 1e-9:
+        near = min(abs(end - effect.no_difference) for end in (low, high))
+        assert found.word == word or near < 1e-11
+    if word == "same":
+        assert found.finding in {Finding.SAME, Finding.SMALL_GAIN, Finding.SMALL_LOSS}
+        assert "floor" in found.word or found.word == "same"
+        assert "within" in found.phrase
+    if word == "unclear":
+        assert found.word == "unclear" or found.word.startswith("probably ")
+        _, least, most = printed(found.numbers)
+        inside = effect.within(least, most, floor, found.digits)
+        assert not inside or effect.within(low, high, floor)
+
+
+@pytest.mark.parametrize(
+    ("effect", "bounds", "word", "phrase"),
+    [
+        (
+            BITS,
+            (0.0015, 0.0001, 0.0028, "same"),
+            "within floor",
+            "worse by 0.0015 [0.0001, 0.0028] bits per byte, within the floor of 0.005 bits per byte",
+        ),
+        (BITS, (0.0070, 0.0042, 0.0098, "unclear"), "probably worse", "probably worse by 0.0070 [0.0042, 0.0098] bits per byte"),
+        (BITS, (-0.4731, -0.48, -0.46, "better"), "better", "better by 0.4731 [0.4600, 0.4800] bits per byte"),
+        (BITS, (0.0, -0.00001, 0.00001, "same"), "same", "the same within 0.005 bits per byte: +0.0000 [+0.0000, +0.0000]"),
+        (SPEEDUP, (0.97, 0.95, 0.989, "unclear"), "probably slower", "probably slower: 0.970x [0.950, 0.989]"),
+        (SPEEDUP, (1.0, 0.99964, 1.0003, "same"), "same", "the same within 1 %: 1.000x [1.000, 1.000]"),
+        (SPEEDUP, (1.02, 0.9996, 1.04, "unclear"), "unclear", "unclear: 1.020x [1.000, 1.040]"),
+        (SPEEDUP, (1.003, 0.995, 1.01004, "unclear"), "unclear", "unclear: 1.00300x [0.99500, 1.01004]"),
+        (SPEEDUP, (1.005, 1.002, 1.0102, "unclear"), "probably faster", "probably faster: 1.0050x [1.0020, 1.0102]"),
+        (SPEEDUP, (1.5, 1.4, 1.6, "insufficient"), "too few pairs", "measured by too few pairs: 1.500x [1.400, 1.600]"),
+        (TOP1, (0.11, 0.01, 0.19, "same"), "within floor", "worse by 0.11 [0.01, 0.19] points, within the floor of 0.2 points"),
+    ],
+)
+def test_examples(effect: Effect, bounds: tuple[float, float, float, str], word: str, phrase: str) -> None:
+    """The sentences that were seen to contradict their numbers, and their neighbours."""
+    value, low, high, verdict_word = bounds
+    found = conclude(effect, value, low, high, verdict=verdict_word)
+    assert (found.word, found.phrase) == (word, phrase)
+
+
+def test_a_clear_verdict_is_printed_exactly_enough() -> None:
+    """With a floor of 0 a speed-up of 0.02 % can be clear: the interval is printed with as many decimals as show it."""
+    found = conclude(SPEEDUP, 1.0003, 1.0002, 1.0004, verdict="faster", floor=0.0)
+    assert (found.word, found.numbers) == ("faster", "1.0003x [1.0002, 1.0004]")
+
+
+def test_without_numbers_the_state_is_named() -> None:
+    """Queued, failed, asked and not asked have words of their own, and so are effects without an interval."""
+    states = ("queued", "failed", "not measured", "not asked")
+    assert len({unanswered(BITS, state).word for state in states}) == len(states)
+    assert len({unanswered(BITS, state).phrase for state in states}) == len(states)
+    assert unanswered(BITS, "failed", "out_of_memory").phrase == "failed (out_of_memory)"
+    for missing in (None, float("nan"), float("inf")):
+        found = conclude(SPEEDUP, 1.2, missing, 1.3, verdict="unclear")
+        assert (found.word, found.phrase) == ("no interval", "1.200x, too few pairs for an interval")
+        assert conclude(SPEEDUP, missing, None, None, verdict=None).word == "not measured"
+    assert conclude(SPEEDUP, 1.2, None, None, verdict="insufficient").word == "too few pairs"
+    assert not LOSSES & {Finding.GAIN, Finding.SMALL_GAIN, Finding.PROBABLE_GAIN}

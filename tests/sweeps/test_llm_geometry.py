@@ -1,0 +1,319 @@
+"""Sweeps of language models: fields, kinds and defaults, models in folders and on the hub, and a message for each wrong use."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import Field
+
+from sweeps.geometry.llm_geometry import CONFIGS, LanguageNetwork, languages
+from sweeps.geometry.local_llm import content, geometry
+from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Step
+from sweeps.method import AnyMethod, Params
+from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.yaml_reader import SweepError
+from sweeps.protocol import Protocol
+from tests.sweeps.conftest import METHODS, NETWORKS
+
+
+class SkipParams(Params):
+    sparsity: float = Field(default=0.5, ge=0, lt=1)
+    data: str | None = None
+    file: str | None = None
+
+
+class Skip:
+    """A method that leaves out a share of the network."""
+
+    WORLD: Literal["language"] = "language"
+    PAPER = "none"
+    VERSION = 1
+    Params = SkipParams
+    __name__ = "skip"
+
+    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - the protocol's signature
+        return 0
+
+    def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
+        return int(params.sparsity * network.layers * network.layer_macs * tokens)
+
+    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:  # noqa: ARG002 - the protocol's signature
+        return f"{network.name} has no gate" if not network.gated else None
+
+    def apply(self, speaker: Any, params: Any) -> Any:  # noqa: ARG002 - the protocol's signature
+        return speaker
+
+
+KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
+HEAD = "schema: 1\nname: trial\n"
+TINY = "defaults: {model: tiny_lm, prompt_tokens: 64, new_tokens: 16}\n"
+SPOKEN = Condition(model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="replay", data="docs")
+BOTH = "jobs: {generation: {}, quality: {}}\n"
+
+
+def expand(text: str, **options: Any) -> Expansion:
+    return load("trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options)
+
+
+def refused(text: str) -> SweepError:
+    with pytest.raises(SweepError) as caught:
+        expand(text)
+    return caught.value
+
+
+def weights(name: str) -> bytes:
+    """A safetensors file with one small tensor."""
+    header = json.dumps({name: {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A directory with a language model, as far as planning looks into it."""
+    (tmp_path / "config.json").write_text(json.dumps(dict(CONFIGS["llama-15m"])))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(weights("one"))
+    return tmp_path
+
+
+def test_defaults_are_spelled_out() -> None:
+    """Cache, decoding and text are part of the condition even where the sweep does not name them, and the kind is generation."""
+    expansion = expand(TINY + "methods: [skip]\n")
+    assert [job.kind for job in expansion.jobs] == ["generation"]
+    assert expansion.jobs[0].condition == SPOKEN
+    explicit = TINY.replace("16}", "16, kv_cache: dynamic, decoding: replay, data: docs}")
+    assert expand(explicit + "methods: [skip]\n").jobs == expansion.jobs
+
+
+def test_each_kind_has_its_protocol() -> None:
+    """A generation job takes pairs like latency, but more time; a quality job takes characters."""
+    generation, quality = expand(TINY + "methods: [skip]\njobs: {generation: {pairs: {min: 31}}, quality: {characters: 9}}\n").jobs
+    assert generation.protocol == Protocol(pairs_min=31, half_width=0.02, budget_s=60, timeout_s=1800)
+    assert quality.protocol == Protocol(characters=9, timeout_s=1800)
+    tasks = "{tasks: [piqa, ./a.yaml], documents: 20}"
+    (asked,) = expand(f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n").jobs
+    assert asked.protocol == Protocol(tasks=("piqa", "./a.yaml"), documents=20, timeout_s=1800)
+
+
+def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
+    """Prompt lengths, caches and threads make many generation jobs and one of quality, whose condition has none of them."""
+    text = "defaults: {model: tiny_lm, new_tokens: 16, weights: trained}\naxes: {prompt_tokens: [16, 64], threads: [1, 2]}\n"
+    text += "methods: [skip, {method: dense, kv_cache: [static, virtual]}]\n"
+    jobs = expand(text + BOTH).jobs
+    assert [job.kind for job in jobs] == ["generation"] * 4 + ["quality"]
+    assert [len(job.arms) for job in jobs] == [4] * 4 + [2]
+    assert jobs[-1].condition == Condition(model="tiny_lm", weights="trained", data="docs")
+
+
+def test_arms_may_override_the_cache() -> None:
+    """A stack with another cache is one arm; an override that repeats the spelled-out default asks for nothing."""
+    text = (
+        TINY + "methods: [{stack: [skip, {method: skip, sparsity: 0.25}], kv_cache: virtual}, {method: skip, kv_cache: dynamic}]\n"
+    )
+    (job,) = expand(text + "baselines: [dense, {dtype: bfloat16}, {method: skip, sparsity: 0}]\n").jobs
+    assert [arm.method for arm in job.arms] == ["dense", "dense", "skip", "skip+skip", "skip"]
+    assert job.arms[3].overrides == Overrides(kv_cache="virtual")
+    assert job.arms[4].overrides == Overrides()
+
+
+def test_tokens_of_a_rule_are_those_of_the_prompt() -> None:
+    """A rule takes out long prompts."""
+    text = "defaults: {model: tiny_lm, new_tokens: 8}\naxes: {prompt_tokens: [8, 64]}\nmethods: [skip]\n"
+    expansion = expand(text + "exclude: [{tokens: {gt: 8}}]\n")
+    assert [job.condition.prompt_tokens for job in expansion.jobs] == [8]
+    assert expansion.excluded == 1
+
+
+def test_language_identities_are_pinned() -> None:
+    """Golden identities of questions about language models, and of answers to them."""
+    arm = Arm(stack=(Step(method="larosa", params={"sparsity": 0.5, "form": "absorbed"}),), overrides=Overrides(kv_cache="virtual"))
+    asked = Comparison(kind="generation", condition=SPOKEN, baseline=DENSE, arm=arm)
+    judged = Condition(model="tiny_lm", weights="trained", data="topics")
+    quality = Comparison(kind="quality", condition=judged, baseline=DENSE, arm=arm)
+    job = Job(kind="generation", condition=SPOKEN, arms=(DENSE, arm), pairs=(Pair(0, 1),), contents={"data": "ab"})
+    assert [arm.arm_id, asked.question_id, quality.question_id] == ["b48746195dc2411d", "f74457d3bff680d8", "9e8727634ce86625"]
+    assert [asked.comparison_id(), quality.comparison_id({"recipe": "ab"}), job.job_id] == [
+        "0af4f990f9bf44fc",
+        "27e12bff3399a141",
+        "815b354a8c36d1e0",
+    ]
+
+
+def test_a_folder_is_a_model(folder: Path) -> None:
+    """Its geometry bounds the text, its weights are its own, and its files are part of what makes an answer stale."""
+    text = f"defaults: {{model: {folder}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
+    (job,) = expand(text).jobs
+    assert job.condition.weights == "pretrained"
+    assert job.contents == {"model": content(str(folder))}
+    assert "4096 positions" in refused(text.replace("64", "4090")).problem
+    assert "brings its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
+    (folder / "model.safetensors").write_bytes(weights("another"))
+    assert expand(text).jobs[0].contents != job.contents
+    assert expand(text).jobs[0].condition == job.condition
+
+
+def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`./dir` is a folder, `org/name` is on the hub unless a folder of that name is here, which is told."""
+    monkeypatch.chdir(folder.parent)
+    named = f"defaults: {{model: ./{folder.name}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
+    assert expand(named).jobs[0].condition.model == f"./{folder.name}"
+    hub = named.replace(f"./{folder.name}", "org/name").replace("64", "64000")
+    assert expand(hub).jobs[0].condition == SPOKEN.model_copy(
+        update={"model": "org/name", "prompt_tokens": 64000, "weights": "pretrained"}
+    )
+    (folder.parent / "org" / "name").mkdir(parents=True)
+    assert "write ./org/name for the folder" in refused(hub).problem
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda at: (at / "config.json").unlink(), "holds no config.json"),
+        (lambda at: (at / "tokenizer.json").unlink(), "holds no tokenizer.json"),
+        (
+            lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"),
+            "holds no weights (*.safetensors); save its pickled",
+        ),
+        (lambda at: (at / "model.safetensors").write_bytes(weights("one")[:-1]), "is damaged, or only a part of the file"),
+        (lambda at: (at / "model.safetensors").write_bytes(b"no weights at all"), "is damaged, or only a part of the file"),
+        (lambda at: (at / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0[]"), "copy or download it again"),
+        (lambda at: (at / "config.json").write_text("{"), "config.json cannot be read"),
+        (lambda at: (at / "config.json").write_text("[]"), "config.json makes no model"),
+        (lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'), "'mamba' is not supported: it has no keys"),
+        (lambda at: (at / "config.json").write_text('{"model_type": "llama"}'), "lacks 'hidden_size'"),
+        (lambda at: (at / "config.json").write_text("{}"), "its config.json holds no model_type"),
+        (lambda at: described(at, quantization_config={"quant_method": "gptq", "bits": 4}), "its weights are quantised (gptq)"),
+        (lambda at: described(at, quantization_config={"load_in_4bit": True}), "are quantised (a method that is not named)"),
+        (lambda at: described(at, model_type="t5", is_encoder_decoder=True), "model_type 't5' is an encoder with a decoder"),
+        (
+            lambda at: described(at, model_type="bert", architectures=["BertForMaskedLM"]),
+            "BertForMaskedLM is no causal language model",
+        ),
+        (lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_head": 0})), "makes no model: integer"),
+        (
+            lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_layer": 0})),
+            "makes no model: layers: Input",
+        ),
+    ],
+)
+def test_a_folder_that_lacks_something(folder: Path, spoil: Any, told: str) -> None:
+    """What is missing or not supported is said at the line that names the folder."""
+    spoil(folder)
+    found = refused(f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n")
+    assert (found.line, found.key) == (4, "defaults.model")
+    assert told in found.problem
+
+
+def described(folder: Path, **fields: Any) -> None:
+    """Change fields of a folder's config.json."""
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+def test_architectures_that_are_not_described(folder: Path) -> None:
+    """Their sizes are read where config.json has them; where it leaves them to transformers, the worker checks lengths."""
+    text = f"defaults: {{model: {folder}, prompt_tokens: 4090, new_tokens: 16}}\nmethods: [skip]\n"
+    described(folder, model_type="qwen3", architectures=["Qwen3ForCausalLM"])
+    assert "4096 positions" in refused(text).problem
+    found = geometry(str(folder))
+    assert found is not None
+    assert not found.described
+    (folder / "config.json").write_text('{"model_type": "qwen3", "hidden_size": 64}')
+    assert geometry(str(folder)) is None
+    assert expand(text).jobs[0].condition.prompt_tokens == 4090
+
+
+DEIT = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"
+SKIP = TINY + "methods: [skip]\n"
+WRONG = [
+    (TINY + "methods: [topk]\n", "methods[0].method", "topk is for vision models"),
+    (DEIT + "methods: [skip]\n", "methods[0].method", "skip is for language models"),
+    (TINY + "methods: [{stack: [skip, tome]}]\n", "methods[0].stack[1].method", "tome is for vision models"),
+    (TINY + "methods: [skp]\n", "methods[0].method", "did you mean 'skip'?"),
+    (TINY + "methods: [{method: skip, sparsity: 1.0}]\n", "methods[0].sparsity", "less than 1"),
+    (TINY + "methods: [{method: skip, image_size: 32}]\n", "methods[0].image_size", "is for vision models"),
+    (DEIT + "methods: [{method: topk, kv_cache: static}]\n", "methods[0].kv_cache", "is for language models"),
+    (TINY + "methods: [{method: skip, kv_cache: paged}]\n", "methods[0].kv_cache", "not one of dynamic, static, virtual"),
+    (SKIP + "jobs: {latency: {}}\n", "jobs.latency", "ask for generation or quality"),
+    (SKIP + "jobs: {accuracy: {}}\n", "jobs.accuracy", "ask for generation or quality"),
+    (DEIT + "methods: [topk]\njobs: {quality: {}}\n", "jobs.quality", "ask for latency or accuracy"),
+    (SKIP + "jobs: {generation: {characters: 5}}\n", "jobs.generation.characters", "unknown key"),
+    (SKIP + "jobs: {generation: {tasks: [piqa]}}\n", "jobs.generation.tasks", "unknown key"),
+    (SKIP + "jobs: {generation: {}, quality: {tasks: []}}\n", "jobs.quality.tasks", "is empty; give at least one"),
+    (SKIP + "jobs: {quality: {documents: 5}}\n", "jobs.quality.documents", "counts those of `tasks`, and none is named"),
+    (SKIP + "jobs: {quality: {tasks: [piqa], documents: 0}}\n", "jobs.quality.documents", "greater than or equal to 1"),
+    (SKIP + "jobs: {generation: {}, quality: {tasks: piqa}}\n", "jobs.quality.tasks", "needs a list"),
+    (SKIP + "jobs: {generation: {}, quality: {tasks: [piqa, '']}}\n", "jobs.quality.tasks[1]", "match pattern"),
+    (SKIP + "jobs: {generation: {pairs: {min: 9, max: 3}}}\n", "jobs.generation.pairs", "min is 9, above max"),
+    (SKIP.replace("16}", "16, image_size: 32}"), "defaults.image_size", "is for vision models"),
+    (SKIP.replace("16}", "16, severity: 3}"), "defaults.severity", "is for vision models"),
+    (DEIT.replace("32}", "32, prompt_tokens: 3}") + "methods: [topk]\n", "defaults.prompt_tokens", "is for language models"),
+    (SKIP.replace(", prompt_tokens: 64", ""), "axes.prompt_tokens", "is missing"),
+    (SKIP.replace(", new_tokens: 16", ""), "axes.new_tokens", "is missing"),
+    (SKIP + "jobs: {quality: {}}\n", "defaults.prompt_tokens", "is for generation jobs"),
+    (SKIP.replace("64", "1020"), "defaults.prompt_tokens", "more than the 1024 positions of tiny_lm"),
+    (SKIP.replace("tiny_lm", "llama-220"), "defaults.model", "did you mean 'llama-220m'?"),
+    (SKIP.replace("tiny_lm", "./nowhere"), "defaults.model", "there is no folder ./nowhere"),
+    (SKIP.replace("tiny_lm", "gpt2"), "methods[0]", "gpt2 has no gate"),
+    (SKIP.replace("16}", "16, data: digits}"), "defaults.data", "write docs, topics or text:PATH"),
+    (SKIP.replace("16}", "16, data: 'text:'}"), "defaults.data", "is no data for language models"),
+    (SKIP.replace("16}", "16, weights: pretrained}"), "defaults.weights", "write random or trained"),
+    (
+        SKIP.replace("tiny_lm", "llama-15m").replace("16}", "16, weights: trained}"),
+        "defaults.weights",
+        "write random, or leave it out",
+    ),
+    (SKIP.replace("16}", "16, checkpoint: a.safetensors}"), "defaults.checkpoint", "name a folder as the model"),
+    (SKIP + "axes: {model: [tiny_lm, deit_tiny_patch16_224]}\n", "axes.model[1]", "a sweep for each of the two"),
+    (
+        DEIT + "methods: [topk]\ninclude: [{model: tiny_lm, method: topk, image_size: 32}]\n",
+        "include[0].model",
+        "tiny_lm is a language model, but this sweep is about vision models",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "told"), WRONG)
+def test_wrong_sweeps_of_language_models(text: str, key: str, told: str) -> None:
+    """Each message names the key and what would be right."""
+    found = refused(text)
+    assert found.key == key
+    assert told in found.problem
+    assert found.line is not None
+
+
+def test_pixels_are_those_of_images() -> None:
+    """A language model has no image size to be asked for."""
+    with pytest.raises(ValueError, match="tiny_lm has no image_size"):
+        assert SPOKEN.pixels
+    assert Condition(model="m", image_size=32).pixels == 32
+
+
+def test_caches_are_the_words_of_the_condition() -> None:
+    """Every word for a cache can be asked for, and every named model can be swept over."""
+    words: tuple[KvCache, ...] = ("dynamic", "static", "virtual")
+    axes = f"kv_cache: [{', '.join(words)}], model: [{', '.join(languages())}]"
+    text = f"defaults: {{prompt_tokens: 8, new_tokens: 8}}\naxes: {{{axes}}}\n"
+    expansion = expand(text + "methods: [skip]\n")
+    assert {(job.condition.kv_cache, job.condition.model) for job in expansion.jobs} == {(w, m) for w in words for m in languages()}
+
+
+def test_a_changed_text_makes_stale_what_is_made_from_it_and_nothing_else(tmp_path: Path) -> None:
+    """The hash of a text or a file that a parameter names is part of the comparisons of that arm alone."""
+    made = tmp_path / "made.json"
+    arms = f"[{{method: skip, data: topics}}, {{method: skip, file: {made}}}, {{method: skip, sparsity: 0.25}}]"
+    sweep = f"{TINY}methods: {arms}\njobs: {{generation: {{}}}}\n"
+
+    def ids(topics: str, file: str) -> list[str]:
+        made.write_text(file)
+        (job,) = expand(sweep, contents=lambda condition: {"data": topics if condition.data == "topics" else "docs"}).jobs
+        assert {key for key in job.contents if key.startswith("named:")} == {"named:topics", f"named:{made}"}
+        assert job.only(job.pairs[2:]).comparison_ids() == job.comparison_ids()[2:]
+        return list(job.comparison_ids())
+
+    before, other_text, other_file = ids("1", "one"), ids("2", "one"), ids("1", "two")
+    assert [a == b for a, b in zip(before, other_text, strict=True)] == [False, True, True]
+    assert [a == b for a, b in zip(before, other_file, strict=True)] == [True, False, True]
+    made.unlink()
+    assert "skip.file cannot be used" in str(refused(sweep))

@@ -1,0 +1,193 @@
+"""Curves along the share of MACs saved, and charts of language models, by metric."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from store.engine import connect
+from store.record import record
+from store.submission import submit
+from sweeps.job import Pair
+from sweeps.outcome import Outcome
+from tests.store.conftest import a_job, an_outcome
+from tests.store.language_fixtures import a_generation, a_generation_job, larosa
+from tests.webapp.conftest import Open
+from tests.webapp.test_pages import chart, said
+from webapp import arm_style, queries, texts
+from webapp.__main__ import main
+from webapp.axis_curves import along
+from webapp.charts import curves
+from webapp.charts.scales import x_axis, x_span
+
+RATES = (0.3, 0.5, 0.7)
+SHARES = (0.25, 0.4, 0.5)
+
+
+def store(path: Path, name: str, *outcomes: Outcome) -> str:
+    engine = connect(str(path))
+    asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    submit(engine, name, "text", "What does it take?", asked, [], {})
+    for found in outcomes:
+        record(engine, None, None, found)
+    engine.dispose()
+    return str(path)
+
+
+def saving(size: int, speedups: tuple[float, ...]) -> Outcome:
+    """TopK at three keep rates, which really save that much."""
+    found = an_outcome(a_job(size, keep_rates=RATES), speedups=speedups)
+    cheaper = [
+        arm.model_copy(update={"gmacs": arm.gmacs if arm.arm == 0 else found.arms[0].gmacs * RATES[arm.arm - 1]})
+        for arm in found.arms
+    ]
+    return found.model_copy(update={"arms": tuple(cheaper)})
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A sweep of keep rates at two image sizes, and one of sparsities at two prompt lengths."""
+    path = tmp_path_factory.mktemp("saved") / "saved.db"
+    store(path, "saved", saving(64, (0.7, 0.6, 0.5)), saving(224, (1.5, 1.2, 0.9)))
+    jobs = [a_generation_job(size, [larosa(share) for share in SHARES]) for size in (64, 128)]
+    return store(path, "spoken", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs))
+
+
+def spoken(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    points = queries.points("spoken", url)
+    return points[points["metric"] == metric], queries.break_evens("spoken", url)
+
+
+def test_a_parameter_moves_at_one_size(url: str) -> None:
+    """Each size has a curve of its own, on which the share saved is one less the MACs left, and its break-even."""
+    points, break_evens = along(queries.points("saved", url), queries.break_evens("saved", url), "gmacs_saved")
+    assert set(points["arm"]) == {"topk, keep rate moving"}
+    assert set(break_evens["arm"]) == set(points["arm"])
+    assert sorted(points["gmacs_saved"].round(1)) == [0.3, 0.3, 0.5, 0.5, 0.7, 0.7]
+    panels = list(curves.panels(points, break_evens, "gmacs_saved"))
+    assert [panel.about["image_size"] for panel in panels] == [64, 224]
+    assert [list(panel.break_evens["verdict"]) for panel in panels] == [["never"], ["crossing"]]
+    again = along(points, break_evens, "gmacs_saved")
+    assert again[0] is points
+
+
+def test_the_chart_along_what_is_saved(url: str) -> None:
+    """Its x is linear with ticks in per cent, and its panels name the size."""
+    spec = curves.speedup_chart(queries.points("saved", url), queries.break_evens("saved", url), "gmacs_saved").to_dict()
+    text = str(spec)
+    assert "Share of the baseline's GMACs saved" in text
+    assert "'type': 'linear'" in text
+    assert "64 px" in text
+    assert "224 px" in text
+    assert "topk, keep rate moving: from 3" in text
+    assert "% of GMACs saved" in text
+
+
+def test_without_a_parameter_that_moves(filled: str) -> None:
+    """Two keep rates are no curve, and the message says what would be."""
+    points, break_evens = queries.points("quickstart", filled), queries.break_evens("quickstart", filled)
+    with pytest.raises(ValueError, match="no parameter takes three values or more at one size"):
+        curves.speedup_chart(points, break_evens, "gmacs_saved")
+
+
+def test_ticks_and_room_of_a_share() -> None:
+    """Shares may be negative; ticks are round and enclose them."""
+    axis: dict[str, Any] = x_axis("gmacs_saved", pd.Series([-0.05, 0.31])).to_dict()
+    assert axis["values"] == [-0.1, 0.0, 0.1, 0.2, 0.3, 0.4]
+    assert axis["format"] == ".0%"
+    low, high = x_span(pd.Series([-0.05, 0.31]), "gmacs_saved")
+    assert low < -0.05 < 0.31 < high
+    assert texts.amount(0.4231, "gmacs_saved") == "42 %"
+
+
+def test_metrics_do_not_share_a_chart(url: str) -> None:
+    """A frame of several metrics is refused; one of them is drawn against the prompt, and names itself."""
+    with pytest.raises(ValueError, match="choose one of time_per_char, tpot, ttft"):
+        curves.speedup_chart(queries.points("spoken", url), queries.break_evens("spoken", url))
+    text = str(curves.speedup_chart(*spoken(url, "tpot")).to_dict())
+    assert "if time followed the MACs of one output token" in text
+    assert "if time followed the MACs of a whole run" in str(curves.speedup_chart(*spoken(url, "time_per_char")).to_dict())
+    assert "GMACs of the prompt with the unmodified" in str(curves.speedup_chart(*spoken(url, "ttft"), "gmacs").to_dict())
+    assert "prompt tokens" in text
+    assert "Speed-up: time per output token" in text
+    assert "Tokens of the prompt" in text
+    assert "32 new tokens of docs, replay" in text
+    assert "dynamic cache" in text
+    assert "Image size" not in text
+
+
+def test_sparsity_moves_at_each_prompt(url: str) -> None:
+    """Language models have curves along the MACs saved too, one for each length of the prompt."""
+    points, break_evens = along(*spoken(url, "tpot"), "gmacs_saved")
+    assert set(points["arm"]) == {"larosa, sparsity moving"}
+    assert [panel.about["prompt_tokens"] for panel in curves.panels(points, break_evens, "gmacs_saved")] == [64, 128]
+    assert "128 tokens of the prompt" in str(curves.speedup_chart(points, break_evens, "gmacs_saved").to_dict())
+
+
+def test_macs_that_are_not_known(url: str) -> None:
+    """Points without MACs are drawn against the prompt without a promise, and against MACs there is nothing to draw."""
+    points, break_evens = spoken(url, "tpot")
+    unknown = points.assign(gmacs_baseline=np.nan, gmacs=np.nan, gmacs_method=np.nan)
+    spec = curves.speedup_chart(unknown, break_evens).to_dict()
+    (dotted,) = [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if layer["encoding"]["y"].get("field") == "theory"]
+    assert spec["datasets"][dotted["data"]["name"]] == []
+    assert "if time followed" not in str(spec)
+    with pytest.raises(ValueError, match="the MACs of what was timed are not known"):
+        curves.speedup_chart(unknown, break_evens, "gmacs")
+
+
+def test_caches_tell_arms_apart(url: str) -> None:
+    """Where caches differ they are part of an arm's name."""
+    points = spoken(url, "tpot")[0].head(2).assign(kv_cache=["dynamic", "virtual"], params='{"sparsity":0.5}')
+    names = list(arm_style.named(points, queries.break_evens("none", url))[0]["arm"])
+    assert names == ["larosa, sparsity 0.5, dynamic cache", "larosa, sparsity 0.5, virtual cache"]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "options", "told"),
+    [
+        ("saved", ("--axis", "gmacs_saved"), "Share of the baseline's GMACs saved"),
+        ("spoken", (), "Speed-up: time per character"),
+        ("spoken", ("--metric", "ttft", "--axis", "tokens"), "Speed-up: time to the first token"),
+        ("spoken", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity moving: from 1"),
+    ],
+)
+def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], told: str) -> None:
+    """`breakeven plot` draws along any axis, by any metric that there is."""
+    out = tmp_path / "chart.svg"
+    assert main(["plot", sweep, "-o", str(out), "--db", url, *options]) == 0
+    words = re.findall(r">([^<]+)</text>", out.read_text().replace("&#39;", "'"))
+    assert any(told in word for word in words)
+
+
+def test_plot_of_what_is_not_there(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A metric that the sweep has not is wrong usage, with those that it has."""
+    for sweep, metric, known in (("spoken", "latency", "time_per_char, tpot, ttft"), ("saved", "tpot", "latency")):
+        assert main(["plot", sweep, "-o", str(tmp_path / "x.svg"), "--db", url, "--metric", metric]) == 2
+        assert f"has no metric '{metric}'; choose one of {known}" in capsys.readouterr().err
+
+
+def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> None:
+    """The Break-even page asks for the metric where there are several, and draws along the MACs saved where it can."""
+    app = opened(url, sweep="spoken")
+    assert "larosa, sparsity 0.5" in said(app)
+    assert "Speed-up: time per character" in str(chart(app))
+    table = app.dataframe[0].value
+    assert "image_size" not in table.columns
+    assert {"prompt_tokens", "new_tokens"} <= set(table.columns)
+    assert "tokens" not in table.columns
+    assert "batch 1, 32 new tokens, against **dense**" in said(app)
+    app = opened(url, sweep="spoken", metric="time per output token", axis="GMACs saved")
+    assert "Speed-up: time per output token" in str(chart(app))
+    assert "<b>larosa, sparsity moving</b> pays from 1" in said(app)
+    assert "64 tokens of the prompt" in said(app)
+
+
+def test_the_page_of_vision_has_no_metric_to_choose(opened: Open, filled: str) -> None:
+    """One metric is not asked for, and an axis without a curve is not offered."""
+    app = opened(filled, sweep="quickstart")
+    assert [control.key for control in app.get("button_group")] == ["axis"]
+    assert "GMACs saved" not in str(app.get("button_group")[0].proto)

@@ -1,0 +1,192 @@
+"""The chart says what the views say: scales, marks, panels, and nothing hidden without a count."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from webapp import arm_style, queries
+from webapp.charts import curves
+from webapp.charts.scales import Axis, Span, ratio_ticks, x_axis, y_span
+
+
+@pytest.fixture(scope="module")
+def quickstart(filled: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return queries.points("quickstart", filled), queries.break_evens("quickstart", filled)
+
+
+@pytest.fixture(scope="module")
+def batches(filled: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return queries.points("batches", filled), queries.break_evens("batches", filled)
+
+
+def layers(spec: dict[str, Any], panel: int = 0) -> list[dict[str, Any]]:
+    """The layers of a panel's curves."""
+    found: list[dict[str, Any]] = spec["vconcat"][panel]["vconcat"][0]["layer"]
+    return found
+
+
+def marks(spec: dict[str, Any], panel: int = 0) -> dict[str, Any]:
+    """The layer that draws the points."""
+    return next(layer for layer in layers(spec, panel) if "tooltip" in layer["encoding"])
+
+
+def rows(spec: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = spec["datasets"][layer["data"]["name"]]
+    return found
+
+
+@pytest.mark.parametrize(("axis", "column"), [("tokens", "tokens"), ("gmacs", "gmacs_baseline")])
+def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column: str) -> None:
+    """Tokens and GMACs are logarithmic to base 2, speed-ups logarithmic and symmetric around 1, with every point inside."""
+    spec = curves.speedup_chart(*quickstart, axis).to_dict()
+    layer = marks(spec)
+    x, y = layer["encoding"]["x"]["scale"], layer["encoding"]["y"]["scale"]
+    assert (x["type"], x["base"], y["type"]) == ("log", 2, "log")
+    assert y["domain"][0] * y["domain"][1] == pytest.approx(1)
+    for row in rows(spec, layer):
+        assert row["x"] == row[column]
+        assert x["domain"][0] < row["x"] < x["domain"][1]
+        assert y["domain"][0] < row["speedup_low"] <= row["speedup"] <= row["speedup_high"] < y["domain"][1]
+
+
+def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Flagged points are hidden with a visible count, and drawn faintly when asked for."""
+    points, break_evens = quickstart
+    flagged = int(curves.flagged(points).sum())
+    assert flagged == 5
+    hidden = curves.speedup_chart(points, break_evens).to_dict()
+    assert len(rows(hidden, marks(hidden))) == len(points) - flagged
+    assert "5 flagged points hidden" in hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"][1]
+    shown = curves.speedup_chart(points, break_evens, show_flagged=True).to_dict()
+    assert sum(row["distrusted"] for row in rows(shown, marks(shown))) == flagged
+    assert marks(shown)["encoding"]["opacity"]["condition"]["test"] == "datum.distrusted"
+    assert "hidden" not in str(shown["vconcat"][0]["vconcat"][0]["title"]["subtitle"])
+
+
+def test_only_flagged(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """With nothing but flagged points there is no empty picture but a message with the count."""
+    points, break_evens = quickstart
+    with pytest.raises(ValueError, match="5 measured, 5 of them flagged and hidden"):
+        curves.speedup_chart(points[curves.flagged(points)], break_evens)
+
+
+def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """The dotted line is what the MACs promise, the method's own MACs included."""
+    spec = curves.speedup_chart(*quickstart).to_dict()
+    dotted = next(layer for layer in layers(spec) if layer["encoding"].get("y", {}).get("field") == "theory")
+    assert dotted["mark"]["strokeDash"] == [1, 4]
+    for row in rows(spec, dotted):
+        assert row["theory"] == pytest.approx(row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_method"]))
+    assert {round(row["theory"], 2) for row in rows(spec, dotted) if row["arm"] == "topk, keep rate 0.5"} == {1.72}
+
+
+def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Each word has a mark of its own, the unclear one a ring; the noise floor is shaded around a rule at 1."""
+    spec = curves.speedup_chart(*quickstart).to_dict()
+    shape = marks(spec)["encoding"]["shape"]["scale"]
+    assert {row["word"] for row in rows(spec, marks(spec))} | {"faster", "same", "slower", "unclear"} == set(shape["domain"])
+    assert len(set(shape["range"])) == len(shape["domain"])
+    band, rule = layers(spec)[:2]
+    assert rows(spec, band) == [{"floor_low": pytest.approx(1 / 1.01), "floor_high": pytest.approx(1.01)}]
+    assert rule["encoding"]["y"]["datum"] == 1
+
+
+def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Marks and hover text follow from the words and numbers that the report prints, with an entry for every word drawn."""
+    points, break_evens = quickstart
+    bounds = {
+        "probably faster": (1.035, 1.001, 1.072, "unclear"),
+        "probably slower": (0.97, 0.95, 0.984, "unclear"),
+        "within floor": (1.004, 1.002, 1.006, "same"),
+        "too few pairs": (1.5, 1.4, 1.6, "insufficient"),
+        "no interval": (1.5, np.nan, np.nan, "unclear"),
+    }
+    chosen = points[~curves.flagged(points)].head(len(bounds)).copy()
+    chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = [list(values) for values in bounds.values()]
+    spec = curves.speedup_chart(chosen.astype({"speedup": float}), break_evens).to_dict()
+    shape = marks(spec)["encoding"]["shape"]
+    drawn = rows(spec, marks(spec))
+    assert shape["field"] == "word"
+    assert {row["word"] for row in drawn} == set(bounds)
+    assert set(shape["scale"]["domain"]) == {"faster", "same", "slower", "unclear", *bounds}
+    assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"]) == len(shape["scale"]["range"])
+    (tip,) = (row for row in drawn if row["word"] == "probably faster")
+    assert (tip["estimate"], tip["interval"]) == ("1.035×", "[1.001, 1.072]")
+    assert "estimate" in {tip["field"] for tip in marks(spec)["encoding"]["tooltip"]}
+
+
+def test_tooltip_says_everything(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Everything known of a point is at hand, both times included."""
+    fields = {tip["field"] for tip in marks(curves.speedup_chart(*quickstart, show_flagged=True).to_dict())["encoding"]["tooltip"]}
+    assert fields >= {
+        "tokens",
+        "image_size",
+        "baseline_ms",
+        "method_ms",
+        "pairs",
+        "word",
+        "flags",
+        "params",
+        "interval",
+        "theory",
+    }
+
+
+def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Every arm has a row in words; crossings stand there with the interval of the view."""
+    points, break_evens = quickstart
+    spec = curves.speedup_chart(points, break_evens).to_dict()
+    bars, diamonds = spec["vconcat"][0]["vconcat"][1]["layer"]
+    words = diamonds["encoding"]["y"]["scale"]["domain"]
+    assert [text.split(":")[0] for text in words] == list(arm_style.styles(arm_style.named(points, break_evens)[0]))
+    assert "random, keep rate 0.5: pays at every point measured" in words
+    assert "tome, r ratio 0.02: never pays up to 196 tokens" in words
+    assert "tome, r ratio 0.06: cannot tell" in words
+    expected = break_evens[(break_evens["axis"] == "tokens")].dropna(subset=["x"])
+    drawn = {(row["x_low"], row["x"], row["x_high"]) for row in rows(spec, bars)}
+    assert drawn == set(zip(expected["x_low"], expected["x"], expected["x_high"], strict=True))
+    assert any(text.startswith("topk, keep rate 0.7: from 35 tokens [16, 64]") for text in words)
+
+
+def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Each batch size has a panel of its own, with its own break-evens, and all share the axes."""
+    spec = curves.speedup_chart(*batches).to_dict()
+    assert len(spec["vconcat"]) == 2
+    titles = [panel["vconcat"][0]["title"]["subtitle"][0] for panel in spec["vconcat"]]
+    assert ["batch 1" in titles[0], "batch 2" in titles[1]] == [True, True]
+    assert all("Simulated CPU · float32" in title and "random weights" in title for title in titles)
+    scales = [marks(spec, panel)["encoding"]["y"]["scale"]["domain"] for panel in (0, 1)]
+    assert scales[0] == scales[1]
+    assert {row["batch_size"] for row in rows(spec, marks(spec, 1))} == {2}
+
+
+def test_points_without_an_interval(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """A point with too few pairs for an interval is drawn without a bar; an arm not analysed says so."""
+    points, break_evens = quickstart
+    alone = points[points["method"] == "tome"].assign(speedup_low=np.nan, speedup_high=np.nan)
+    spec = curves.speedup_chart(alone, break_evens.iloc[:0]).to_dict()
+    bars = next(layer for layer in layers(spec) if layer["mark"]["type"] == "errorbar")
+    assert rows(spec, bars) == []
+    assert {row["interval"] for row in rows(spec, marks(spec))} == {"–"}
+    assert all(
+        text.endswith("not analysed") for text in spec["vconcat"][0]["vconcat"][1]["layer"][1]["encoding"]["y"]["scale"]["domain"]
+    )
+
+
+def test_ticks() -> None:
+    """Ticks are the tokens measured and round ratios around 1, apart enough to read."""
+    assert x_axis("tokens", pd.Series([196.0, 4.0, 16.0, 16.0])).to_dict()["values"] == [4, 16, 196]
+    assert ratio_ticks(Span(1 / 2.2, 2.2)) == [0.5, 0.7, 0.8, 1.0, 1.2, 1.5, 2]
+    for most in (1.05, 1.3, 4.0, 80.0):
+        ticks = ratio_ticks(Span(1 / most, most))
+        assert 1.0 in ticks
+        assert 3 <= len(ticks) <= 15
+        assert all(np.log(b / a) >= 2 * np.log(most) / 14 - 1e-9 for a, b in pairwise(ticks))
+
+
+def test_span_is_symmetric() -> None:
+    """Half as fast lies as far from 1 as twice as fast, whichever was measured."""
+    assert y_span(pd.Series([0.25, 1.1])) == pytest.approx(y_span(pd.Series([4.0, None])))

@@ -1,0 +1,83 @@
+"""Verdicts in plain words, numbers with units, and no claim beyond what was measured."""
+
+import pandas as pd
+import pytest
+
+from sweeps.labels import SPEEDUP, conclude
+from webapp import texts
+
+
+def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = "") -> pd.DataFrame:
+    """Rows of the view `break_even` for one arm."""
+    rows = [dict(zip(("x", "x_low", "x_high", "direction"), crossing, strict=True)) for crossing in crossings]
+    nothing: dict[str, object] = {"x": None, "x_low": None, "x_high": None, "direction": None}
+    return pd.DataFrame(rows or [nothing]).assign(verdict=verdict, why=why, points=8)
+
+
+@pytest.mark.parametrize(
+    ("rows", "headline", "short"),
+    [
+        (found("crossing", (36.2, 16, 64, "gains")), "pays from 36 tokens on (16 to 64)", "from 36 tokens [16, 64]"),
+        (found("crossing", (36.2, 16, 64, "loses")), "stops paying at 36 tokens (16 to 64)", "at 36 tokens [16, 64]"),
+        (
+            found("crossing", (100.4, 64, 144, "loses"), (36.2, 16, 64, "gains")),
+            "crosses the line 2 times, at 36 tokens (16 to 64), 100 tokens (64 to 144)",
+            "at 36 tokens [16, 64], 100 tokens [64, 144]",
+        ),
+        (found("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
+        (found("never"), "never pays up to 196 tokens", "never pays up to 196 tokens"),
+        (found("unclear", why="One point is not a curve. More."), "cannot tell: one point is not a curve", "cannot tell"),
+        (
+            found("always", why="Faster at every point measured. All points are flagged; they count, since there are no others."),
+            "pays at every point measured, 4 to 196 tokens; all points are flagged",
+            "pays at every point measured",
+        ),
+        (found("never").iloc[:0], "has not been analysed yet", "not analysed"),
+    ],
+    ids=["gains", "loses", "twice", "always", "never", "unclear", "flagged", "nothing"],
+)
+def test_break_even_in_words(rows: pd.DataFrame, headline: str, short: str) -> None:
+    """Each verdict reads as a sentence, with the interval, and says how far the measurement went."""
+    assert texts.headline(rows, "tokens", 4, 196) == headline
+    assert texts.short(rows, "tokens", 196) == short
+
+
+def test_numbers() -> None:
+    """Tokens are whole, GMACs have two digits."""
+    assert [texts.amount(1234.4, "tokens"), texts.amount(0.03481, "gmacs"), texts.amount(78.5, "gmacs")] == [
+        "1,234",
+        "0.035",
+        "78",
+    ]
+    assert [texts.counted(1, "point"), texts.counted(12000, "point")] == ["1 point", "12,000 points"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict", "sentence"),
+    [
+        ((1.23, 1.178, 1.2701), "faster", "is faster: 1.230× [1.178, 1.270]"),
+        ((0.97, 0.95, 0.984), "unclear", "is probably slower: 0.970× [0.950, 0.984]"),
+        ((1.035, 1.001, 1.072), "unclear", "is probably faster: 1.035× [1.001, 1.072]"),
+        ((1.001, 0.995, 1.0049), "same", "is the same within 1 %: 1.001× [0.995, 1.005]"),
+        ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.006× [0.990, 1.030]"),
+        ((1.5, None, float("nan")), "unclear", "is 1.500×, too few pairs for an interval"),
+        ((1.5, 1.4, 1.6), "insufficient", "is measured by too few pairs: 1.500× [1.400, 1.600]"),
+    ],
+)
+def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, sentence: str) -> None:
+    """The sentence of a point follows from its verdict and its interval as printed."""
+    row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
+    assert texts.single(row) == sentence
+    assert texts.single(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"
+
+
+@pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient"])
+def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
+    """Over intervals around no difference the page prints the word, the ratio and the interval that the report prints."""
+    for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):
+        for width in (0.0002, 0.004, 0.07):
+            bounds = (low + width / 2, low, low + width)
+            row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01)
+            shown, printed = texts.speed(row), conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01)
+            assert (shown.word, shown.interval) == (printed.word, printed.interval)
+            assert shown.estimate == printed.estimate.replace("x", "×")

@@ -1,0 +1,64 @@
+"""A method for language models that counts its calls and does something besides, written into a folder of methods."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps.job import Arm, Step
+
+SPOKEN = '''"""For tests."""
+
+from sweeps.method import Params as _Params
+
+WORLD = "language"
+PAPER = "none"
+VERSION = 1
+
+
+class Params(_Params):
+    """None."""
+
+
+def macs(params, network, prompt, decoded):
+    return 1000 * (prompt + decoded)
+
+
+def skipped(params, network, tokens):
+    return 3000 * tokens
+
+
+def refuses(params, network):
+    return {refusal}
+
+
+def apply(speaker, params):
+    import time
+    from dataclasses import replace
+    from workers.models.share_weights import twin
+
+    model, calls = twin(speaker.model), []
+
+    def hook(module, inputs, output):
+        calls.append(None)
+        {body}
+        return output
+
+    model.lm_head.register_forward_hook(hook)
+    return replace(
+        speaker, model=model, proofs=(lambda: {{"kernel_calls": float(len(calls))}},), prepare=(lambda: {prepare},)
+    )
+'''
+
+
+def spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a language method that counts its calls and does something besides, and give the arm that uses it."""
+    folder = tmp_path / "methods"
+    folder.mkdir()
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(folder))
+
+    def write(name: str, body: str = "pass", refusal: str | None = None, prepare: str = "calls.clear()") -> Arm:
+        (folder / f"{name}.py").write_text(SPOKEN.format(body=body, refusal=repr(refusal), prepare=prepare))
+        return Arm(stack=(Step(method=name),))
+
+    return write

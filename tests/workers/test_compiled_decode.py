@@ -1,0 +1,169 @@
+"""Decoded tokens one shape each: compiled or captured once, the same as eager ones, and refused where shapes change."""
+
+import copy
+import gc
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any, cast, get_args
+
+import pytest
+import torch
+from torch import Tensor
+
+from sweeps.geometry.llm_geometry import Architecture
+from sweeps.job import Arm, Condition, Decoding, Job, Overrides, Pair, Step
+from sweeps.protocol import Protocol
+from tests.workers.saved_llm import saved, written
+from tests.workers.tiny_llms import forward, prompt, tongue
+from tests.workers.tiny_vits import calm
+from workers import methods
+from workers.arms.generation_workload import Passage, Workload
+from workers.arms.language import texts
+from workers.models import Unsupported
+from workers.models.compiled_decode import CapturedSteps, CompiledSteps
+from workers.models.language import LanguageModel, build
+from workers.models.share_weights import twin
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+TEXT = "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in the morning. "
+ALONE = (Passage(TEXT[:40], TEXT[40:48]),)
+TOGETHER = (*ALONE, Passage(TEXT[5:30], TEXT[30:36]))
+STATIC = Arm(overrides=Overrides(kv_cache="static"))
+COMPILED = Arm(overrides=Overrides(kv_cache="static", runtime="compile"))
+
+
+def agree(one: tuple[Tensor, tuple[str, ...]], other: tuple[Tensor, tuple[str, ...]], tolerance: float = 1e-4) -> None:
+    """Raises unless logits are close and texts equal."""
+    torch.testing.assert_close(one[0], other[0], rtol=tolerance, atol=tolerance)
+    assert one[1] == other[1]
+
+
+def said(speaker: LanguageModel, passages: tuple[Passage, ...], decoding: Decoding = "replay") -> tuple[Tensor, tuple[str, ...]]:
+    """What each token was chosen by, [tokens, B, V], and the texts, over a static cache."""
+    seen: list[Tensor] = []
+    done = Workload(passages, decoding, "static", 8).run(speaker, look=lambda logits_BV: seen.append(logits_BV.clone()))
+    return torch.stack(seen), done.texts
+
+
+@pytest.mark.parametrize("architecture", get_args(Architecture))
+def test_one_graph_says_what_eager_steps_say(architecture: Architecture) -> None:
+    """Logits and texts are the same on every architecture, and further runs compile nothing anew."""
+    passages = TOGETHER if architecture in ("gpt2", "mistral", "phi") else ALONE
+    decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "replay"
+    speaker, graphs = tongue(architecture), []
+
+    def backend(graph: Any, _: object) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        compiled = replace(speaker, steps=CompiledSteps(speaker, backend=backend))
+        for _ in range(3):
+            agree(said(compiled, passages, decoding), said(speaker, passages, decoding))
+    assert len(graphs) == 1
+
+
+def test_a_compiled_arm_leaves_neither_weights_nor_cache_behind() -> None:
+    """They go when the arm goes: a long sweep does not fill the memory."""
+    speaker = replace(tongue("gpt2"), model=twin(tongue("gpt2").model))
+    steps = CompiledSteps(speaker, backend="eager")
+    said(replace(speaker, steps=steps), ALONE)
+    gone = [weakref.ref(speaker.model), weakref.ref(cast(Any, steps.kept).layers[0].keys)]
+    del speaker, steps
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+
+
+def test_every_run_gets_the_same_cache_and_it_is_empty() -> None:
+    """Compiled code is bound to the memory of the cache, which holds nothing of the run before; another size is another cache."""
+    speaker = tongue("llama")
+    steps = CompiledSteps(speaker, backend="eager")
+    cache = steps.cache(2, 8)
+    first = forward(speaker, cache, prompt(2, 5))
+    layer: Any = cache.layers[0]
+    kept = layer.keys.data_ptr()
+    assert int(cache.get_seq_length()) == 5
+    assert steps.cache(2, 8) is cache
+    assert (int(cache.get_seq_length()), layer.keys.data_ptr(), int(layer.keys.count_nonzero())) == (0, kept, 0)
+    assert torch.equal(forward(speaker, cache, prompt(2, 5)), first)
+    assert steps.cache(1, 8) is not cache
+    assert int(steps.cache(1, 8).get_max_length()) == 8
+
+
+@pytest.mark.parametrize("kv_cache", ["dynamic", "virtual", None])
+def test_a_cache_that_grows_has_no_one_shape(tmp_path: Path, kv_cache: Any) -> None:
+    """With any other cache than the static one compiling is refused, and the message says why and what to write."""
+    condition = Condition(model=str(saved(tmp_path)), kv_cache=kv_cache, runtime="compile")
+    why = f"with kv_cache {kv_cache or 'dynamic'} every token makes the cache longer; write kv_cache: static"
+    with pytest.raises(Unsupported, match=why):
+        build(condition, Arm(), {})
+
+
+def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
+    """Row-skipping kernels, CUDA graphs without CUDA, and a cache with a sliding window each give their reason."""
+    condition = Condition(model=str(saved(tmp_path / "plain")), kv_cache="static", runtime="compile")
+    for method in ("larosa", "teal", "topk_activation"):
+        step = Step(method=method, params={"sparsity": 0.5}, version=methods.language_methods()[method].VERSION)
+        with pytest.raises(Unsupported, match=f"{method} cannot run with runtime compile: the row-skipping kernels"):
+            build(condition, Arm(stack=(step,)), {})
+    with pytest.raises(Unsupported, match="needs a CUDA device, and this arm runs on cpu"):
+        build(condition, Arm(overrides=Overrides(runtime="cudagraph")), {})
+    with pytest.raises(Unsupported, match="layer 0 keeps its tokens in a StaticSlidingWindowLayer"):
+        CompiledSteps(tongue("mistral", sliding_window=16))
+
+
+def job(folder: Path, *arms: Arm) -> Job:
+    """A small job, each arm compared with the first."""
+    condition = Condition(
+        model=str(saved(folder / "model", num_hidden_layers=1)),
+        data=written(folder / "text"),
+        threads=1,
+        prompt_tokens=24,
+        new_tokens=6,
+    )
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    protocol = Protocol(pairs_min=6, pairs_max=6, timeout_s=300, compile_timeout_s=300)
+    return Job(kind="generation", condition=condition, arms=arms, pairs=pairs, protocol=protocol)
+
+
+def test_compiling_is_in_the_first_call_and_in_no_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled arm is measured like any other; an arm that cannot be compiled fails alone."""
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda *args, **options: compile_(*args, backend="eager", **options))
+    refused = Arm(overrides=Overrides(kv_cache="dynamic", runtime="compile"))
+    outcome = run(job(tmp_path, STATIC, COMPILED, refused), pass_seconds=0.05, fresh=False)
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(2, "unsupported")]
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 1)
+    eager, compiled = outcome.arms
+    assert not eager.flags
+    assert not compiled.flags
+    assert cast(float, compiled.first_call_s) > 5 * median(compiled for _, compiled in outcome.samples.seconds)
+    assert compiled.tokens_final == eager.tokens_final == 29
+
+
+@pytest.mark.slow
+def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With torch's own code generator logits and texts are those of eager steps; a fresh process finds the code and runs it."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "code"))
+    asked = job(tmp_path, COMPILED)
+    outcome = run(asked, pass_seconds=0.05)
+    assert not outcome.failures
+    assert not outcome.arms[0].flags
+    assert {"load_s", "peak_rss_fresh"} <= {metric.name for metric in outcome.arms[0].metrics}
+    eager, compiled = (build(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
+    agree(said(compiled, texts(asked)), said(eager, texts(asked)))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA graphs")
+@pytest.mark.parametrize("passages", [ALONE, TOGETHER])
+@pytest.mark.parametrize("architecture", get_args(Architecture))
+def test_a_captured_step_says_what_eager_steps_say(architecture: Architecture, passages: tuple[Passage, ...]) -> None:
+    """Logits and texts are the same in the run that captures and in those that replay."""
+    speaker = replace(tongue(architecture), model=copy.deepcopy(tongue(architecture).model).to("cuda"))
+    captured = replace(speaker, steps=CapturedSteps(speaker))
+    for _ in range(3):
+        agree(said(captured, passages), said(speaker, passages), 1e-3)

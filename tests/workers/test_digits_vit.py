@@ -1,0 +1,76 @@
+"""The digits: their split, their pixels, and the networks made for them."""
+
+import numpy as np
+import pytest
+import timm
+import torch
+
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.job import Condition
+from workers.data import images, listing, spread
+from workers.data.digits import digits, held_out
+from workers.models.vision import load
+from workers.models.write_vit_catalogue import describe
+from workers.training.train_vit import parts
+
+FIRST_HELD_OUT = [20, 21, 26, 27, 37, 63, 76, 79]
+
+
+def test_a_fifth_of_each_class_is_held_out() -> None:
+    """1 797 digits, of each class about a fifth held out, chosen by what the images show and so the same everywhere."""
+    found = digits()
+    assert len(found.labels) == 1797
+    shares = [found.held_out[found.labels == label].mean() for label in range(10)]
+    assert shares == pytest.approx([0.2] * 10, abs=0.005)
+    assert np.flatnonzero(found.held_out)[:8].tolist() == FIRST_HELD_OUT
+    assert int(found.held_out.sum()) == 359
+
+
+def test_training_and_held_out_images_never_mix() -> None:
+    """No image that is trained on is among those evaluated, nor is its like, pixel by pixel; together they are all."""
+    model = timm.create_model("digits_vit_64")
+    learnt, kept = (part.x_BCHW.flatten(1) for part in parts(model))
+    assert len(learnt) + len(kept) == 1797
+    assert torch.cdist(kept, learnt).min() > 0.5
+    evaluated = held_out()
+    assert len(evaluated) == len(kept)
+    pixels = {digits().pixels[place].tobytes() for place in np.flatnonzero(~digits().held_out)}
+    assert not any(evaluated.read(index).tobytes() in pixels for index in range(len(evaluated)))
+
+
+def test_images_are_named_and_labelled() -> None:
+    """Each held-out image is the one that its name says, with its class."""
+    found = images("digits")
+    for index in (0, 100, len(found) - 1):
+        place = int(found.names[index].removeprefix("digits/"))
+        assert np.array_equal(np.asarray(found.read(index)), digits().pixels[place])
+        assert found.labels[index] == digits().labels[place]
+    assert found.outputs(10).tolist() == list(range(10))
+
+
+@pytest.mark.parametrize(("name", "patches"), [("digits_vit_64", 64), ("digits_vit_256", 256)])
+def test_the_networks_are_known(name: str, patches: int) -> None:
+    """Planning knows our networks like timm's: the catalogue's line is what is built, and positions start as sines."""
+    network = networks()[name]
+    assert network == describe(name)
+    assert (network.patch_tokens(32), network.depth, network.class_token) == (patches, 12, True)
+    model = load(Condition(model=name, image_size=32), torch.device("cpu")).model
+    assert model(torch.zeros(2, 1, 32, 32)).shape == (2, 10)
+    lengths = model.pos_embed.detach()[0, 1:].norm(dim=-1)
+    torch.testing.assert_close(lengths, lengths[:1].expand(patches), rtol=1e-4, atol=0)
+    larger = load(Condition(model=name, image_size=48), torch.device("cpu")).model
+    assert larger.patch_embed.num_patches == network.patch_tokens(48)
+
+
+def test_spread_evenly() -> None:
+    """A part of the images is spread over all of them, in order, none twice; asking for more gives all."""
+    assert list(spread(10, 4)) == [0, 2, 5, 7]
+    assert list(spread(3, None)) == list(spread(3, 7)) == [0, 1, 2]
+    assert len(set(spread(1797, 1000))) == 1000
+
+
+def test_the_split_is_part_of_the_identity() -> None:
+    """Answers on digits depend on how they were split; conditions without data on none."""
+    condition = Condition(model="digits_vit_64", image_size=32)
+    assert listing(condition) == {}
+    assert set(listing(condition.model_copy(update={"data": "digits"}))) == {"data"}

@@ -1,0 +1,95 @@
+"""Farthest-first selection: a known answer, the plainest code, its guarantee, and the Triton kernel in Triton's interpreter."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.workers.tiny_vits import calm
+from workers.token_reduction.hquota_ops import farthest_first
+
+calm = pytest.fixture(autouse=True)(calm)
+
+
+def likeness(points):
+    """Cosines of points [B, N, H] with an infinite diagonal."""
+    unit = torch.nn.functional.normalize(points, dim=-1)
+    cosines = unit @ unit.mT
+    cosines.diagonal(dim1=1, dim2=2).fill_(float("inf"))
+    return cosines
+
+
+def on_a_circle(*degrees):
+    """Points of one image at these angles."""
+    angle = torch.tensor(degrees).deg2rad()
+    return torch.stack((angle.cos(), angle.sin()), -1)[None]
+
+
+def test_known_answer():
+    """On a quarter of a circle it takes the other end, then the middle, then what is left farthest off, and leaves the rest."""
+    near = likeness(on_a_circle(0.0, 10.0, 25.0, 50.0, 90.0))
+    assert farthest_first(near, torch.tensor([[0]]), 4).tolist() == [[0, 4, 3, 2, 1]]
+    assert farthest_first(near, torch.tensor([[3]]), 3).tolist()[0][:3] == [3, 0, 4]
+    assert farthest_first(near, torch.tensor([[4, 1]]), 4).tolist()[0][:4] == [4, 1, 3, 2]
+    assert farthest_first(near, torch.tensor([[2, 1]]), 2).tolist()[0][:2] == [2, 1]
+
+
+def test_each_step_maximises_the_least_distance():
+    """Each token chosen is, image by image, as far from those before as any token is: what loops over all distances find."""
+    points = torch.randn(3, 40, 6)
+    order = farthest_first(likeness(points), torch.tensor([[7, 2], [0, 39], [5, 6]]), 25)
+    for image, chosen in zip(torch.nn.functional.normalize(points, dim=-1), order.tolist(), strict=True):
+        apart = torch.cdist(image, image)
+        for step in range(2, 25):
+            least = [min(float(apart[place, other]) for other in chosen[:step]) for place in range(40)]
+            assert least[chosen[step]] == pytest.approx(max(least), abs=1e-3)
+        assert sorted(chosen) == list(range(40))
+
+
+def test_no_token_is_farther_than_twice_the_best_choice():
+    """Its guarantee: the farthest token from the chosen is at most twice as far as with the best choice of as many (by angle)."""
+    for points in torch.randn(5, 1, 9, 3):
+        cosines = likeness(points)
+        order = farthest_first(cosines, torch.tensor([[0]]), 3)[0].tolist()
+        angle = cosines[0].clamp(-1, 1).acos()
+        best = min(float(angle[:, list(choice)].amin(1).max()) for choice in itertools.combinations(range(9), 3))
+        assert float(angle[:, order[:3]].amin(1).max()) <= 2 * best + 1e-3
+
+
+def test_equal_tokens_are_chosen_once_each():
+    """Where nothing tells tokens apart it takes the first ones, and none twice."""
+    order = farthest_first(likeness(torch.ones(2, 6, 1)), torch.tensor([[3], [0]]), 5)
+    assert order.tolist() == [[3, 0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
+
+
+IN_THE_INTERPRETER = """
+import torch
+from workers.token_reduction.hquota_ops import step_by_step
+from workers.token_reduction.farthest_triton import farthest_first
+
+for batch, tokens, hubs, kept in ((1, 2, 1, 1), (3, 25, 4, 17), (2, 64, 1, 63), (1, 196, 30, 100), (2, 130, 65, 65)):
+    unit = torch.nn.functional.normalize(torch.rand(batch, tokens, 6), dim=-1)
+    likeness = unit @ unit.mT
+    likeness.diagonal(dim1=1, dim2=2).fill_(float("inf"))
+    first = torch.rand(batch, tokens).topk(hubs).indices
+    fused, steps = farthest_first(likeness, first, kept), step_by_step(likeness, first, kept)
+    assert torch.equal(fused, steps), (batch, tokens, hubs, kept)
+print("equal")
+"""
+
+
+def test_fused_kernel_in_the_interpreter():
+    """The Triton kernel, run by Triton's interpreter on the CPU, gives the order that the steps on the CPU give."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IN_THE_INTERPRETER],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "equal", done.stderr

@@ -1,0 +1,162 @@
+"""Light fine-tuning: which weights move, on which text, what is kept, and that a model learns the domain."""
+
+import copy
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sweeps.geometry.llm_geometry import Architecture
+from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, speaker
+from tests.workers.tiny_vits import calm
+from workers.models.language import LanguageModel
+from workers.vocabulary.build import Recipe, build
+from workers.vocabulary.finetune import Tuning, cut, facts, share, trained, tune, tuned, with_weights
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer
+from workers.vocabulary.vocab_embeddings import fitted, geometry
+
+calm = pytest.fixture(autouse=True)(calm)
+BRIEF = Tuning(steps=2, learning_rate=1e-2, pieces=2, characters=200)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of this test's own."""
+    monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def untied(architecture: Architecture = "llama", ngrams: int = 10) -> LanguageModel:
+    """A small model ready to be tuned, with so many n-tokens."""
+    given = speaker(architecture)
+    vocabulary = build(bytes_bpe(), TEXTS, Recipe(ngrams=ngrams))
+    model = fitted(given.model, vocabulary, "exp", untie=True)
+    patch = PatchTokenizer(bytes_bpe(), vocabulary)
+    return dataclasses.replace(given, model=model, tokenizer=patch, network=geometry(given.network, model))
+
+
+def nats(made: LanguageModel, text: str) -> float:
+    """Mean negative log likelihood of the text's tokens but the first."""
+    tokens = torch.tensor([made.tokenizer.encode(text)])
+    logits = made.model(input_ids=tokens).logits
+    return float(torch.nn.functional.cross_entropy(logits[0, :-1], tokens[0, 1:]))
+
+
+@pytest.mark.parametrize("architecture", tuple(CONFIGS))
+def test_the_first_and_the_last_layer_move_and_those_between_do_not(architecture: Architecture) -> None:
+    """Embedding, head, first and last layer change, all of them; no other parameter is tuned."""
+    made = untied(architecture)
+    weights, losses = tune(made, TEXTS, BRIEF)
+    assert len(losses) == 2
+    assert sorted(weights) == sorted(trained(made.model, made.network.layers))
+    layers = {name.split("layers.")[-1].split("h.")[-1][0] for name in weights if ".layers." in name or ".h." in name}
+    assert layers == {"0", "2"}
+    for name, values in weights.items():
+        if name.endswith("k_proj.bias"):
+            continue  # a key's bias adds the same to all of a query's logits: rounding alone moves it
+        assert not torch.equal(values, made.model.get_parameter(name)), name
+    for part in (made.model.get_input_embeddings(), made.model.get_output_embeddings()):
+        assert any(part.weight is made.model.get_parameter(name) for name in weights)
+
+
+def test_the_given_model_stays_as_it_was() -> None:
+    """Tuning reads the shared tensors only: none changes, none is left to be trained, none has a gradient."""
+    made = untied()
+    before = {name: parameter.clone() for name, parameter in made.model.named_parameters()}
+    tune(made, TEXTS, BRIEF)
+    for name, parameter in made.model.named_parameters():
+        assert torch.equal(parameter, before[name])
+        assert not parameter.requires_grad
+        assert parameter.grad is None
+
+
+def test_it_learns() -> None:
+    """Some steps on a text make that text likelier."""
+    made = untied()
+    text = TEXTS[0][:400]
+    _, losses = tune(made, [text], Tuning(steps=12, learning_rate=1e-2, pieces=1, characters=400))
+    assert losses[-1] < 0.8 * losses[0]
+    assert nats(made, text) == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_the_same_text_for_any_tokenizer() -> None:
+    """Pieces are cut by characters, so that the control reads the same ones: whole lines, and together the whole text."""
+    pieces = list(cut(TEXTS, 300))
+    assert "".join(pieces) == "".join(TEXTS)
+    assert max(map(len, pieces)) <= 300
+    assert list(cut(["ab\ncd\nefghijk\n", "", "l"], 6)) == ["ab\ncd\n", "efghij", "k\n", "l"]
+    assert list(cut(["abcdefg"], 3)) == ["abc", "def", "g"]
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    """Two runs are bit for bit equal, another seed is not, and the caller's random state is not touched."""
+    made = untied()
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    first = load_file(tuned(made, TEXTS, BRIEF, made_of="a"))
+    second = load_file(tuned(made, TEXTS, BRIEF, made_of="b"))
+    third = load_file(tuned(made, TEXTS, BRIEF.model_copy(update={"seed": 1}), made_of="a"))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not all(torch.equal(first[name], third[name]) for name in first)
+
+
+def test_kept_as_safetensors_with_facts(cache: Path) -> None:
+    """One file with weights and what tuning wrote down, made once; a twin gets its weights and shares all others."""
+    made = untied()
+    file = tuned(made, TEXTS, BRIEF, made_of="a")
+    written = file.stat().st_mtime_ns
+    assert tuned(made, TEXTS, BRIEF, made_of="a") == file
+    assert file.stat().st_mtime_ns == written
+    assert [each.name for each in cache.glob("tuned-*.safetensors")] == [file.name]
+    assert facts(file)["tuning"] == BRIEF.model_dump()
+    assert len(facts(file)["losses"]) == 2
+    loaded = with_weights(made.model, file)
+    names = trained(made.model, made.network.layers)
+    weights = load_file(file)
+    assert sorted(weights) == sorted(names)
+    for name, parameter in loaded.named_parameters():
+        if name in names:
+            assert torch.equal(parameter, weights[name])
+        else:
+            assert parameter is made.model.get_parameter(name)
+
+
+def test_a_model_in_half_precision_is_tuned_in_float32() -> None:
+    """Weights are kept in float32 under a key of their own, and come back in the model's type."""
+    made = untied()
+    half = dataclasses.replace(made, model=copy.deepcopy(made.model).bfloat16())
+    file = tuned(half, TEXTS, BRIEF, made_of="a")
+    assert file != tuned(untied(), TEXTS, BRIEF, made_of="a")
+    assert {values.dtype for values in load_file(file).values()} == {torch.float32}
+    assert {parameter.dtype for parameter in with_weights(half.model, file).parameters()} == {torch.bfloat16}
+
+
+def test_weights_of_inference_mode_can_be_tuned() -> None:
+    """A model built under inference mode, as an arm's may be, is tuned all the same."""
+    made = untied()
+    made = dataclasses.replace(made, model=copy.deepcopy(made.model))
+    assert all(parameter.is_inference() for parameter in made.model.parameters())
+    weights, _ = tune(made, TEXTS, BRIEF)
+    assert not any(values.is_inference() for values in weights.values())
+
+
+def test_what_cannot_be_tuned() -> None:
+    """A head tied to the embedding, and no text at all, are said."""
+    with pytest.raises(ValueError, match="untie"):
+        tune(speaker("gpt2"), TEXTS, BRIEF)
+    with pytest.raises(ValueError, match="no text"):
+        tune(untied(), [""], BRIEF)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 10, 100])
+def test_the_learning_rate_rises_and_falls(steps: int) -> None:
+    """Up to the highest in a tenth of the steps, then down, never to zero while there are steps left."""
+    shares = [share(step, steps) for step in range(steps)]
+    assert max(shares) == 1
+    assert min(shares) > 0
+    top = shares.index(1)
+    assert shares[: top + 1] == sorted(shares[: top + 1])
+    assert shares[top:] == sorted(shares[top:], reverse=True)

@@ -1,0 +1,137 @@
+"""The decode loop against transformers' own `generate` and full forwards, and the texts that it is run on."""
+
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from sweeps.geometry.llm_geometry import Architecture
+from tests.workers.tiny_llms import POSITIONS, Letters, tongue
+from tests.workers.tiny_vits import calm
+from workers.arms.generation_workload import Passage, Workload, passages
+from workers.models import Unsupported
+from workers.models.share_weights import twin
+
+calm = pytest.fixture(autouse=True)(calm)
+ARCHITECTURES = get_args(Architecture)
+TEXT = "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in the morning. " * 3
+PROMPT, SAID = TEXT[:40], TEXT[40:60]
+
+
+def workload(decoding: Any = "replay", kv_cache: Any = "dynamic", texts: Any = ((PROMPT, SAID),)) -> Workload:
+    """The text, read with one token per character."""
+    return Workload(tuple(Passage(*each) for each in texts), decoding, kv_cache, max(len(said) for _, said in texts))
+
+
+def logits(speaker: Any, work: Workload) -> Any:
+    """What each token was chosen by, [tokens, B, V]."""
+    seen: list[Any] = []
+    work.run(speaker, look=seen.append)
+    return torch.stack(seen)
+
+
+@pytest.mark.parametrize("kv_cache", ["dynamic", "static", "virtual"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_greedy_tokens_are_those_of_generate(architecture: Architecture, kv_cache: str):
+    """On every architecture, with every cache, the loop says what transformers' own says."""
+    speaker = tongue(architecture)
+    prompt = torch.tensor([speaker.tokenizer.encode(PROMPT)])
+    theirs = speaker.model.generate(
+        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, use_cache=True, pad_token_id=0
+    )
+    run = workload("greedy", kv_cache).run(speaker)
+    assert run.texts == (speaker.tokenizer.decode(theirs[0, 40:].tolist()),)
+    assert (run.prompt_tokens, run.decoded, run.cached, run.characters) == (40, 20, 59, 20)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_replay_is_a_full_forward_in_steps(architecture: Architecture):
+    """Fed the text's own continuation, the loop finds at every step what one forward of the whole text finds there."""
+    speaker = tongue(architecture)
+    tokens = torch.tensor([speaker.tokenizer.encode(PROMPT + SAID)])
+    whole = speaker.model(tokens).logits[0, 39:59]
+    torch.testing.assert_close(logits(speaker, workload())[:, 0], whole, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kv_cache", ["dynamic", "static"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_cache: str):
+    """In a batch of prompts and continuations of other lengths each sequence gets the logits that it gets alone."""
+    texts = ((PROMPT, SAID), (TEXT[5:30], TEXT[30:42]))
+    together = logits(tongue(architecture), workload(kv_cache=kv_cache, texts=texts))
+    for place, text in enumerate(texts):
+        alone = logits(tongue(architecture), workload(texts=(text,)))
+        torch.testing.assert_close(together[: len(text[1]), place], alone[:, 0], rtol=1e-3, atol=1e-3)
+    run = workload(kv_cache=kv_cache, texts=texts).run(tongue(architecture))
+    assert run.texts == (SAID, TEXT[30:42])
+    assert (run.prompt_tokens, run.decoded, run.cached) == (65, 32, 59)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_macs_agree_with_a_counter_of_torch(architecture: Architecture):
+    """The formula is within 0.1 % of what torch counts, less the half of the attention matrix that a causal model need not form."""
+    speaker, work = tongue(architecture), workload()
+    model = twin(speaker.model)
+    model.set_attn_implementation("eager")
+    with FlopCounterMode(display=False) as counter:
+        model(torch.tensor([speaker.tokenizer.encode(PROMPT)]), logits_to_keep=1)
+    network = speaker.network
+    above = 40 * 39 // 2 * 2 * network.layers * network.heads * network.head_dim
+    assert counter.get_total_flops() / 2 == pytest.approx(network.macs(40, 0) + above, rel=1e-3)
+    with FlopCounterMode(display=False) as counter:
+        work.run(type(speaker)(model, speaker.tokenizer, network, ""))
+    assert counter.get_total_flops() / 2 == pytest.approx(network.macs(40, 19) + above, rel=1e-3)
+
+
+def test_times_add_up():
+    """The first token, the tokens after it and the tokenizer are parts of the whole, none of them empty."""
+    run = workload().run(tongue("llama"))
+    assert len(run.steps_s) == 19
+    assert all(step > 0 for step in run.steps_s)
+    assert 0 < run.encoding_s < run.ttft_s
+    assert run.ttft_s + sum(run.steps_s) + run.decoding_s == pytest.approx(run.seconds, rel=1e-6)
+    assert run.tpot_s == pytest.approx(sum(run.steps_s) / 19)
+
+
+def test_passages_have_so_many_tokens():
+    """Texts of the documents, one behind the other, that have the asked number of tokens when they are encoded by themselves."""
+    found = passages([TEXT], Letters(), 40, 20, 3)
+    assert "".join(part for passage in found for part in passage) == TEXT[:180]
+    assert all((len(prompt), len(said)) == (40, 20) for prompt, said in found)
+    again = passages(["0123456789"], Letters(), 12, 4, 2)
+    assert again[0] == ("012345678901", "2345")
+    assert again[1] == ("678901234567", "8901")
+
+
+class Forgetful(Letters):
+    """Forgets the first character of every text."""
+
+    def encode(self, text):
+        return super().encode(text[1:])
+
+
+def test_texts_that_cannot_be_cut():
+    """No passage is made up where the tokenizer keeps no number of tokens, and none of an empty text."""
+    with pytest.raises(Unsupported, match="keep their number"):
+        passages([TEXT], Forgetful(), 40, 20, 1)
+    with pytest.raises(Unsupported, match="no tokens"):
+        passages([""], Letters(), 40, 20, 1)
+
+
+def test_what_is_too_long_or_too_short_is_not_run():
+    """A prompt beyond the model's positions and a single new token are refused with the numbers."""
+    with pytest.raises(Unsupported, match=rf"a prompt of 250 tokens and 20 new ones are 270, and llama has {POSITIONS} positions"):
+        workload(texts=((TEXT[:250], SAID),)).run(tongue("llama"))
+    with pytest.raises(Unsupported, match="at least 2 are needed"):
+        workload(texts=((PROMPT, "x"),)).run(tongue("llama"))
+
+
+def test_methods_are_prepared_before_every_run():
+    """What counts for a method starts anew with each run, and the tokens that open a text are read."""
+    called: list[int] = []
+    speaker = tongue("llama")
+    own = type(speaker)(speaker.model, speaker.tokenizer, speaker.network, "", prepare=(lambda: called.append(1),), opening=(3, 4))
+    assert workload().run(own).cached == 61
+    workload().run(own)
+    assert called == [1, 1]

@@ -1,0 +1,176 @@
+"""Models of the hub: found in its cache without a network, downloaded from a server, and told plainly where there is none."""
+
+import functools
+import json
+import threading
+from collections.abc import Iterator
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from huggingface_hub import constants
+
+from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
+from tests.workers.saved_llm import saved, written
+from tests.workers.tiny_vits import calm
+from workers.models import Unsupported
+from workers.models.language import load
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+COMMIT = "c0ffee" + "0" * 34
+REFUSALS = {"gated": (403, "GatedRepo"), "nobody": (404, "RepoNotFound"), "bare": (404, "EntryNotFound")}
+
+
+def point(name: str) -> Condition:
+    return Condition(model=name, weights="pretrained")
+
+
+def cached(home: Path, name: str, commit: str = COMMIT) -> Path:
+    """A small model in a cache of the hub below `home`, laid out as `huggingface_hub` does; returns its folder."""
+    place = home / "hub" / f"models--{name.replace('/', '--')}"
+    folder = place / "snapshots" / commit
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text(commit)
+    folder.mkdir(parents=True)
+    return saved(folder)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache without a network."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Hands out the files of a folder as `org/name`; of other owners, what the hub says of models that cannot be had."""
+
+    def __init__(self, *arguments: object, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(*arguments)  # type: ignore[arg-type]
+
+    def do_HEAD(self) -> None:
+        self.answer()
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.answer())
+
+    def answer(self) -> bytes:
+        _, owner, _, _, _, name = self.path.split("/", 5)
+        file = self.folder / name
+        status, error = REFUSALS.get(owner, (200, "") if file.is_file() else REFUSALS["bare"])
+        body = b"" if error else file.read_bytes()
+        self.send_response(status)
+        fields = {"X-Error-Code": error} if error else {"ETag": f'"{sha256(body).hexdigest()}"'}
+        for key, value in {**fields, "X-Repo-Commit": COMMIT, "Content-Length": str(len(body))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        return body
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A hub on this machine; the folder holds what it hands out."""
+    folder = home / "served"
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, folder=saved(folder))) as server:
+        at = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", at)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", at + "/{repo_id}/resolve/{revision}/{filename}")
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield folder
+        server.shutdown()
+
+
+def test_a_cached_model_needs_no_network(home: Path) -> None:
+    """It is what was saved there; another commit with the same weights is another origin."""
+    folder = cached(home, "org/name")
+    cached(home, "org/newer", "d" * 40)
+    speaker, newer = load(point("org/name")), load(point("org/newer"))
+    assert (speaker.network.name, speaker.network.architecture) == ("org/name", "llama")
+    tokens = torch.tensor([speaker.tokenizer.encode("an assignment")])
+    assert torch.equal(speaker.model(tokens).logits, load(point(str(folder))).model(tokens).logits)
+    assert speaker.origin != newer.origin
+
+
+def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the hub hands out is loaded, and from then on needs no network."""
+    speaker = load(point("org/name"))
+    assert speaker.tokenizer.size == speaker.network.vocabulary
+    assert (home / "hub" / "models--org--name" / "snapshots" / COMMIT / "model.safetensors").is_file()
+    assert hub.is_dir()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert load(point("org/name")).origin == speaker.origin
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gated/one", "gated/one: the hub hands it out on consent only: agree to the terms .* set HF_TOKEN"),
+        ("nobody/has-this", "nobody/has-this: the hub knows no such model, or it is private: correct the name"),
+        ("bare/one", "bare/one: it holds no config.json or no tokenizer.json"),
+    ],
+)
+@pytest.mark.usefixtures("hub")
+def test_what_the_hub_refuses(name: str, said: str) -> None:
+    """Each answer of the hub is told in one line that says what would be right."""
+    with pytest.raises(OSError, match=said):
+        load(point(name))
+
+
+def test_what_a_cache_lacks(home: Path) -> None:
+    """A model, or a file of one, that is neither here nor to be had."""
+    with pytest.raises(OSError, match=r"org/none: it is not wholly in .*hub, and the hub cannot be reached: give .* a network"):
+        load(point("org/none"))
+    (cached(home, "org/silent") / "tokenizer.json").unlink()
+    with pytest.raises(OSError, match="org/silent: it is not wholly in"):
+        load(point("org/silent"))
+    folder = cached(home, "org/pickled")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(OSError, match=r"org/pickled: there are no weights \(\*.safetensors\)"):
+        load(point("org/pickled"))
+
+
+def test_code_of_others_is_not_run(home: Path) -> None:
+    """A model that brings its own code is unsupported, and nobody is asked on the terminal."""
+    file = cached(home, "org/code") / "config.json"
+    file.write_text(json.dumps({"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
+    with pytest.raises(Unsupported, match="org/code contains custom code"):
+        load(point("org/code"))
+
+
+def asked(name: str, text: str, **options: Any) -> Outcome:
+    """What a generation job on a model says."""
+    condition = Condition(model=name, weights="pretrained", data=text, prompt_tokens=16, new_tokens=4, threads=1)
+    protocol = Protocol(pairs_min=2, pairs_max=2)
+    arms = (DENSE, Arm(replicate=1))
+    return run(Job(kind="generation", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=protocol), **options)
+
+
+def test_a_job_on_a_model_that_is_not_here(home: Path) -> None:
+    """One failure row that says what to do; it is no answer, so that the job is tried again."""
+    outcome = asked("org/none", written(home / "text"))
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
+    assert outcome.failures[0].message.startswith("before any arm could be tried: org/none: it is not wholly in ")
+
+
+@pytest.mark.slow
+def test_a_job_on_a_cached_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is answered without a network, and its fresh processes find the model by HF_HOME."""
+    cached(home, "org/name")
+    monkeypatch.setenv("HF_HOME", str(home))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    outcome = asked("org/name", written(home / "text"), pass_seconds=0.01)
+    assert not outcome.failures
+    assert [arm.flags for arm in outcome.arms] == [(), ()]
+    assert all("load_s" in {metric.name for metric in arm.metrics} for arm in outcome.arms)

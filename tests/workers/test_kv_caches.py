@@ -1,0 +1,253 @@
+"""Caches of keys and values: the same tokens from all of them, and memory behind the tokens that there are."""
+
+import gc
+import json
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sweeps.job import KvCache
+from tests.workers.tiny_llms import CONFIGS, POSITIONS, forward, greedy, prompt, said_by, tongue
+from workers.kv_caches import CacheMemory, cache_memory, make_cache
+from workers.kv_caches.virtual import VirtualLayer
+from workers.models import Unsupported
+
+PAGE = mmap.PAGESIZE
+TENSORS = 4
+"""Keys and values of two layers."""
+HALF = (torch.bfloat16, torch.float16)
+
+
+@pytest.fixture(autouse=True)
+def _calm() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        yield
+    torch.set_num_threads(threads)
+
+
+def layers(cache: Any) -> list[VirtualLayer]:
+    assert all(type(layer) is VirtualLayer for layer in cache.layers)
+    return list(cache.layers)
+
+
+def resident(cache: Any) -> int:
+    return cache_memory(cache).resident
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("architecture", list(CONFIGS))
+def test_all_caches_say_the_same(architecture: Any, batch: int) -> None:
+    """Greedy tokens of every architecture (grouped heads, biases, absolute positions) do not depend on the cache."""
+    speaker = tongue(architecture)
+    dynamic, static, virtual = (said_by(speaker, kind, batch, 20, 30) for kind in ("dynamic", "static", "virtual"))
+    assert len(dynamic.unique()) > 3
+    assert torch.equal(static, dynamic)
+    assert torch.equal(virtual, dynamic)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("architecture", list(CONFIGS))
+def test_virtual_is_exact_in_half_precision(architecture: Any, dtype: torch.dtype) -> None:
+    """In half precision too, the virtual cache gives the dynamic one's logits to the last bit, token after token."""
+    speaker = tongue(architecture, dtype)
+    caches = [make_cache(kind, speaker, 2, 40) for kind in ("dynamic", "virtual")]
+    for tokens in (prompt(2, 20), *prompt(2, 20).split(1, dim=1)):
+        dynamic, virtual = (forward(speaker, cache, tokens) for cache in caches)
+        assert torch.equal(virtual, dynamic)
+
+
+def test_long_context_in_pieces() -> None:
+    """A context over dozens of pages, read in pieces of all sizes, is what it is when it is read at once."""
+    speaker = tongue("qwen2")
+    text = prompt(2, POSITIONS)
+    cache = make_cache("virtual", speaker, 2, POSITIONS)
+    for piece in text.split([100, 1, 31, 2, 121, 1], dim=1):
+        logits = forward(speaker, cache, piece)
+    torch.testing.assert_close(logits, forward(speaker, None, text), rtol=1e-4, atol=1e-4)
+    assert cache_memory(cache).needed > 50 * PAGE
+
+
+@pytest.mark.parametrize("kind", ["static", "virtual"])
+def test_generate_takes_the_cache(kind: KvCache) -> None:
+    """The library's own `generate`, padding on the left included, runs on the cache and says what it says without."""
+    speaker = tongue("llama")
+    text = prompt(2, 12)
+    mask = torch.ones_like(text)
+    mask[0, :5] = 0
+    options = {"attention_mask": mask, "max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "disable_compile": True}
+    expected = speaker.model.generate(text, **options)
+    cache = make_cache(kind, speaker, 2, 32)
+    assert torch.equal(speaker.model.generate(text, past_key_values=cache, **options), expected)
+    assert cache.get_seq_length() == 31
+
+
+def test_sliding_window() -> None:
+    """With a sliding window the tokens stay those of the dynamic cache, and the pages behind the window are given back."""
+    speaker = tongue("mistral", head_dim=128, num_key_value_heads=4, sliding_window=10)  # 2 KiB for a token: 2 tokens to a page
+    cache = make_cache("virtual", speaker, 1, 200)
+    said = greedy(speaker, cache, prompt(1, 50), 100)
+    assert torch.equal(said, said_by(speaker, "dynamic", 1, 50, 100))
+    memory = cache_memory(cache)
+    assert memory.needed == 9 * 2048 * TENSORS
+    assert memory.resident <= memory.needed + 2 * PAGE * TENSORS
+    with pytest.raises(ValueError, match="have left the sliding window for good"):
+        cache.crop(-5)
+
+
+def test_crop() -> None:
+    """After a crop the pages of the removed tokens are gone, and what is said next is what a dynamic cache says."""
+    speaker = tongue("llama", torch.float32)
+    text = prompt(1, 200)
+    caches = [make_cache(kind, speaker, 1, 230) for kind in ("dynamic", "virtual")]
+    for cache in caches:
+        forward(speaker, cache, text)
+        cache.crop(-150)
+    virtual = caches[1]
+    assert virtual.get_seq_length() == 50
+    assert cache_memory(virtual).needed == speaker.network.kv_bytes(50, 4)
+    assert resident(virtual) <= cache_memory(virtual).needed + PAGE * TENSORS
+    dynamic, again = (greedy(speaker, cache, text[:, 50:60], 20) for cache in caches)
+    assert torch.equal(again, dynamic)
+    virtual.crop(-1000)
+    assert cache_memory(virtual)[:2] == (0, 0)
+    with pytest.raises(ValueError, match="negative number, not 3"):
+        virtual.crop(3)
+
+
+def test_reset_gives_memory_back_and_keeps_addresses() -> None:
+    """After a reset no page is left, and the next text is written at the same addresses and read right."""
+    speaker = tongue("phi")
+    cache = make_cache("virtual", speaker, 2, 100)
+    first = greedy(speaker, cache, prompt(2, 50), 20)
+    addresses = [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None]
+    assert resident(cache) > 0
+    cache.reset()
+    assert cache.get_seq_length() == 0
+    assert cache_memory(cache)[:2] == (0, 0)
+    assert torch.equal(greedy(speaker, cache, prompt(2, 50), 20), first)
+    assert [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None] == addresses
+
+
+def test_inside_and_outside_of_inference_mode() -> None:
+    """A cache made and filled in inference mode goes on outside of it, and back."""
+    speaker = tongue("llama")
+    cache, whole = make_cache("virtual", speaker, 1, 40), prompt(1, 30)
+    forward(speaker, cache, whole[:, :10])
+    with torch.inference_mode(mode=False), torch.no_grad():
+        forward(speaker, cache, whole[:, 10:11].clone())
+        cache.crop(-1)
+        forward(speaker, cache, whole[:, 10:20].clone())
+    assert torch.equal(greedy(speaker, cache, whole[:, 20:], 5), said_by(speaker, "dynamic", 1, 30, 5))
+
+
+def test_another_batch() -> None:
+    """Other sequences cannot continue those in the cache; after a reset they are welcome."""
+    speaker = tongue("gpt2")
+    cache = make_cache("virtual", speaker, 2, 100)
+    greedy(speaker, cache, prompt(2, 10), 5)
+    with pytest.raises(ValueError, match=r"holds 14 tokens of 2 sequences in torch.float32; a tensor of shape \(3, 4, 1, 16\)"):
+        layers(cache)[0].update(torch.zeros(3, 4, 1, 16), torch.zeros(3, 4, 1, 16))
+    cache.reset()
+    assert torch.equal(greedy(speaker, cache, prompt(3, 10), 5), said_by(speaker, "dynamic", 3, 10, 5))
+
+
+def test_beyond_the_reservation() -> None:
+    """One token more than was reserved is an error that says what to ask for; what was there stays usable."""
+    speaker = tongue("llama")
+    cache = make_cache("virtual", speaker, 1, POSITIONS + 4)  # longer than the model's own positions, if asked for
+    forward(speaker, cache, prompt(1, POSITIONS + 4))
+    with pytest.raises(ValueError, match=r"reserved for 260 tokens of each sequence.*make it with tokens=261 or more"):
+        forward(speaker, cache, prompt(1, 1))
+    assert cache.get_seq_length() == POSITIONS + 4
+
+
+def test_sequences_are_picked() -> None:
+    """Beams are reordered, repeated and selected as in the dynamic cache."""
+    speaker = tongue("qwen2")
+    caches = [make_cache(kind, speaker, 3, 60) for kind in ("dynamic", "virtual")]
+    order = torch.tensor([2, 0, 0])
+    said = []
+    for cache in caches:
+        forward(speaker, cache, prompt(3, 20))
+        cache.reorder_cache(order)
+        parts = [forward(speaker, cache, prompt(3, 3))]
+        cache.batch_repeat_interleave(2)
+        parts.append(forward(speaker, cache, prompt(6, 2)))
+        cache.batch_select_indices(torch.tensor([5, 1]))
+        said.append(torch.cat([*parts, forward(speaker, cache, prompt(2, 4))]))
+    assert torch.equal(said[1], said[0])
+    assert cache_memory(caches[1]).needed == 2 * speaker.network.kv_bytes(29, 4)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("kind", ["dynamic", "static", "virtual"])
+def test_memory_is_what_the_tokens_need(kind: KvCache, batch: int) -> None:
+    """Needed bytes are those of the geometry; only the static cache holds more than them and a page for each tensor."""
+    speaker = tongue("mistral", head_dim=64)
+    cache = make_cache(kind, speaker, batch, POSITIONS)
+    assert cache_memory(cache)[:2] == (0, 0)
+    for tokens in (1, 7, 100):
+        forward(speaker, cache, prompt(batch, tokens - cache.get_seq_length()))
+        memory = cache_memory(cache)
+        assert memory.needed == batch * speaker.network.kv_bytes(tokens, 4)
+        whole = batch * speaker.network.kv_bytes(POSITIONS, 4)
+        assert memory.virtual == (memory.needed if kind == "dynamic" else whole)
+        expected = whole if kind == "static" else memory.needed
+        # A tensor of the other two begins anywhere in a page, and may so touch one more.
+        assert expected <= memory.resident <= expected + PAGE * TENSORS * (1 if kind == "virtual" else 2)
+
+
+def test_reservations_are_dropped_with_the_cache() -> None:
+    """A cache that nobody holds any more leaves neither memory nor addresses behind."""
+    speaker = tongue("llama")
+    taken = []
+    for _ in range(3):
+        cache = make_cache("virtual", speaker, 1, 1 << 28)  # 256 GiB of addresses each time
+        forward(speaker, cache, prompt(1, 10))
+        del cache
+        gc.collect()
+        taken.append(int(Path("/proc/self/statm").read_text().split()[0]) * PAGE)
+    assert max(taken) - min(taken) < 1 << 30
+
+
+def test_what_cannot_be_had() -> None:
+    """More addresses than there are, an unknown kind, and a GPU where there is none are refused with the reason."""
+    speaker = tongue("llama")
+    with pytest.raises(Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"):
+        make_cache("virtual", speaker, 1, 1 << 50)
+    with pytest.raises(ValueError, match="kv_cache 'paged' is not one of dynamic, static, virtual"):
+        make_cache("paged", speaker, 1, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_memory_of_a_fresh_process() -> None:
+    """At every length the process grows by what the tokens need and a page for each tensor, and by no more than with `dynamic`."""
+    lengths, tensors, slack = (16, 17, 150, 600, 601), 16, 1 << 20  # activations and their like, which no cache can help
+    command = [sys.executable, "-m", "tests.workers.cache_growth", "dynamic,virtual", *map(str, lengths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    dynamic, virtual = ([row for row in rows if row["kind"] == kind] for kind in ("dynamic", "virtual"))
+    assert len(dynamic) == len(lengths)
+    for theirs, ours in zip(dynamic, virtual, strict=True):
+        allowed = 1.1 * ours["needed"] + PAGE * tensors
+        assert ours["said"] == theirs["said"]
+        assert ours["needed"] == theirs["needed"] <= ours["resident"] <= allowed
+        assert ours["resident"] <= theirs["resident"] + PAGE * tensors
+        assert ours["process"] <= allowed + slack
+        assert ours["process"] <= theirs["process"] + PAGE * tensors + slack // 4
+        assert ours["virtual"] > 20 * ours["needed"]
+
+
+def test_memory_kinds_are_named() -> None:
+    """The three figures have the names of the rows that report them."""
+    assert CacheMemory._fields == ("needed", "resident", "virtual")

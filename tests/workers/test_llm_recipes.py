@@ -1,0 +1,214 @@
+"""Language models from folders and sizes: what is loaded, what is shared, and what cannot be used."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from sweeps.geometry.llm_geometry import CONFIGS, Architecture
+from sweeps.job import Arm, Condition, Overrides
+from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
+from tests.workers.tiny_vits import calm
+from workers.data import tokenization
+from workers.data.tokenization import FastTokenizer, train
+from workers.models import Unsupported
+from workers.models.language import as_decoded, build, decoded_from, load, loaded
+
+calm = pytest.fixture(autouse=True)(calm)
+PROMPT = torch.tensor([[5, 17, 42, 99, 7]])
+
+
+def point(folder: Path, **more: Any) -> Condition:
+    """The model in a folder."""
+    return Condition(model=str(folder), **more)
+
+
+@pytest.mark.parametrize("architecture", get_args(Architecture))
+def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
+    """Geometry, weights and tokenizer of a saved model come back, on every architecture."""
+    folder = saved(tmp_path, architecture)
+    speaker = load(point(folder))
+    assert (speaker.network.architecture, speaker.network.layers, speaker.network.vocabulary) == (architecture, 2, TOKENS)
+    assert speaker.tokenizer.decode(speaker.tokenizer.encode(TEXTS[0])) == TEXTS[0]
+    weights = load_file(folder / "model.safetensors")
+    state = speaker.model.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in weights.items())
+    assert not any(parameter.requires_grad for parameter in speaker.model.parameters())
+    assert not speaker.model.training
+
+
+def test_arms_share_weights(tmp_path: Path):
+    """Arms of one dtype stand on the same memory in modules of their own; another dtype has its own; attention is each arm's."""
+    condition = point(saved(tmp_path))
+    dense, manual, half = (
+        build(condition, Arm(overrides=Overrides(**own)), {}) for own in ({}, {"attention": "manual"}, {"dtype": "bfloat16"})
+    )
+    pointers = [[parameter.data_ptr() for parameter in each.model.parameters()] for each in (dense, manual, half)]
+    assert pointers[0] == pointers[1]
+    assert not set(pointers[0]) & set(pointers[2])
+    assert dense.model is not manual.model
+    assert (dense.model.config._attn_implementation, manual.model.config._attn_implementation) == ("sdpa", "eager")
+    assert loaded(condition, {}).model.config._attn_implementation == "sdpa"
+    torch.testing.assert_close(dense.model(PROMPT).logits, manual.model(PROMPT).logits, rtol=1e-4, atol=1e-4)
+    assert half.model(PROMPT).logits.dtype == torch.bfloat16
+    assert half.origin == dense.origin
+
+
+def test_the_origin_is_that_of_the_content(tmp_path: Path):
+    """Equal folders have one origin, and other weights another."""
+    one, two = saved(tmp_path / "one"), saved(tmp_path / "two")
+    assert load(point(one)).origin == load(point(two)).origin
+    weights = load_file(two / "model.safetensors")
+    weights["lm_head.weight"][0, 0] += 1
+    save_file(weights, two / "model.safetensors", metadata={"format": "pt"})
+    assert load(point(one)).origin != load(point(two)).origin
+
+
+def without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def with_a_pickle(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def with_a_weight_missing(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def of_another_kind(folder: Path) -> None:
+    changed(folder / "config.json", model_type="mamba")
+
+
+def of_no_kind(folder: Path) -> None:
+    changed(folder / "config.json", model_type="unheard_of")
+
+
+def quantised(folder: Path) -> None:
+    changed(folder / "config.json", quantization_config={"quant_method": "awq"})
+
+
+def masked(folder: Path) -> None:
+    changed(folder / "config.json", model_type="t5", architectures=None)
+
+
+def with_code(folder: Path) -> None:
+    changed(folder / "config.json", model_type="own", auto_map={"AutoConfig": "own.Config"})
+
+
+def with_no_json(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+
+def without_merges(folder: Path) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["merges"] = []
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def with_a_large_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text(train(TEXTS, TOKENS + 1).to_str())
+
+
+def without_a_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+
+
+def with_a_broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (without_weights, r"holds no weights \(\*.safetensors\)"),
+        (with_a_pickle, "save its pickled weights again as safetensors: nothing is unpickled here"),
+        (without_a_tokenizer, r"holds no tokenizer.json, a fast tokenizer; write what `save_pretrained`"),
+        (with_a_weight_missing, "1 weights are missing or of another shape, the first being model.norm.weight"),
+        (of_another_kind, "model_type 'mamba' is not supported: it has no keys and values"),
+        (of_no_kind, "model type `unheard_of` but Transformers does not recognize this architecture"),
+        (quantised, r"its weights are quantised \(awq\), which is not supported"),
+        (masked, "is an encoder with a decoder; only causal language models"),
+        (with_code, "custom code"),
+        (with_no_json, "config.json cannot be read"),
+        (without_merges, "the tokenizer has no merges"),
+        (with_a_large_tokenizer, f"the tokenizer has {TOKENS + 1} tokens and the model only {TOKENS}"),
+        (with_a_broken_tokenizer, "cannot be read as a tokenizer"),
+    ],
+)
+def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, said: str):
+    """Whatever a folder lacks is said, with what would be right."""
+    folder = saved(tmp_path)
+    damage(folder)
+    with pytest.raises(Unsupported, match=said):
+        load(point(folder))
+
+
+def test_models_that_are_not_here(tmp_path: Path):
+    """A folder that is not there, and a word that is no model, are unsupported and say what would be right."""
+    with pytest.raises(Unsupported, match="there is no folder"):
+        load(point(tmp_path / "missing"))
+    with pytest.raises(Unsupported, match=r"llama is no language model: write a folder .* or llama-15m, llama-220m"):
+        load(Condition(model="llama"))
+
+
+def test_what_language_models_do_not_do(tmp_path: Path):
+    """Autocast, and weights that nobody publishes, are unsupported with the reason."""
+    condition = point(saved(tmp_path))
+    with pytest.raises(Unsupported, match="write float16 or bfloat16"):
+        build(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
+    with pytest.raises(Unsupported, match="is a size with random weights"):
+        load(Condition(model="llama-15m", weights="pretrained"))
+    with pytest.raises(Unsupported, match="there is a recipe for tiny_lm"):
+        load(Condition(model="llama-15m", weights="trained"))
+
+
+def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
+    """The seed decides the weights, another dtype rounds the same ones, and the tokenizer fits."""
+    monkeypatch.setattr(tokenization, "trained", lambda size: FastTokenizer(train(TEXTS, min(size, TOKENS))))
+    monkeypatch.setattr(tokenization, "recipe", str)
+    small = {**CONFIGS["tiny_lm"], "num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 64}
+    monkeypatch.setattr("workers.models.language.CONFIGS", {"tiny_lm": small})
+    one, same, other = (load(Condition(model="tiny_lm", seed=seed)) for seed in (1, 1, 2))
+    assert torch.equal(one.model(PROMPT).logits, same.model(PROMPT).logits)
+    assert one.origin == same.origin != other.origin
+    assert not torch.equal(one.model(PROMPT).logits, other.model(PROMPT).logits)
+    half = load(Condition(model="tiny_lm", seed=1, dtype="bfloat16"))
+    assert torch.equal(half.model.lm_head.weight, one.model.lm_head.weight.bfloat16())
+    assert one.network.layers == 1
+    assert one.tokenizer.size == TOKENS
+
+
+def test_decoded_places_are_said_to_methods():
+    """Only inside the block do many tokens at once stand for decoded ones."""
+    assert decoded_from() is None
+    with as_decoded(7):
+        assert decoded_from() == 7
+    assert decoded_from() is None
+
+
+def test_a_tokenizer_knows_what_opens_a_text():
+    """Special tokens that a tokenizer puts before every text are found, and none where it puts none."""
+    from tokenizers.processors import TemplateProcessing
+
+    backend = train(TEXTS, TOKENS)
+    assert FastTokenizer(backend).opening == ()
+    backend.post_processor = TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])
+    assert FastTokenizer(backend).opening == (0,)
+    assert FastTokenizer(backend).encode("a") == FastTokenizer(train(TEXTS, TOKENS)).encode("a")
+
+
+def test_training_a_tokenizer_is_repeatable():
+    """Two trainings give the same tokenizer, every byte comes back, and too few tokens for that are refused."""
+    assert train(TEXTS, TOKENS).to_str() == train(TEXTS, TOKENS).to_str()
+    tokenizer = FastTokenizer(train(TEXTS, TOKENS))
+    text = "\x00 \U0001f600 é\r\n\tdef  x"
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.size == TOKENS
+    with pytest.raises(Unsupported, match="one for each of the 256 bytes"):
+        train(TEXTS, 200)

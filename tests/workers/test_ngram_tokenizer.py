@@ -1,0 +1,273 @@
+"""The patch tokenizer: any text comes back, tokens are counted, and what does not fit is refused."""
+
+import json
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Backend
+
+from tests.workers.domain import TEXTS, bytes_bpe
+from tests.workers.test_ngrams import scan
+from workers.data.tokenization import END
+from workers.vocabulary.build import Mode, Recipe, build
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Span, UnusableVocabulary, Vocabulary, fingerprint, read
+from workers.vocabulary.ngrams import match, trie
+
+MODES: tuple[Mode, ...] = ("append", "replace")
+BUILT = {mode: build(bytes_bpe(), TEXTS, Recipe(ngrams=60, mode=mode)) for mode in MODES}
+PATCHED = {mode: PatchTokenizer(bytes_bpe(), vocabulary) for mode, vocabulary in BUILT.items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=300, deadline=None)
+@given(
+    text=st.text()
+    | st.lists(st.sampled_from(["if", "\n\n", "  ", "the ", "statement", "…", "\x00", "é", "🧑‍🚀", END])).map("".join)
+)
+@example("")
+@example("👩‍👩‍👧 \x00\x1b[0m\r\n\t")
+@example(f"a{END}b")
+@example("x" * 300)
+@example(TEXTS[0])
+def test_any_text_comes_back(mode: Mode, text: str) -> None:
+    """Emoji, control characters, special tokens, nothing at all: decode(encode(text)) is the text, one by one and in a batch."""
+    patched = PATCHED[mode]
+    tokens = patched.encode(text)
+    assert patched.decode(tokens) == text
+    assert patched.encode_batch([text, "", text]) == [tokens, [], tokens]
+    assert patched.decode_batch([tokens, []]) == [text, ""]
+    assert all(0 <= token < patched.size for token in tokens)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_segmentation_by_score_keeps_the_text(mode: Mode) -> None:
+    """Texts survive, spans are those of the tokens, and there are no fewer tokens than with the longest n-grams in all."""
+    scored = PatchTokenizer(bytes_bpe(), BUILT[mode], "score")
+    found = scored.encode_batch(TEXTS)
+    assert scored.decode_batch(found) == list(TEXTS)
+    assert [[span.token for span in scored.spans(text)] for text in TEXTS] == found
+    assert sum(map(len, found)) >= sum(map(len, PATCHED[mode].encode_batch(TEXTS)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
+    """The text is cut into as many tokens as a scan in the order of length finds, fewer than before, and the counts say so."""
+    patched, vocabulary = PATCHED[mode], BUILT[mode]
+    patched.reset()
+    found = patched.encode_batch(TEXTS)
+    below = [bytes_bpe().encode(text) for text in TEXTS]
+    parts = [[part for token in each for part in vocabulary.removed.get(token, (token,))] for each in below]
+    numbered = dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True))
+    assert found == [scan(each, numbered) for each in parts]
+    counts = patched.counts()
+    assert counts["encoded_tokens"] == sum(map(len, found)) < counts["encoded_tokens_base"] == sum(map(len, below))
+    assert patched.decode_batch(found) == list(TEXTS)
+    used = sum(token in set(vocabulary.ids) for each in found for token in each)
+    assert patched.counts()["decoded_ntokens"] == used > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_removed_token_is_left(mode: Mode) -> None:
+    """With `replace` the vocabulary keeps its size, and the numbers of what is removed mean n-tokens; with `append` it grows."""
+    vocabulary = BUILT[mode]
+    assert PATCHED[mode].size == vocabulary.size == bytes_bpe().size + (60 if mode == "append" else 0)
+    assert list(vocabulary.removed) == (list(vocabulary.ids) if mode == "replace" else [])
+    for token in [token for text in TEXTS for token in PATCHED[mode].expand(PATCHED[mode].encode(text))]:
+        assert token not in vocabulary.removed
+
+
+def test_spans_by_hand() -> None:
+    """Each token has the characters from the first to the last of the tokens that it stands for."""
+    tokenizer = bytes_bpe()
+    first, second, third = (tokenizer.encode(text)[0] for text in ("é", "x", "("))
+    vocabulary = Vocabulary(tokenizer=fingerprint(tokenizer), tokens=tokenizer.size, ngrams=((second, third),))
+    patched = PatchTokenizer(tokenizer, vocabulary)
+    a, b = tokenizer.encode("é")
+    assert first == a
+    assert patched.spans("éx(x") == [
+        Span(a, 0, 1),
+        Span(b, 0, 1),
+        Span(tokenizer.size, 1, 3),
+        Span(second, 3, 4),
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_spans_are_the_tokens_and_cover_the_text(mode: Mode) -> None:
+    """Offsets belong to the tokens that `encode` gives, go on from left to right, and leave out nothing but blanks."""
+    for text in TEXTS[:3]:
+        spans = PATCHED[mode].spans(text)
+        assert [span.token for span in spans] == PATCHED[mode].encode(text)
+        assert [span.start for span in spans] == sorted(span.start for span in spans)
+        end = 0
+        for span in spans:
+            assert not text[end : span.start].strip()
+            assert end <= span.end
+            end = span.end
+        assert not text[end:].strip()
+
+
+def test_padding() -> None:
+    """Rows get the length of the longest, at either side, and the mask tells tokens from padding."""
+    patched = PATCHED["append"]
+    short, long = patched.encode("if"), patched.encode("the target list is evaluated")
+    missing = len(long) - len(short)
+    left = patched.padded(["if", "the target list is evaluated"])
+    assert left.tokens == [[0] * missing + short, long]
+    assert left.mask == [[0] * missing + [1] * len(short), [1] * len(long)]
+    right = patched.padded(["if", "the target list is evaluated"], side="right", pad=7)
+    assert right.tokens == [short + [7] * missing, long]
+    assert right.mask[0] == [1] * len(short) + [0] * missing
+    assert patched.padded([]) == ([], [])
+
+
+def test_padding_asks_for_a_token() -> None:
+    """A tokenizer without special tokens pads only with a token that is named; one whose name says so comes before others."""
+    parts = json.loads(bytes_bpe().backend.to_str())
+    parts["added_tokens"] = []
+    bare = Backend.from_str(json.dumps(parts))
+    patched = PatchTokenizer(bare, Vocabulary(tokenizer=fingerprint(bare), tokens=500))
+    with pytest.raises(UnusableVocabulary, match="pad=TOKEN"):
+        patched.padded(["a"])
+    bare.add_special_tokens([AddedToken("<bos>"), AddedToken("<pad>")])
+    named = PatchTokenizer(bare, Vocabulary(tokenizer=fingerprint(bare), tokens=502))
+    assert named.pad == bare.token_to_id("<pad>")
+
+
+def test_a_tokenizer_that_pads_and_truncates_does_neither_below_a_patch() -> None:
+    """Settings for training that a tokenizer.json may hold cut no text, and the given tokenizer keeps them."""
+    backend = Backend.from_str(bytes_bpe().backend.to_str())
+    backend.enable_truncation(3)
+    backend.enable_padding(length=8)
+    patched = PatchTokenizer(backend, BUILT["append"])
+    assert patched.decode(patched.encode(TEXTS[0])) == TEXTS[0]
+    assert backend.truncation is not None
+
+
+def test_json_round_trip(tmp_path: Path) -> None:
+    """What is written is read again, equal, and nothing but JSON."""
+    for mode, vocabulary in BUILT.items():
+        file = tmp_path / f"{mode}.json"
+        vocabulary.write(file)
+        assert read(file) == vocabulary
+        assert json.loads(file.read_text())["tokenizer"] == fingerprint(bytes_bpe())
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.file,)
+
+
+@pytest.mark.parametrize("name", ["patch_tokenizer.pkl", "added_ngrams.PICKLE", "embedding.pt", "disguised.json"])
+def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
+    """A pickle is refused with what to convert, whatever its name, and its code does not run."""
+    file = tmp_path / name
+    file.write_bytes(pickle.dumps({"ngram_dict": Bomb(tmp_path / "exploded")}))
+    with pytest.raises(UnusableVocabulary, match="JSON"):
+        read(file)
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no vocabulary"),
+        ("[1]", "is no vocabulary"),
+        ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1]]}', "at least two"),
+        ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 9]]}', "holds 9, which is no token"),
+        ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 2], [1, 2]]}', "stands there twice"),
+        ('{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}, "ngrams": [[3, 2]]}', "holds 3, which is removed"),
+        ('{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}}', "does not shrink"),
+        ('{"tokenizer": "a", "tokens": 9, "ngram": [[1, 2]]}', "ngram: Extra"),
+    ],
+)
+def test_broken_files_say_what_is_wrong(text: str, message: str, tmp_path: Path) -> None:
+    """A file that is no whole vocabulary is refused by name and reason."""
+    file = tmp_path / "vocabulary.json"
+    file.write_text(text)
+    with pytest.raises(UnusableVocabulary, match=message) as refused:
+        read(file)
+    assert "vocabulary.json" in str(refused.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(UnusableVocabulary, match=r"gone\.json: cannot be read"):
+        read(tmp_path / "gone.json")
+
+
+def test_a_vocabulary_of_another_tokenizer_is_refused() -> None:
+    """Numbers mean other tokens there: the hash of the tokenizer tells them apart."""
+    with pytest.raises(UnusableVocabulary, match=r"was made for another tokenizer .* leave `file` out"):
+        PatchTokenizer(bytes_bpe(400), BUILT["append"])
+
+
+def test_special_tokens_are_left_alone() -> None:
+    """A vocabulary that merges or removes one is refused, and one in the text stays itself."""
+    tokenizer = bytes_bpe()
+    known = {"tokenizer": fingerprint(tokenizer), "tokens": tokenizer.size}
+    with pytest.raises(UnusableVocabulary, match=r"\[0\], special"):
+        PatchTokenizer(tokenizer, Vocabulary(**known, ngrams=((0, 5),)))
+    with pytest.raises(UnusableVocabulary, match=r"\[0\], special"):
+        PatchTokenizer(tokenizer, Vocabulary(**known, ngrams=((4, 5),), removed={0: (6, 7)}))
+    assert 0 in PATCHED["replace"].encode(f"if{END}if")
+
+
+def test_what_cannot_be_patched() -> None:
+    """A patched tokenizer, and one that is not fast, are refused with the reason."""
+    with pytest.raises(UnusableVocabulary, match="patched already"):
+        PatchTokenizer(PATCHED["append"], BUILT["append"])
+    with pytest.raises(UnusableVocabulary, match="str is no fast tokenizer"):
+        PatchTokenizer("words", BUILT["append"])
+
+
+def test_the_fingerprint_is_of_what_cuts_a_text() -> None:
+    """Another vocabulary or pre-tokenizer is another tokenizer; padding is not."""
+    backend = Backend.from_str(bytes_bpe().backend.to_str())
+    assert fingerprint(backend) == fingerprint(bytes_bpe())
+    backend.enable_padding(length=8)
+    assert fingerprint(backend) == fingerprint(bytes_bpe())
+    backend.add_tokens(["another"])
+    assert fingerprint(backend) != fingerprint(bytes_bpe())
+
+
+def test_order_of_the_n_grams_does_not_matter() -> None:
+    """The trie holds a set: n-grams handed over in another order match alike."""
+    generator = random.Random(0)
+    numbered = dict(zip(BUILT["append"].ngrams, BUILT["append"].ids, strict=True))
+    mixed = list(numbered.items())
+    generator.shuffle(mixed)
+    tokens = bytes_bpe().encode(TEXTS[1])
+    assert match(tokens, trie(dict(mixed))) == match(tokens, trie(numbered))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_tokenizers_like_sentencepiece(kind: str) -> None:
+    """Words that begin with a mark instead of a space, and bytes where letters lack: texts survive, in fewer tokens."""
+    marks = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    if kind == "bpe":
+        below = Backend(models.BPE(byte_fallback=True, unk_token="<unk>"))
+        trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=marks, show_progress=False)
+    else:
+        below = Backend(models.Unigram())
+        trainer = trainers.UnigramTrainer(vocab_size=500, special_tokens=marks, unk_token="<unk>", show_progress=False)
+    below.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    below.decoder = decoders.Sequence(parts)
+    below.train_from_iterator(TEXTS, trainer)
+    patched = PatchTokenizer(below, build(below, TEXTS, Recipe(ngrams=20)))
+    for text in TEXTS:
+        plain = below.encode(text, add_special_tokens=False).ids
+        assert patched.decode(patched.encode(text)) == below.decode(plain, skip_special_tokens=False)
+        assert len(patched.encode(text)) < len(plain)

@@ -1,0 +1,138 @@
+"""Norms and rotations absorbed into weights: the same logits on every architecture, and nothing done to the given model."""
+
+from typing import get_args
+
+import pytest
+import torch
+from torch import nn
+
+from sweeps.geometry.llm_geometry import Architecture
+from tests.workers.tiny_llms import VOCABULARY, tongue
+from workers.activation_sparsity.calibrate import random_rotations
+from workers.activation_sparsity.rotation_fusion import UnitNorm, absorb, lay_out, shared
+from workers.models import Unsupported, architectures
+from workers.models.architectures import ANATOMIES
+from workers.models.share_weights import twin
+
+ARCHITECTURES = get_args(Architecture)
+IDS = torch.randint(VOCABULARY, (2, 24), generator=torch.Generator().manual_seed(0))
+
+
+def uneven(architecture, **more):
+    """A model whose norms have gains and shifts, and whose stream has a mean."""
+    speaker = tongue(architecture, **more)
+    model, generator = twin(speaker.model), torch.Generator().manual_seed(1)
+    for module in model.modules():
+        if "Norm" in type(module).__name__:
+            for name, parameter in module.named_parameters(recurse=False):
+                changed = parameter.detach() + 0.5 * torch.randn(parameter.shape, generator=generator)
+                setattr(module, name, nn.Parameter(changed, requires_grad=False))
+        if isinstance(module, nn.Embedding):
+            module.weight = nn.Parameter(module.weight.detach() + 0.3, requires_grad=False)
+    if model.config.tie_word_embeddings:
+        model.tie_weights()
+    return speaker, model
+
+
+def logits(model):
+    with torch.inference_mode():
+        return model(IDS).logits
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_absorbed_models_agree(architecture, tied):
+    """Folded norms alone, and rotations with adapters, change no logit by 1e-4; tied heads are cloned; the given model stays."""
+    speaker, model = uneven(architecture, tie_word_embeddings=tied)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    wanted = logits(model)
+    assert wanted.std() > 0.1
+    for rotations in (None, random_rotations(speaker.network)):
+        absorbed = absorb(model, speaker.network, rotations)
+        assert (logits(absorbed) - wanted).abs().max() < 1e-4
+        parts = ANATOMIES[architecture]
+        head = absorbed.get_submodule(parts.head)
+        assert head.weight.data_ptr() != absorbed.get_submodule(parts.embeddings[0]).weight.data_ptr()
+        assert not any("Norm" in type(module).__name__ and not isinstance(module, UnitNorm) for module in absorbed.modules())
+    assert torch.equal(logits(model), wanted)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_first_and_last_rotation_need_no_adapter(architecture):
+    """There is an adapter between any two layers, orthogonal, and none before the first layer or behind the last."""
+    speaker = tongue(architecture)
+    turns = random_rotations(speaker.network)
+    absorbed = absorb(speaker.model, speaker.network, turns)
+    *between, last = architectures.layers(absorbed, ANATOMIES[architecture])
+    assert len(between) == speaker.network.layers - 1
+    assert not hasattr(last, "adapter")
+    for layer, turn_DD, next_DD in zip(between, turns, turns[1:], strict=False):
+        found_DD = architectures.matrix(layer.adapter)
+        assert torch.allclose(found_DD, turn_DD.T @ next_DD, atol=1e-5)
+        assert torch.allclose(found_DD @ found_DD.T, torch.eye(speaker.network.width), atol=1e-5)
+
+
+def test_rotation_changes_what_the_layers_read():
+    """The matrices read the stream in the layer's own basis: the rotated model's inputs are the folded model's, rotated."""
+    speaker, model = uneven("phi")
+    turns, read = random_rotations(speaker.network), {}
+    for name, absorbed in {
+        "folded": absorb(model, speaker.network, None),
+        "rotated": absorb(model, speaker.network, turns),
+    }.items():
+        for index, layer in enumerate(architectures.layers(absorbed, ANATOMIES["phi"])):
+            place = layer.get_submodule("mlp.fc1")
+            place.register_forward_pre_hook(lambda _, given, key=(name, index): read.__setitem__(key, given[0]))
+        logits(absorbed)
+    for index, turn_DD in enumerate(turns):
+        assert torch.allclose(read["rotated", index], read["folded", index] @ turn_DD, atol=1e-4)
+        assert not torch.allclose(read["rotated", index], read["folded", index], atol=0.1)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_laid_out_models_are_the_same(architecture):
+    """Matrices stored [inputs, outputs] give the same logits; where they are stored so already, memory is shared."""
+    speaker = tongue(architecture)
+    made = lay_out(speaker.model, speaker.network)
+    assert (logits(made) - logits(speaker.model)).abs().max() < 1e-5
+    for before, after in zip(
+        *(architectures.layers(model, ANATOMIES[architecture]) for model in (speaker.model, made)), strict=True
+    ):
+        for names in ANATOMIES[architecture].readers:
+            for name in names:
+                old, new = (architectures.matrix(layer.get_submodule(name)) for layer in (before, after))
+                assert new.is_contiguous()
+                assert torch.equal(old, new)
+                assert (old.data_ptr() == new.data_ptr()) is (architecture == "gpt2")
+
+
+def test_half_precision_is_absorbed_in_double():
+    """bfloat16 weights stay so, and logits stay as near to the model's as rounding lets them."""
+    speaker = tongue("llama", torch.bfloat16)
+    absorbed = absorb(speaker.model, speaker.network, random_rotations(speaker.network))
+    assert {parameter.dtype for parameter in absorbed.parameters()} == {torch.bfloat16}
+    wanted = logits(speaker.model).float()
+    assert (logits(absorbed).float() - wanted).abs().mean() < 0.05 * wanted.abs().mean()
+
+
+def test_arms_share_what_is_made_once():
+    """While one arm holds it, the next gets the same model; another recipe has its own; and nobody else keeps it."""
+    speaker, calls = tongue("llama"), []
+
+    def make():
+        calls.append(1)
+        return twin(speaker.model)
+
+    first = shared(speaker, "a", make)
+    assert shared(speaker, "a", make) is first
+    assert shared(speaker, "b", make) is not first
+    del first
+    assert shared(speaker, "a", make) is not None
+    assert len(calls) == 3
+
+
+def test_unknown_matrices_are_refused():
+    """A matrix that another method has replaced is named."""
+    with pytest.raises(Unsupported, match="a matrix is a Bilinear, which this method cannot change"):
+        architectures.matrix(nn.Bilinear(2, 2, 2))

@@ -1,0 +1,35 @@
+"""The stopwatch and the inner loop."""
+
+import time
+
+import pytest
+
+from workers.measure.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, inner_loop, resolution, stopwatch
+
+
+def test_resolution_is_a_tiny_positive_time() -> None:
+    """Any timer worth using resolves better than 10 microseconds."""
+    assert 0 < resolution() < 1e-5
+
+
+@pytest.mark.parametrize("forward_s", [1e-7, 3e-5, 4e-4, 1e-3, 0.2])
+def test_a_sample_is_as_long_as_promised_and_no_longer_than_needed(forward_s: float) -> None:
+    """The inner loop reaches both minimum lengths, and one forward less would not (unless it is a single one)."""
+    inner = inner_loop(forward_s)
+    needed = max(MIN_SAMPLE_S, MIN_RESOLUTIONS * resolution())
+    assert inner * forward_s >= needed * (1 - 1e-9)
+    assert inner == 1 or (inner - 1) * forward_s < needed
+
+
+def test_cpu_time_is_per_forward() -> None:
+    """Ten sleeps of 2 ms take 20 ms together and 2 ms (or a little more) each."""
+    calls = []
+
+    def step() -> None:
+        calls.append(None)
+        time.sleep(0.002)
+
+    timing = stopwatch("cpu")(step, 10)
+    assert len(calls) == 10
+    assert 0.002 <= timing.wall < 0.02
+    assert timing.device is None

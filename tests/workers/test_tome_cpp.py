@@ -1,0 +1,242 @@
+"""Compiled merging of ToMe and hquota against tensor code, and where it cannot run."""
+
+import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
+from tests.workers.tiny_vits import SIZE, images, small, small_network
+from workers.methods import methods
+from workers.models import Unsupported, cpp_build
+from workers.models.vision import Loaded, build
+from workers.run import run
+from workers.token_reduction import tome_cpp
+from workers.token_reduction.hquota_ops import means, step_by_step
+from workers.token_reduction.token_ops import match, merge, places
+from workers.token_reduction.tome_cpp import merge_similar
+
+try:
+    cpp_build.library(tome_cpp.SOURCE)
+    MISSING = None
+except cpp_build.NotBuilt as reason:
+    MISSING = str(reason)
+compiled = pytest.mark.skipif(MISSING is not None, reason=f"no compiled kernel here: {MISSING}")
+
+
+@compiled
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sized", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "tokens", "heads", "head_dim", "channels", "prefix", "r"),
+    [
+        (1, 197, 3, 64, 192, 1, 13),
+        (3, 41, 2, 8, 20, 1, 20),
+        (2, 26, 1, 5, 3, 2, 11),
+        (2, 30, 4, 16, 7, 5, 12),
+        (1, 3, 1, 4, 4, 1, 1),
+        (1, 9, 1, 4, 4, 0, 0),
+    ],
+)
+def test_compiled_merging_agrees_with_torch(batch, tokens, heads, head_dim, channels, prefix, r, sized, threads):  # noqa: PLR0917
+    """Odd shapes, prefix tokens, sizes, strided keys and none to merge: the same tokens in the same order, with the same sizes."""
+    torch.manual_seed(tokens)
+    x = torch.randn(batch, tokens, channels)
+    keys = torch.randn(batch, tokens, 3, heads, head_dim).permute(2, 0, 3, 1, 4)[1]
+    sizes = torch.randint(1, 5, (batch, tokens, 1)).float() if sized else None
+    before, used = x.clone(), torch.get_num_threads()
+    expected, expected_sizes = merge(x, sizes, match(keys.sum(1), places(prefix, tokens, x.device), r))
+    torch.set_num_threads(threads)
+    try:
+        for layout in (keys, keys.mT.contiguous().mT):
+            found, found_sizes = merge_similar(x, layout, sizes, prefix, r)
+            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(found_sizes, expected_sizes)
+    finally:
+        torch.set_num_threads(used)
+    assert torch.equal(x, before)
+
+
+@compiled
+def test_what_is_not_a_number_stays_so():
+    """NaN among the keys neither stops the sort nor goes unseen: the tokens are counted as ever, and NaN tokens come out as NaN."""
+    x, keys = torch.randn(2, 21, 6), torch.randn(2, 2, 21, 4)
+    keys[1, :, 3:9], x[1, 3:9] = torch.nan, torch.nan
+    found, sizes = merge_similar(x, keys, None, 1, 7)
+    assert found.shape == (2, 14, 6)
+    assert sizes.sum((1, 2)).tolist() == [21, 21]
+    assert torch.isfinite(found[0]).all()
+    assert torch.isnan(found[1]).any()
+
+
+@compiled
+@pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
+def test_a_model_says_the_same_with_compiled_merging(name):
+    """Logits with `implementation: native` are those of the torch code."""
+    tome, model = methods()["tome"], small(name)
+    x = images(2)
+    by_torch, natively = (tome.apply(model, tome.Params(r=3, implementation=each)) for each in ("torch", "native"))
+    with torch.inference_mode():
+        torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
+
+
+@compiled
+@pytest.mark.parametrize(("prefix", "tokens", "kept", "hubs"), [(0, 2, 1, 1), (1, 30, 17, 1), (2, 197, 150, 45), (1, 64, 63, 63)])
+@pytest.mark.parametrize("sized", [False, True])
+def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
+    """Farthest-first places are equal, with ties too, and so are the merged tokens and sizes to rounding."""
+    signature = torch.randint(0, 3, (5, tokens, 3)).float() + 0.1
+    unit = torch.nn.functional.normalize(signature, dim=-1)
+    likeness = unit @ unit.mT
+    likeness.diagonal(dim1=1, dim2=2).fill_(float("inf"))
+    first = torch.rand(5, tokens).topk(hubs).indices
+    order = tome_cpp.farthest_first(likeness, first, kept)
+    assert torch.equal(order, step_by_step(likeness, first, kept))
+    order = torch.cat((torch.arange(prefix).expand(5, -1), order + prefix), 1)
+    target = torch.randint(0, kept, (5, tokens - kept))
+    x, size = torch.randn(5, prefix + tokens, 19), torch.randint(1, 9, (5, prefix + tokens, 1)).float() if sized else None
+    for found, expected in zip(
+        tome_cpp.merge_groups(x, size, order, target, prefix), means(x, size, order, target, prefix), strict=True
+    ):
+        torch.testing.assert_close(found, expected)
+
+
+@compiled
+def test_order_is_whole_where_likeness_is_not_a_number():
+    """Places stay inside of the tensor where tokens are not numbers."""
+    order = tome_cpp.farthest_first(torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3)
+    assert order.min() >= 0
+    assert order.max() < 6
+
+
+@compiled
+@pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
+@pytest.mark.parametrize("example", range(len(methods()["hquota"].EXAMPLES)))
+def test_hquota_computes_the_same_with_compiled_code(name, example):
+    """Logits with `implementation: native` are those of the torch code, for all examples of the method."""
+    hquota, model, x = methods()["hquota"], small(name), images(2)
+    params = hquota.EXAMPLES[example]
+    layers = params.layers if isinstance(params.layers, str) else tuple(each for each in params.layers if each < len(model.blocks))
+    by_torch, natively = (
+        hquota.apply(model, params.model_copy(update={"implementation": each, "layers": layers})) for each in ("torch", "native")
+    )
+    with torch.inference_mode():
+        torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
+
+
+@compiled
+def test_other_types_are_refused():
+    """Half precision is refused before anything runs, and where autocast brings it in later."""
+    tome = methods()["tome"]
+    with pytest.raises(
+        Unsupported, match=r"native cannot run here: the compiled kernel takes float32 on a CPU, not torch\.bfloat16"
+    ):
+        tome.apply(copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native"))
+    with pytest.raises(Unsupported, match=r"not torch\.float16 on cpu"):
+        merge_similar(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)
+
+
+@compiled
+def test_it_is_no_part_of_a_compiled_graph():
+    """With `runtime: compile` the arm is refused with the reason; the torch code is not."""
+    step = Step(method="tome", params={"r": 3, "implementation": "native"}, version=1)
+    arm = Arm(stack=(step,), overrides=Overrides(runtime="compile"))
+    with pytest.raises(Unsupported, match="tome cannot run with runtime compile: its compiled kernel is no operator of torch"):
+        build(Loaded(small("plain"), small_network("plain")), Condition(model="plain", image_size=SIZE), arm)
+
+
+@compiled
+@pytest.mark.parametrize("method", ["tome", "hquota"])
+@pytest.mark.parametrize(
+    ("own", "params", "route"),
+    [
+        ({}, {}, "native"),
+        ({}, {"implementation": "torch"}, "torch"),
+        ({}, {"implementation": "auto"}, "native"),
+        ({"dtype": "bfloat16"}, {}, "torch"),
+        ({"attention": "manual"}, {}, "native"),
+    ],
+)
+def test_the_route_that_runs_is_recorded(method, own, params, route):
+    """Left to itself the arm takes the compiled route where it can, and its outcome names the one that ran; dense has none."""
+    asked = methods()[method].Params(r=2, **params).model_dump(mode="json")
+    arm = Arm(stack=(Step(method=method, params=asked),), overrides=Overrides(**own))
+    protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
+    condition = Condition(model="test_vit", image_size=64)
+    outcome = run(Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol), pass_seconds=0.01)
+    assert not outcome.failures
+    assert [each.route for each in outcome.arms] == [None, route]
+
+
+@pytest.mark.parametrize(
+    ("own", "route"),
+    [({"device": "cuda"}, "torch"), ({"runtime": "compile"}, "torch"), ({"dtype": "autocast-float16"}, "torch")],
+)
+def test_where_the_compiled_route_cannot_run_auto_is_torch(own, route):
+    """On a GPU, inside of compiled graphs and where autocast changes types, the tensor code runs."""
+    tome = methods()["tome"]
+    assert tome.choose(tome.Params(r=2), Condition(model="test_vit", image_size=64, **own)).implementation == route
+
+
+def test_without_a_compiler_auto_is_torch(tmp_path):
+    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome has that route."""
+    params = methods()["tome"].Params(r=2).model_dump(mode="json")
+    job = Job(
+        condition=Condition(model="test_vit", image_size=64),
+        arms=(DENSE, Arm(stack=(Step(method="tome", params=params),))),
+        pairs=(Pair(0, 1),),
+        protocol=Protocol(pairs_min=2, pairs_max=2, budget_s=0.01),
+    )
+    (tmp_path / "job.json").write_text(job.model_dump_json())
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.run", str(tmp_path / "job.json")],
+        env={**os.environ, "CXX": "no-such-compiler"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Outcome.model_validate_json(done.stdout).arms[1].route == "torch"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "arm_id"),
+    [
+        ("tome", {}, "9aaefed46c21e11e"),
+        ("tome", {"implementation": "auto"}, "9aaefed46c21e11e"),
+        ("tome", {"implementation": "native"}, "f0a90dc4621b345b"),
+        ("hquota", {}, "bac3f9793645e608"),
+        ("hquota", {"implementation": "auto"}, "bac3f9793645e608"),
+    ],
+)
+def test_the_automatic_choice_keeps_identities(method, params, arm_id):
+    """Not given and `auto` are one arm, the one that it was before there was a choice; golden."""
+    asked = methods()[method].Params(r=13, **params).model_dump(mode="json")
+    assert Arm(stack=(Step(method=method, params=asked),)).arm_id == arm_id
+
+
+@compiled
+def test_equal_similarities_go_to_the_first():
+    """Among equal tokens the first of B takes, and the first of A are merged, whatever the width of the pieces."""
+    for tokens in (9, 33, 35, 67, 101, 120):
+        x, keys = torch.arange(tokens * 2.0).view(1, tokens, 2), torch.ones(1, 1, tokens, 4)
+        keys[:, :, 0] = -1
+        found, sizes = merge_similar(x, keys, None, 1, 3)
+        left = [0, *range(8, tokens, 2)]  # tokens 2, 4 and 6 are merged, all into token 1
+        assert sizes[0, :, 0].tolist() == [1.0] * len(left) + [4.0] + [1.0] * (tokens // 2 - 1)
+        torch.testing.assert_close(found[0, : len(left)], x[0, left])
+        torch.testing.assert_close(found[0, len(left)], x[0, [1, 2, 4, 6]].mean(0))
+
+
+def test_a_machine_without_a_compiler_says_so(monkeypatch):
+    """Without a compiler the reason names what was looked for."""
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
+        cpp_build.build(tome_cpp.SOURCE)

@@ -1,0 +1,121 @@
+"""Language models trained on demand: recipes, what training writes, and that it learns."""
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
+from sweeps.job import Condition
+from workers import cache as artifacts
+from workers.cache import kept
+from workers.models.language import load
+from workers.training import llm_recipes, train_llm
+from workers.training.llm_recipes import RECIPES, LanguageRecipe, facts, obtain
+from workers.training.train_llm import TrainingTargetMissed, share, train
+
+BRIEF = LanguageRecipe(model="tiny_lm", data="topics", steps=30, batch_size=1, tokens=64, learning_rate=3e-3, perplexity=1e9)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache of this test's own, one thread, and little text to evaluate."""
+    monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(train_llm, "EVALUATED", 640)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield tmp_path / "cache"
+    torch.set_num_threads(threads)
+
+
+def test_every_trained_model_has_a_recipe():
+    """The sweep's names are those of the recipes, and a model without one is refused."""
+    assert set(RECIPES) == set(TRAINED_LANGUAGE) <= set(CONFIGS)
+    assert all(name == recipe.model for name, recipe in RECIPES.items())
+    hashes = {name: artifacts.recipe(Condition(model=name, weights="trained"))["recipe"] for name in RECIPES}
+    assert len(set(hashes.values())) == len(hashes)
+    assert artifacts.recipe(Condition(model="tiny_lm")) == {}
+    with pytest.raises(ValueError, match="no recipe for llama-15m"):
+        artifacts.recipe(Condition(model="llama-15m", weights="trained"))
+
+
+def test_folders_are_kept_whole_or_not_at_all(cache: Path):
+    """A maker that fails half way leaves no folder behind, and the next one's is kept."""
+
+    def broken(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "half").write_text("")
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        kept("folder", broken)
+    assert {file.name for file in cache.iterdir()} == {"folder.lock"}
+    assert kept("folder", Path.mkdir).is_dir()
+    assert kept("folder", broken).is_dir()
+
+
+def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
+    """The loss falls within a few steps, facts say what became of it, and the model is loaded from the cache like any folder."""
+    monkeypatch.setattr(llm_recipes, "RECIPES", {"tiny_lm": BRIEF})
+    with torch.inference_mode():  # as jobs run
+        speaker = load(Condition(model="tiny_lm", weights="trained"))
+    folder = obtain(BRIEF)
+    before = (folder / "facts.json").stat().st_mtime_ns
+    found = facts(folder)
+    assert {file.name for file in folder.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json", "facts.json"}
+    assert found["recipe"] == BRIEF.model_dump()
+    assert found["losses"][-1] < found["losses"][0] - 0.5
+    assert 1 < found["perplexity"] < CONFIGS["tiny_lm"]["vocab_size"]
+    assert 0 < found["bits_per_byte"] < 8
+    assert found["seconds"] > 0
+    assert speaker.tokenizer.size == 2048
+    assert speaker.origin == BRIEF.hash
+    assert speaker.network == load(Condition(model=str(folder))).network.model_copy(update={"name": "tiny_lm"})
+    assert obtain(BRIEF) == folder
+    assert (folder / "facts.json").stat().st_mtime_ns == before
+
+
+def test_training_is_repeatable(tmp_path: Path):
+    """Two trainings by one recipe give the same weights, and another seed others."""
+    recipe = BRIEF.model_copy(update={"steps": 2})
+    losses = []
+    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
+        (tmp_path / name).mkdir()
+        train(recipe.model_copy(update={"seed": seed}), tmp_path / name)
+        losses.append(facts(tmp_path / name)["losses"])
+    assert losses[0] == losses[1] != losses[2]
+    assert (tmp_path / "one" / "model.safetensors").read_bytes() == (tmp_path / "two" / "model.safetensors").read_bytes()
+
+
+def test_what_is_not_good_enough_is_not_kept(cache: Path):
+    """Training that ends above its recipe's perplexity is an error that says so, and leaves nothing."""
+    with pytest.raises(TrainingTargetMissed, match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is asked for"):
+        obtain(BRIEF.model_copy(update={"steps": 1, "perplexity": 2.0}))
+    assert not [file for file in cache.iterdir() if file.is_dir()]
+
+
+def test_the_learning_rate_rises_and_falls():
+    """It reaches its highest value after a tenth of the steps and ends near nothing."""
+    course = [share(step, 100) for step in range(100)]
+    assert max(course) == course[10] == course[9] == 1
+    assert course[0] == pytest.approx(0.1)
+    assert course[-1] < 0.06
+    assert all(later <= earlier for earlier, later in itertools.pairwise(course[10:]))
+
+
+@pytest.mark.slow
+def test_training_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The shipped trial recipe reaches the perplexity it asks for; the seconds are printed: they depend on the machine."""
+    monkeypatch.undo()
+    monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
+    started = time.monotonic()
+    found = facts(obtain(RECIPES["tiny_lm_smoke"]))
+    seconds = time.monotonic() - started
+    print(f"\ntiny_lm_smoke: perplexity {found['perplexity']:.0f} in {seconds:.0f} s, load {os.getloadavg()[0]:.1f}")
+    assert json.dumps(found)
+    assert found["perplexity"] <= RECIPES["tiny_lm_smoke"].perplexity

@@ -1,0 +1,134 @@
+"""Embeddings and heads for n-tokens: the formulas by hand, what is shared, and what stays as it was."""
+
+from typing import get_args
+
+import pytest
+import torch
+
+from sweeps.geometry.llm_geometry import Architecture
+from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
+from tests.workers.tiny_vits import calm
+from workers.vocabulary.build import Mode, Recipe, build
+from workers.vocabulary.ngram_tokenizer import Vocabulary, fingerprint
+from workers.vocabulary.vocab_embeddings import Init, fitted, geometry, rows, shares, widened
+
+calm = pytest.fixture(autouse=True)(calm)
+ARCHITECTURES = tuple(CONFIGS)
+TABLE_VD = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0], [8.0, 80.0]])
+
+
+def vocabulary(count: int = 12, mode: Mode = "append") -> Vocabulary:
+    """N-tokens for the small tokenizer."""
+    return build(bytes_bpe(), TEXTS, Recipe(ngrams=count, mode=mode))
+
+
+def test_exponential_rows_by_hand() -> None:
+    """Of three tokens the nearest brings 4/7, the next 2/7, the farthest 1/7: the last one when read, the first one when said."""
+    assert shares(3, "exp", "last").tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+    assert shares(3, "exp", "first").tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
+    ngrams = [(0, 1, 2), (3, 0)]
+    read_ND = torch.tensor([[(1 + 4 + 16) / 7, 30.0], [(8 + 2) / 3, 100 / 3]])
+    torch.testing.assert_close(rows(TABLE_VD, ngrams, "exp", "last"), read_ND)
+    said_ND = torch.tensor([[(4 + 4 + 4) / 7, 120 / 7], [(16 + 1) / 3, 170 / 3]])
+    torch.testing.assert_close(rows(TABLE_VD, ngrams, "exp", "first"), said_ND)
+
+
+def test_the_ablations_by_hand() -> None:
+    """The mean is equal at both ends; `last_first` reads the last token's row and says the first one's."""
+    ngrams = [(0, 1, 2)]
+    for toward in ("last", "first"):
+        torch.testing.assert_close(rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]]))
+    assert rows(TABLE_VD, ngrams, "last_first", "last").tolist() == [[4.0, 40.0]]
+    assert rows(TABLE_VD, ngrams, "last_first", "first").tolist() == [[1.0, 10.0]]
+
+
+def test_drawn_rows() -> None:
+    """Random rows have each column's mean and deviation, and differ by seed and by end, but not from call to call."""
+    ngrams = [(0, 1)] * 4000
+    drawn_ND = rows(TABLE_VD, ngrams, "random", "last", seed=3)
+    torch.testing.assert_close(drawn_ND.mean(0), TABLE_VD.mean(0), rtol=0.1, atol=0)
+    torch.testing.assert_close(drawn_ND.std(0), TABLE_VD.std(0), rtol=0.1, atol=0)
+    assert torch.equal(drawn_ND, rows(TABLE_VD, ngrams, "random", "last", seed=3))
+    assert not torch.equal(drawn_ND, rows(TABLE_VD, ngrams, "random", "last", seed=4))
+    assert not torch.equal(drawn_ND, rows(TABLE_VD, ngrams, "random", "first", seed=3))
+    with pytest.raises(ValueError, match="no mixture"):
+        shares(2, "random", "last")
+
+
+def test_where_the_rows_go() -> None:
+    """The first n-tokens take the rows of the removed tokens, the others follow the last token; rows of none stay the last."""
+    known = Vocabulary(tokenizer="", tokens=4, removed={1: (0, 0)}, ngrams=((2, 3), (0, 2)))
+    table_WD = widened(TABLE_VD, known, "mean", "last")
+    assert table_WD.tolist() == [[1.0, 10.0], [6.0, 60.0], [4.0, 40.0], [8.0, 80.0], [2.5, 25.0]]
+    assert TABLE_VD[1].tolist() == [2.0, 20.0]
+    spare_WD = widened(torch.cat((TABLE_VD, torch.tensor([[9.0, 9.0]]))), known, "mean", "last")
+    assert spare_WD.tolist() == [*table_WD.tolist(), [9.0, 9.0]]
+    bias_W = widened(TABLE_VD[:, 0], known, "exp", "first")
+    torch.testing.assert_close(bias_W, torch.tensor([1.0, 16 / 3, 4.0, 8.0, 2.0]))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("mode", get_args(Mode))
+def test_old_tokens_keep_their_logits(architecture: Architecture, mode: Mode) -> None:
+    """For a text in tokens that stay, the logits of all that stay are those of the model as it was."""
+    given = speaker(architecture)
+    known = vocabulary(mode=mode)
+    made = fitted(given.model, known, "exp")
+    tokens = [token for token in bytes_bpe().encode(TEXTS[0]) if token not in known.removed][:40]
+    before_TV = given.model(input_ids=torch.tensor([tokens])).logits[0]
+    after_TW = made(input_ids=torch.tensor([tokens])).logits[0]
+    assert after_TW.shape[-1] == known.size + SPARE == made.config.vocab_size
+    stay = [token for token in range(known.tokens) if token not in known.removed]
+    torch.testing.assert_close(after_TW[:, stay], before_TV[:, stay], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(after_TW[:, -SPARE:], before_TV[:, -SPARE:], rtol=1e-5, atol=1e-5)
+    assert given.model.config.vocab_size == known.tokens + SPARE
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
+    """Every other parameter is the given model's own tensor, and the given one is as it was, tied where it was tied."""
+    given = speaker(architecture)
+    before = {name: parameter.clone() for name, parameter in given.model.named_parameters()}
+    made = fitted(given.model, vocabulary(), "exp")
+    new = {id(parameter) for part in (made.get_input_embeddings(), made.get_output_embeddings()) for parameter in part.parameters()}
+    own = {parameter.data_ptr() for parameter in given.model.parameters()}
+    assert all((id(parameter) in new) != (parameter.data_ptr() in own) for parameter in made.parameters())
+    for name, parameter in given.model.named_parameters():
+        assert torch.equal(parameter, before[name])
+    tied = given.model.get_input_embeddings().weight is given.model.get_output_embeddings().weight
+    assert tied == given.network.tied == (architecture in ("gpt2", "qwen2"))
+
+
+@pytest.mark.parametrize("init", get_args(Init))
+def test_a_tied_head_stays_tied_where_it_can(init: Init) -> None:
+    """Means are the same rows at both ends; other first rows need a head of its own, and so does tuning."""
+    given = speaker("gpt2")
+    made = fitted(given.model, vocabulary(), init)
+    assert geometry(given.network, made).tied == (init == "mean")
+    assert geometry(given.network, fitted(given.model, vocabulary(), init, untie=True)).tied is False
+    assert geometry(given.network, made).vocabulary == bytes_bpe().size + 12 + SPARE
+
+
+def test_no_n_tokens_change_nothing() -> None:
+    """An empty vocabulary gives the very same logits, tied or untied."""
+    given = speaker("gpt2")
+    empty = Vocabulary(tokenizer=fingerprint(bytes_bpe()), tokens=bytes_bpe().size)
+    tokens = torch.tensor([bytes_bpe().encode(TEXTS[1])[:30]])
+    for untie in (False, True):
+        made = fitted(given.model, empty, "exp", untie=untie)
+        assert torch.equal(made(input_ids=tokens).logits, given.model(input_ids=tokens).logits)
+
+
+def test_an_untied_head_is_not_tied_again() -> None:
+    """Where transformers is asked to tie weights, the two stay apart."""
+    made = fitted(speaker("qwen2").model, vocabulary(), "exp")
+    made.tie_weights()
+    assert made.get_input_embeddings().weight is not made.get_output_embeddings().weight
+
+
+def test_half_precision() -> None:
+    """Mixtures are made in float32 and kept in the table's type."""
+    table_VD = TABLE_VD.bfloat16()
+    made_ND = rows(table_VD, [(0, 1, 2)], "exp", "last")
+    assert made_ND.dtype == torch.bfloat16
+    assert made_ND.tolist() == [[3.0, 30.0]]

@@ -1,0 +1,130 @@
+"""Names of timm beyond the catalogue: tagged weights, models that are not supported and why, heads of checkpoints."""
+
+import json
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+
+from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.protocol import Protocol
+from workers.data import DataError, check_head
+from workers.methods import methods
+from workers.models import Unsupported
+from workers.models.vision import load
+from workers.models.write_variants import meta, reason, unsupported
+from workers.models.write_vit_catalogue import network
+from workers.run import run
+
+CPU = torch.device("cpu")
+
+
+def test_every_model_of_timm_is_known_or_has_a_reason() -> None:
+    """No name of timm is an unknown word: it is in the catalogue, or the file gives the reason that the code finds now."""
+    written = {key: names.split() for key, names in json.loads(UNSUPPORTED.read_text()).items()}
+    assert unsupported() == written
+    assert {*networks(), *(name for names in written.values() for name in names)} >= set(timm.list_models())
+    for name in timm.list_models():
+        if name not in networks():
+            assert "is not supported: " in not_known(name, [*networks()]), name
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("swin_tiny_patch4_window7_224", "windowed attention"),
+        ("swin_tiny_patch4_window7_224.ms_in1k", "windowed attention"),
+        ("timm/resnet50.a1_in1k", "convolutional"),
+        ("vit_base_r50_s16_384", "hybrid"),
+        ("pvt_v2_b0", "hierarchical"),
+        ("eva02_base_patch14_448", "rotary"),
+        ("vit_base_patch16_dinov3", "rotary"),
+        ("vit_base_patch16_rpn_224", "ResPostBlock"),
+    ],
+)
+def test_reasons(name: str, why: str) -> None:
+    """The reason is the right one, and never a name that merely looks alike."""
+    assert why in not_known(name, [*networks()])
+    assert "did you mean" not in not_known(name, [*networks()])
+
+
+def test_unknown_words_and_tags() -> None:
+    """A misspelt name still has its neighbour, and a tag that does not exist those that do."""
+    assert "did you mean 'vit_base_patch16_224'" in not_known("vit_base_patch16_244", [*networks()])
+    assert "no weights with the tag 'mea'; did you mean 'mae'" in not_known("vit_base_patch16_224.mea", [*networks()])
+    assert reason("swin_tiny_patch4_window7_224") == "windowed attention"
+
+
+def test_every_tag_is_there() -> None:
+    """All weights that timm lists for a model of the catalogue, unless their model is made of other parts."""
+    known = json.loads(VARIANTS.read_text())
+    assert set(networks()) <= set(known)
+    listed = {name for name in timm.list_pretrained() if name.partition(".")[0] in networks()}
+    assert len(listed & set(known)) >= 0.95 * len(listed)
+
+
+@pytest.mark.parametrize(
+    "name", ["vit_base_patch16_224.mae", "vit_base_patch16_224.augreg_in21k", "vit_small_patch16_224.augreg_in21k_ft_in1k"]
+)
+def test_a_tag_has_the_geometry_that_timm_builds(name: str) -> None:
+    """Outputs, pooling and image size of a tag are those of timm's model under that name, and so are the MACs."""
+    model = meta(name)
+    assert networks()[name] == network(name.partition(".")[0], model)
+    assert classes(name) == model.num_classes
+
+
+def test_a_tagged_model_runs(tmp_path: Path) -> None:
+    """A tagged name is loaded, reduced and counted like a bare one; here with random weights, nothing being downloaded."""
+    tome = methods()["tome"]
+    arm = Arm(stack=(Step(method="tome", params=tome.Params(r=2).model_dump(mode="json")),))
+    job = Job(
+        condition=Condition(model="test_vit.r160_in1k", image_size=64),
+        arms=(DENSE, arm),
+        pairs=(Pair(0, 1),),
+        protocol=Protocol(pairs_min=2, pairs_max=2, budget_s=0.01),
+    )
+    outcome = run(job, pass_seconds=0.01)
+    assert not outcome.failures
+    assert not any(each.flags for each in outcome.arms)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
+def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> None:
+    """A model fine-tuned to 5 classes keeps its 5 outputs, gives the logits of the model that was saved, and has its MACs."""
+    torch.manual_seed(0)
+    tuned = timm.create_model("test_vit", num_classes=5, img_size=64).eval()
+    file = tmp_path / f"tuned{suffix}"
+    save_file(tuned.state_dict(), file) if suffix == ".safetensors" else torch.save({"state_dict": tuned.state_dict()}, file)
+    found = load(Condition(model="test_vit", image_size=64, weights=str(file)), CPU)
+    x = torch.randn(2, 3, 64, 64)
+    with torch.inference_mode():
+        torch.testing.assert_close(found.model(x), tuned(x))
+    assert found.network == network("test_vit", timm.create_model("test_vit", num_classes=5))
+
+
+def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
+    """A 1000-class head on digits, or a checkpoint's 5 on another number of folders, is refused before anything runs."""
+    with pytest.raises(DataError, match="digits has 10 classes and the head of test_vit 1000"):
+        check_head(Condition(model="test_vit", image_size=32, data="digits"))
+    check_head(Condition(model="digits_vit_64", image_size=32, data="digits", weights="trained"))
+    tuned = tmp_path / "tuned.safetensors"
+    save_file(timm.create_model("test_vit", num_classes=5).state_dict(), tuned)
+    with pytest.raises(DataError, match="the head of test_vit 5"):
+        check_head(Condition(model="test_vit", image_size=32, data="digits", weights=str(tuned)))
+    for name in ("ant", "cat"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        (tmp_path / "data" / name / "0.png").write_bytes(b"")
+    folder = Condition(model="test_vit", image_size=32, data=f"imagefolder:{tmp_path / 'data'}")
+    with pytest.raises(DataError, match="the data has 2 classes and the model's head 1000"):
+        check_head(folder)
+    (tmp_path / "data" / "class_map.txt").write_text("ant 310\ncat 281\n")
+    check_head(folder)
+
+
+def test_the_worker_gives_the_same_reason() -> None:
+    """A job that names a model of another kind is refused with that reason too."""
+    with pytest.raises(Unsupported, match="windowed attention"):
+        load(Condition(model="swin_tiny_patch4_window7_224", image_size=224), CPU)

@@ -1,0 +1,85 @@
+"""Small language models of every architecture, with weights large enough for a mistake to show, and what they say."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging
+
+from sweeps.geometry.llm_geometry import Architecture, from_config
+from sweeps.job import KvCache
+from workers.kv_caches import make_cache
+from workers.models.language import LanguageModel
+
+VOCABULARY = 96
+POSITIONS = 256
+SIZES: dict[str, Any] = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": POSITIONS,
+    "tie_word_embeddings": False,
+}
+CONFIGS: dict[Architecture, dict[str, Any]] = {
+    "llama": {**SIZES, "num_key_value_heads": 4},
+    "qwen2": {**SIZES, "num_key_value_heads": 2},
+    "mistral": {**SIZES, "num_key_value_heads": 1, "sliding_window": None},
+    "phi": {**SIZES, "num_key_value_heads": 4},
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": POSITIONS},
+}
+
+
+class Letters:
+    """A tokenizer of the printable characters, 96 with the tabulator."""
+
+    size = VOCABULARY
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(letter) - 31 if letter != "\t" else 0 for letter in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(chr(token + 31) if token else "\t" for token in tokens)
+
+
+@cache
+def tongue(architecture: Architecture, dtype: torch.dtype = torch.float32, **more: Any) -> LanguageModel:
+    """A model of 2 layers in evaluation mode; `more` goes into its configuration. Never change it."""
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    config = {**CONFIGS[architecture], "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **more}
+    with torch.random.fork_rng(), torch.inference_mode(mode=False):
+        torch.manual_seed(0)
+        model: Any = AutoModelForCausalLM.from_config(AutoConfig.for_model(architecture, **config), dtype=dtype)
+        model.eval().requires_grad_(requires_grad=False)
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    network = from_config(architecture, {"model_type": architecture, **config})
+    return LanguageModel(model=model, tokenizer=Letters(), network=network, origin=architecture)
+
+
+def prompt(batch: int, tokens: int) -> Tensor:
+    """Random tokens, `[B, tokens]`, the same each time."""
+    return torch.randint(0, VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(batch))
+
+
+def forward(speaker: LanguageModel, cache: Any, tokens_BN: Tensor) -> Tensor:
+    """Logits of the last token, `[B, vocabulary]`."""
+    logits: Tensor = speaker.model(input_ids=tokens_BN, past_key_values=cache, logits_to_keep=1).logits
+    return logits[:, -1]
+
+
+def greedy(speaker: LanguageModel, cache: Any, tokens_BN: Tensor, new: int) -> Tensor:
+    """The next `new` tokens, `[B, new]`; the last of them is not in the cache."""
+    said = [forward(speaker, cache, tokens_BN).argmax(-1, keepdim=True)]
+    while len(said) < new:
+        said.append(forward(speaker, cache, said[-1]).argmax(-1, keepdim=True))
+    return torch.cat(said, 1)
+
+
+def said_by(speaker: LanguageModel, kind: KvCache, batch: int, length: int, new: int) -> Tensor:
+    """The `new` tokens after a prompt of `length`, by a cache of that kind."""
+    return greedy(speaker, make_cache(kind, speaker, batch, length + new), prompt(batch, length), new)

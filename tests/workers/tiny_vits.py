@@ -1,0 +1,61 @@
+"""Small vision transformers of every make that the catalogue knows, with weights large enough for a mistake to show."""
+
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import torch
+from timm.layers.mlp import SwiGLU
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+
+from sweeps.method import Network
+from workers.models.write_vit_catalogue import network
+
+SIZE = 40
+"""Image size in pixels: 25 patches of 8 x 8, an odd number."""
+
+MAKES: dict[str, Any] = {
+    "plain": VisionTransformer,
+    "distilled": VisionTransformerDistilled,
+    "registers": partial(VisionTransformer, reg_tokens=4, no_embed_class=True, init_values=0.1),
+    "average": partial(VisionTransformer, class_token=False, global_pool="avg"),
+    "average_with_registers": partial(VisionTransformer, reg_tokens=2, global_pool="avg"),
+    "map": partial(VisionTransformer, global_pool="map", qkv_bias=False),
+    "normed": partial(VisionTransformer, qk_norm=True, scale_attn_norm=True, scale_mlp_norm=True, pre_norm=True),
+    "gated": partial(VisionTransformer, mlp_layer=SwiGLU),
+}
+
+
+@cache
+def small(make: str, image_size: int = SIZE) -> Any:
+    """A transformer of 4 blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation mode; never change it."""
+    model: Any = MAKES[make](img_size=image_size, patch_size=8, embed_dim=48, depth=4, num_heads=3, num_classes=7)
+    if make == "gated":
+        for block in model.blocks:
+            block.attn.gate = nn.Linear(48, 48)
+    model.eval().requires_grad_(requires_grad=False)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.15)
+    return model
+
+
+def small_network(make: str) -> Network:
+    """Its geometry, as the catalogue would have it."""
+    return network(make, small(make))
+
+
+def images(batch: int = 2, image_size: int = SIZE) -> Tensor:
+    """Random images, always the same."""
+    return torch.randn(batch, 3, image_size, image_size, generator=torch.Generator().manual_seed(2))
+
+
+def calm() -> Iterator[None]:
+    """Runs a test in inference mode on one thread: tensors this small gain nothing from more, and lose much on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        yield
+    torch.set_num_threads(threads)

@@ -1,0 +1,1 @@
+"""Charts: pure functions from data frames to alt.Chart."""

@@ -1,0 +1,231 @@
+"""Runs a language model over a text to see what its matrices read: rotations, thresholds, allocations, kept by what they come from.
+
+Shapes: L layers, D width of the stream, I inputs of a matrix, T tokens of a window, N tokens of all.
+"""
+
+import json
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.identity import FrozenModel, digest
+from workers.activation_sparsity.rotation_fusion import absorb
+from workers.activation_sparsity.sparsity_params import Coefficients
+from workers.cache import kept
+from workers.data.text import corpus
+from workers.models import Unsupported, architectures
+from workers.models.architectures import ANATOMIES
+from workers.models.language import LanguageModel, as_decoded
+
+LOG = logging.getLogger(__name__)
+VERSION = 1
+"""Raised when what is calibrated changes in a way that the other parts of its name do not say."""
+WINDOW = 512
+"""Tokens that the model reads at once, or as many as it has positions."""
+DAMPING = 0.01
+"""Share of the mean variance that is added to every direction's, as in the authors' code."""
+BIN_SHIFT, BINS = 16, 1 << 15
+"""A histogram over the upper 15 bits of magnitudes in float32: bins are at most 0.8 % wide."""
+FACTORS = (0.8, 1.25)
+"""What the search for an allocation multiplies a coefficient by."""
+SEARCHED = 4
+"""Windows that each candidate of that search is judged on."""
+
+
+class Reading(FrozenModel):
+    """What a model reads to be calibrated."""
+
+    origin: str
+    """Of the model and its tokenizer."""
+    dtype: str
+    text: str
+    """Hash of the corpus."""
+    tokens: int
+    window: int
+    version: int = VERSION
+
+
+def windows(speaker: LanguageModel, data: str, tokens: int) -> tuple[Reading, list[Tensor]]:
+    """The first `tokens` tokens of the text's learnt part, its documents in a fixed random order, as windows [1, T].
+
+    Raises `Unsupported` when the text is too short.
+    """
+    text = corpus(data)
+    documents = list(text.train)
+    random.Random(0).shuffle(documents)  # noqa: S311 - an order that must be repeatable
+    found: list[int] = []
+    for document in documents:
+        found += speaker.tokenizer.encode(document + "\n\n")
+        if len(found) >= tokens:
+            break
+    else:
+        raise Unsupported(
+            f"calibration: the text {data} has {len(found)} tokens and {tokens} are asked for; "
+            "give a longer one, or a smaller calibration_tokens"
+        )
+    parameter = next(speaker.model.parameters())
+    window = min(WINDOW, speaker.network.positions, tokens)
+    reading = Reading(origin=speaker.origin, dtype=str(parameter.dtype), text=text.hash, tokens=tokens, window=window)
+    ids_1N = torch.tensor(found[:tokens], device=parameter.device)[None]
+    return reading, [part_1T for part_1T in torch.split(ids_1N, window, dim=1) if part_1T.shape[1] > 1]
+
+
+def rotations(speaker: LanguageModel, data: str, tokens: int) -> list[Tensor]:
+    """For each layer the eigenvectors of the covariance of what its norms give, gains left out, as columns [D, D] of float32.
+
+    La RoSA, arXiv 2507.01299, section 4.1: one rotation serves the attention and the MLP of a layer. The covariance is the mean of
+    both inputs', damped; eigenvectors of the largest eigenvalues come first. Raises `Unsupported` when the text is too short.
+    """
+    reading, parts = windows(speaker, data, tokens)
+
+    def make(file: Path) -> None:
+        started = time.monotonic()
+        folded = absorb(speaker.model, speaker.network, None)
+        covariances = _covariances(folded, speaker.network, parts)
+        turns = {str(layer): _eigenvectors(covariance_DD) for layer, covariance_DD in enumerate(covariances)}
+        facts = {"reading": reading.model_dump(), "damping": DAMPING, "seconds": time.monotonic() - started}
+        save_file(turns, file, metadata={"breakeven": json.dumps(facts)})
+        LOG.info("%s: rotations from %d tokens after %.0f s", speaker.network.name, tokens, facts["seconds"])
+
+    name = digest({"reading": reading, "damping": DAMPING})
+    stored = load_file(kept(f"rotations-{name}.safetensors", make))
+    return [stored[str(layer)].to(parts[0].device) for layer in range(speaker.network.layers)]
+
+
+def random_rotations(network: LanguageNetwork, seed: int = 0) -> list[Tensor]:
+    """For each layer an orthogonal matrix [D, D] that knows nothing of the model: QR of normal deviates, float32."""
+    generator = torch.Generator().manual_seed(seed)
+    normal = partial(torch.randn, network.width, network.width, dtype=torch.float64, generator=generator)
+    return [torch.linalg.qr(normal())[0].float() for _ in range(network.layers)]
+
+
+def _covariances(model: nn.Module, network: LanguageNetwork, parts: Sequence[Tensor]) -> list[Tensor]:
+    """Mean of x^T x over tokens and over h1 and h3, layer by layer, [D, D] in float64."""
+    sums: dict[int, Tensor] = {}
+
+    def add(layer: int, _place: int, x_NI: Tensor) -> None:
+        wide_NI = x_NI.float()
+        product_DD = (wide_NI.T @ wide_NI).double()
+        sums[layer] = sums[layer] + product_DD if layer in sums else product_DD
+
+    places = (0, 2) if len(ANATOMIES[network.architecture].norms) > 1 else (0,)
+    with _watched(model, network, places, add):
+        _read(model, parts)
+    seen = len(places) * sum(part_1T.numel() for part_1T in parts)
+    return [sums[layer] / seen for layer in range(network.layers)]
+
+
+def _eigenvectors(covariance_DD: Tensor) -> Tensor:
+    damping = DAMPING * covariance_DD.diagonal().mean()
+    values_D, vectors_DD = torch.linalg.eigh(covariance_DD + damping * torch.eye(len(covariance_DD)).to(covariance_DD))
+    ordered_DD: Tensor = vectors_DD[:, values_D.argsort(descending=True)]
+    return ordered_DD.float().cpu().contiguous()
+
+
+def thresholds(speaker: LanguageModel, data: str, tokens: int, shares: Sequence[float]) -> list[list[float]]:
+    """For each layer the magnitudes below which a share of each of its four inputs lies, by the text's histogram: [L][4].
+
+    TEAL, arXiv 2408.14690, section 4.1. Raises `Unsupported` when the text is too short.
+    """
+    reading, parts = windows(speaker, data, tokens)
+
+    def make(file: Path) -> None:
+        counts = torch.zeros(speaker.network.layers, 4, BINS, dtype=torch.int64)
+
+        def add(layer: int, place: int, x_NI: Tensor) -> None:
+            bits = (x_NI.float().abs().contiguous().view(torch.int32) >> BIN_SHIFT).flatten()
+            counts[layer, place] += torch.bincount(bits, minlength=BINS).cpu()
+
+        with _watched(speaker.model, speaker.network, range(4), add):
+            _read(speaker.model, parts)
+        save_file({"counts": counts}, file, metadata={"breakeven": json.dumps({"reading": reading.model_dump()})})
+
+    stored = load_file(kept(f"histograms-{digest({'reading': reading})}.safetensors", make))["counts"]
+    return [[_quantile(counts, share) for counts, share in zip(four, shares, strict=True)] for four in stored]
+
+
+def _quantile(counts: Tensor, share: float) -> float:
+    """The magnitude below which `share` of the counted ones lie, values spread evenly in their bin."""
+    if share <= 0:
+        return 0.0
+    wanted, below = share * float(counts.sum()), counts.cumsum(0).double()
+    place = int(torch.searchsorted(below, torch.tensor(wanted, dtype=torch.float64)))
+    edges = (torch.tensor([place, place + 1], dtype=torch.int32) << BIN_SHIFT).view(torch.float32).tolist()
+    before = float(below[place - 1]) if place else 0.0
+    return float(edges[0] + (edges[1] - edges[0]) * (wanted - before) / float(counts[place]))
+
+
+def coefficients(
+    speaker: LanguageModel, data: str, tokens: int, recipe: object, arm: Callable[[Coefficients], LanguageModel]
+) -> Coefficients:
+    """How unevenly h1, h2, h3 and h4 are best made sparse: one after the other, each coefficient that lowers the loss on the text.
+
+    After algorithm 1 of La RoSA, arXiv 2507.01299, with as many MACs left out by every candidate. `arm` builds the model to be
+    judged, `recipe` is what it is built by. Raises `Unsupported` when the text is too short.
+    """
+    reading, parts = windows(speaker, data, tokens)
+    judged = parts[-SEARCHED:]
+
+    def make(file: Path) -> None:
+        best: Coefficients = (1.0, 1.0, 1.0, 1.0)
+        losses = {best: _loss(arm(best).model, judged)}
+        for place in range(4):
+            for factor in FACTORS:
+                turned = tuple(own * factor if index == place else own for index, own in enumerate(best))
+                trial: Coefficients = (turned[0], turned[1], turned[2], turned[3])
+                losses[trial] = _loss(arm(trial).model, judged)
+            best = min(losses, key=lambda trial: losses[trial])
+        found = {"coefficients": best, "losses": [[list(trial), loss] for trial, loss in losses.items()]}
+        file.write_text(json.dumps(found), encoding="utf-8")
+
+    name = digest({"reading": reading, "recipe": recipe, "searched": SEARCHED, "factors": FACTORS})
+    first, second, third, fourth = json.loads(kept(f"allocation-{name}.json", make).read_text(encoding="utf-8"))["coefficients"]
+    return first, second, third, fourth
+
+
+def _loss(model: Any, parts: Sequence[Tensor]) -> float:
+    """Negative log likelihood of the next token, in nats per token; a coefficient that breaks the model loses."""
+    total = count = 0.0
+    with torch.no_grad(), as_decoded(0):
+        for part_1T in parts:
+            logits_TV = model(part_1T, use_cache=False).logits[0, :-1].float()
+            total += float(nn.functional.cross_entropy(logits_TV, part_1T[0, 1:], reduction="sum"))
+            count += len(logits_TV)
+    return total / count
+
+
+def _read(model: Any, parts: Sequence[Tensor]) -> None:
+    with torch.no_grad():
+        for part_1T in parts:
+            model(part_1T, use_cache=False, logits_to_keep=1)
+
+
+@contextmanager
+def _watched(
+    model: nn.Module, network: LanguageNetwork, places: Sequence[int], see: Callable[[int, int, Tensor], None]
+) -> Iterator[None]:
+    """Hand every layer's inputs of these places, as [N, I], to `see` while the block runs."""
+    parts = ANATOMIES[network.architecture]
+    hooks = []
+    for index, layer in enumerate(architectures.layers(model, parts)):
+        for place in places:
+
+            def look(_module: nn.Module, given: tuple[Tensor, ...], index: int = index, place: int = place) -> None:
+                see(index, place, given[0].detach().flatten(0, -2))
+
+            hooks.append(layer.get_submodule(parts.readers[place][0]).register_forward_pre_hook(look))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

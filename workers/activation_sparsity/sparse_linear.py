@@ -1,0 +1,276 @@
+"""Puts matrices that read active inputs only into a language model, with one choice of inputs for all matrices that share them.
+
+Shapes: I inputs and O outputs of a matrix, N tokens, T tokens of a sequence, D width of the stream.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from workers.activation_sparsity.sparse_matvec import (
+    ROUTES,
+    Active,
+    Readers,
+    Route,
+    above,
+    choose,
+    largest,
+    mask_above,
+    mask_largest,
+    product,
+    unfit,
+)
+from workers.activation_sparsity.sparsity_params import Kernel
+from workers.models import architectures
+from workers.models.architectures import ANATOMIES
+from workers.models.language import LanguageModel, decoded_from
+from workers.models.share_weights import twin
+
+Phase = Literal["decode", "prefill", "score"]
+
+
+class Rule(Protocol):
+    """Which inputs of a token are active."""
+
+    @property
+    def kept(self) -> int:
+        """How many are expected to be."""
+
+    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
+        """Those of one token times all matrices that read it, and how many there are; by the compiled route alone."""
+
+    def active(self, x_I: Tensor) -> Active:
+        """Those of one token."""
+
+    def mask(self, x_NI: Tensor) -> Tensor:
+        """Many tokens, all other inputs set to zero."""
+
+
+class Largest(NamedTuple):
+    """So many of the largest magnitude, exactly."""
+
+    kept: int
+
+    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
+        return readers.products(x_I, self.kept, 0.0)
+
+    def active(self, x_I: Tensor) -> Active:
+        return largest(x_I, self.kept)
+
+    def mask(self, x_NI: Tensor) -> Tensor:
+        return mask_largest(x_NI, self.kept)
+
+
+class Above(NamedTuple):
+    """Those of a magnitude above a threshold."""
+
+    threshold: float
+    kept: int
+
+    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
+        return readers.products(x_I, None, self.threshold)
+
+    def active(self, x_I: Tensor) -> Active:
+        return above(x_I, self.threshold)
+
+    def mask(self, x_NI: Tensor) -> Tensor:
+        return mask_above(x_NI, self.threshold)
+
+
+class SparsityCounters:
+    """What the modules of one arm share: which phase of the workload it is in, and counts of what they did."""
+
+    def __init__(self, prefill: float, holds: object = None, *, skips: bool = True) -> None:
+        self.prefill = prefill
+        self.skips = skips
+        """Whether what is masked stands for rows that a kernel would skip; else every product is dense, also of decoded tokens."""
+        self.holds = holds
+        """A model whose weights this arm shares with others that find it as long as somebody holds it."""
+        self.phase: Phase = "decode"
+        self.first = self.decoded = 0
+        """In a forward of several tokens: the place of the first that is made sparse, and of the first that counts as decoded."""
+        self.reset()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a twin that another method makes of the arm goes on counting here
+
+    def reset(self) -> None:
+        self.calls: dict[Route, int] = dict.fromkeys(ROUTES, 0)
+        self.fallbacks = self.masked = self.macs = 0
+        self.read: int | Tensor = 0
+
+    def enter(self, _model: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """A hook before each forward. One token is decoded; several with a cache are a prompt; several without one are scored.
+
+        `as_decoded` says of several from which on they stand for decoded ones; those before are a prompt.
+        """
+        tokens = given[0] if given else named.get("input_ids")
+        tokens = named["inputs_embeds"] if tokens is None else tokens
+        length, start = tokens.shape[1], decoded_from()
+        if start is None and named.get("past_key_values") is None:
+            start = 0
+        self.phase = "decode" if length == 1 else "prefill" if start is None else "score"
+        self.decoded = length if start is None else min(start, length)
+        self.first = self.decoded - round(self.prefill * self.decoded)
+
+    def ran(self, route: Route, read: int | Tensor, outputs: int, inputs: int) -> None:
+        self.calls[route] += 1
+        self.macs += inputs * outputs
+        self.read = self.read + read * outputs
+
+    def skipped(self) -> float:
+        """MACs that were left out except in prompts, since the last reset."""
+        return float(self.macs - self.read) if self.skips else 0.0
+
+    def proof(self) -> dict[str, float]:
+        """Calls of kernels, by route too, dense ones in their place, and the share of MACs left out except in prompts."""
+        by_route = {f"kernel_calls_{route}": float(calls) for route, calls in self.calls.items() if calls}
+        sparsity = {"achieved_sparsity": 1 - float(self.read) / self.macs} if self.macs else {}
+        totals = {"kernel_calls": float(sum(self.calls.values())), "fallback_calls": float(self.fallbacks)}
+        return {**totals, **by_route, "masked_calls": float(self.masked), **sparsity}
+
+
+class Choice:
+    """One choice of inputs for all matrices that read the same tensor: the first makes it, and the last lets go of it."""
+
+    def __init__(self, rule: Rule, rotation_DD: Tensor | None = None) -> None:
+        self.rule, self.rotation_DD = rule, rotation_DD
+        self.readers: list[tuple[Route | None, Tensor, Tensor | None]] = []
+        """Of each matrix its route, itself and its bias."""
+        self._together: Readers | None = None
+        self._made: tuple[Tensor, Any, int] | None = None
+
+    def enlist(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
+        """One more matrix; its place among the readers."""
+        self.readers.append((route, weight_IO, bias_O))
+        self._together = None
+        return len(self.readers) - 1
+
+    def product(self, x: Tensor, place: int) -> tuple[Tensor, int | Tensor]:
+        """[O] of one reader for the one token of `x`, and how many inputs were read. The first who asks makes those of all."""
+        products, read = self._once(x, lambda: self._products(x.reshape(-1)))
+        return products[place], read
+
+    def masked(self, x: Tensor, first: int) -> Tensor:
+        """`x` [..., T, I] with inactive inputs of all tokens from `first` on set to zero, in the rotated basis if there is one."""
+        chosen: Tensor = self._once(x, lambda: self._mask(x, first))
+        return chosen
+
+    def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int | Tensor]:
+        if all(route == "cpp" for route, _, _ in self.readers):
+            if self._together is None:
+                self._together = Readers(*zip(*(reader[1:] for reader in self.readers), strict=True))
+            return self.rule.products(x_I, self._together)
+        active = self.rule.active(x_I)
+        return [product(route, active, weight_IO, bias_O) for route, weight_IO, bias_O in self.readers if route], active.read
+
+    def _mask(self, x: Tensor, first: int) -> Tensor:
+        if first:
+            return torch.cat((x[..., :first, :], self._mask(x[..., first:, :], 0)), -2)
+        if self.rotation_DD is None:
+            return self.rule.mask(x)
+        return self.rule.mask(x @ self.rotation_DD) @ self.rotation_DD.t()
+
+    def _once(self, x: Tensor, make: Callable[[], Any]) -> Any:
+        made = self._made
+        chosen, left = (made[1], made[2]) if made is not None and made[0] is x else (make(), len(self.readers))
+        self._made = (x, chosen, left - 1) if left > 1 else None
+        return chosen
+
+
+class SkippingLinear(nn.Module):
+    """A matrix that reads the active inputs of one token only; several tokens at once go through all of it, masked or not."""
+
+    def __init__(
+        self, weight_IO: Tensor, bias_O: Tensor | None, choice: Choice, ledger: SparsityCounters, route: Route | None
+    ) -> None:
+        super().__init__()
+        self.weight_IO = nn.Parameter(weight_IO, requires_grad=False)
+        self.bias_O = None if bias_O is None else nn.Parameter(bias_O, requires_grad=False)
+        self.inputs, self.outputs = weight_IO.shape
+        self.choice, self.ledger, self.route = choice, ledger, route
+        self.place = choice.enlist(route, self.weight_IO, self.bias_O)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.route is None or x.numel() != self.inputs:
+            return nn.functional.linear(self._prepared(x), self.weight_IO.t(), self.bias_O)
+        y_O, read = self.choice.product(x, self.place)
+        self.ledger.ran(self.route, read, self.outputs, self.inputs)
+        return y_O.view(*x.shape[:-1], self.outputs)
+
+    def _prepared(self, x: Tensor) -> Tensor:
+        """What the dense product reads: decoded tokens made sparse, unless there is a kernel for them and several of them."""
+        ledger = self.ledger
+        if ledger.phase == "decode":
+            if self.route is not None:
+                return self._fallback(x)
+            first, decoded = 0, 0
+        else:
+            first, decoded = ledger.first, ledger.decoded
+        ledger.fallbacks += ledger.phase == "prefill"
+        if first == x.shape[-2]:
+            return x
+        masked = self.choice.masked(x, first)
+        ledger.masked += 1
+        counted = masked[..., decoded:, :]
+        rule = self.choice.rule
+        kept = rule.kept * (counted.numel() // self.inputs) if isinstance(rule, Largest) else int(counted.count_nonzero())
+        ledger.macs, ledger.read = ledger.macs + counted.numel() * self.outputs, ledger.read + kept * self.outputs
+        return masked
+
+    def _fallback(self, x: Tensor) -> Tensor:
+        """Several sequences at once are decoded densely: nothing is left out, and that is counted."""
+        ledger, macs = self.ledger, x.numel() * self.outputs
+        ledger.fallbacks, ledger.macs, ledger.read = ledger.fallbacks + 1, ledger.macs + macs, ledger.read + macs
+        return x
+
+
+def skip(
+    speaker: LanguageModel,
+    model: nn.Module,
+    rules: Sequence[Sequence[Rule]],
+    *,
+    kernel: Kernel | None,
+    prefill: float,
+    rotations: Sequence[Tensor] | None = None,
+    origin: str,
+) -> LanguageModel:
+    """`speaker` with a twin of `model` whose layers choose their inputs by `rules[layer][input]`.
+
+    `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for products that are dense all the same: the form
+    that only simulates; there each layer's rotation, where given, is applied to h1 and h3 and undone again. Raises `Unsupported`.
+    """
+    parts, ledger = ANATOMIES[speaker.network.architecture], SparsityCounters(prefill, holds=model, skips=kernel is not None)
+    made = twin(model)
+    for index, (layer, four) in enumerate(zip(architectures.layers(made, parts), rules, strict=True)):
+        choices: dict[Any, Choice] = {}
+        for place, (names, rule) in enumerate(zip(parts.readers, four, strict=True)):
+            turned = rotations is not None and place in (0, 2)
+            # With one norm for both, h1 and h3 are the same tensor.
+            key = (rule, turned) if place in (0, 2) and len(parts.norms) == 1 else place
+            if key not in choices:
+                choices[key] = Choice(rule, rotations[index] if rotations is not None and turned else None)
+            for name in names:
+                _put(layer, name, choices[key], ledger, kernel)
+        if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
+            _put_adapter(layer)
+    made.register_forward_pre_hook(ledger.enter, with_kwargs=True)
+    proofs, prepare = (*speaker.proofs, ledger.proof), (*speaker.prepare, ledger.reset)
+    return dataclasses.replace(speaker, model=made, origin=origin, proofs=proofs, prepare=prepare, skipped=ledger.skipped)
+
+
+def _put(layer: nn.Module, name: str, choice: Choice, ledger: SparsityCounters, kernel: Kernel | None) -> None:
+    module = layer.get_submodule(name)
+    weight_IO = architectures.matrix(module)
+    route = None if kernel is None else choose(kernel, weight_IO, choice.rule.kept)
+    architectures.replace(layer, name, SkippingLinear(weight_IO, architectures.offset(module), choice, ledger, route))
+
+
+def _put_adapter(layer: Any) -> None:
+    """An adapter reads every input; our own dense product uses all cores for it, which torch's may not."""
+    weight_IO = architectures.matrix(layer.adapter)
+    if unfit("cpp", weight_IO) is None:
+        layer.adapter = SkippingLinear(weight_IO, None, Choice(Largest(len(weight_IO))), SparsityCounters(0.0), "cpp")

@@ -1,0 +1,251 @@
+"""Row-skipping products: y = x @ W for one vector and a matrix stored [inputs, outputs], reading the rows of active inputs only.
+
+Two routes on a CPU: `cpp`, compiled once per machine, and `embedding_bag`, which torch brings; one on CUDA: `triton`. Batch-1
+decoding is bound by the bytes of the weights, and a row that is skipped is not read.
+
+Shapes: I inputs, O outputs, K active inputs, N vectors.
+"""
+
+import ctypes
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+import torch
+from torch import Tensor, nn
+
+from workers.activation_sparsity import sparse_matvec_cpp
+from workers.models import Unsupported
+
+Route = Literal["cpp", "embedding_bag", "triton"]
+CPU_ROUTES: tuple[Route, ...] = ("cpp", "embedding_bag")
+ROUTES: tuple[Route, ...] = get_args(Route)
+REPETITIONS = 15
+CLEARLY = 1.25
+"""The first route that can run is left only for one that is so many times as fast: noise must not part a control from its arm."""
+
+
+class Active(NamedTuple):
+    """The inputs that are not zero, in the order of their places."""
+
+    index_K: Tensor | None
+    """Places, int32 or int64; `None`: every input."""
+    value_K: Tensor
+    """float32 where the compiled kernel chose them, else of the vector's dtype."""
+    read: int | Tensor
+    """How many are not left out; on CUDA it may be known to the device alone."""
+
+
+def largest(x_I: Tensor, kept: int) -> Active:
+    """The `kept` inputs of largest magnitude; of equal ones those with the lowest indices, and NaN counts as infinity."""
+    if kept >= len(x_I):
+        return everything(x_I)
+    select = sparse_matvec_cpp.function("select_largest", x_I.dtype) if x_I.device.type == "cpu" else None
+    if select is None:
+        index_K = torch.nonzero_static(_among_largest(x_I, kept), size=kept)[:, 0]
+        return Active(index_K, x_I[index_K], kept)
+    x_I = x_I.contiguous()
+    index_K, value_K = torch.empty(kept, dtype=torch.int32), torch.empty(kept)
+    select(x_I.data_ptr(), len(x_I), kept, index_K.data_ptr(), value_K.data_ptr())
+    return Active(index_K, value_K, kept)
+
+
+def above(x_I: Tensor, threshold: float) -> Active:
+    """The inputs whose magnitude is above `threshold`; what is not a number is.
+
+    On CUDA all of them, the others zero: which rows to read is decided there, and no count is waited for.
+    """
+    if x_I.device.type != "cpu":
+        value_I = mask_above(x_I, threshold)
+        return Active(None, value_I, value_I.count_nonzero())
+    select = sparse_matvec_cpp.function("select_above", x_I.dtype)
+    if select is None:
+        index_K = (~(x_I.abs() <= threshold)).nonzero()[:, 0]
+        return Active(index_K, x_I[index_K], len(index_K))
+    x_I = x_I.contiguous()
+    index_I, value_I = torch.empty(len(x_I), dtype=torch.int32), torch.empty(len(x_I))
+    count = select(x_I.data_ptr(), len(x_I), threshold, index_I.data_ptr(), value_I.data_ptr())
+    return Active(index_I[:count], value_I[:count], count)
+
+
+def everything(x_I: Tensor) -> Active:
+    """Every input: the dense product by the same code."""
+    compiled = x_I.device.type == "cpu" and sparse_matvec_cpp.function("multiply", x_I.dtype) is not None
+    return Active(None, x_I.contiguous().float() if compiled else x_I, len(x_I))
+
+
+def mask_largest(x_NI: Tensor, kept: int) -> Tensor:
+    """`x_NI` with all but the `kept` inputs of largest magnitude of each vector (see `largest`) set to zero."""
+    if kept >= x_NI.shape[-1]:
+        return x_NI
+    mask = sparse_matvec_cpp.function("mask_largest", x_NI.dtype) if x_NI.device.type == "cpu" else None
+    if mask is None:
+        return torch.where(_among_largest(x_NI, kept), x_NI, 0)
+    x_NI = x_NI.contiguous()
+    masked_NI = torch.empty_like(x_NI)
+    mask(x_NI.data_ptr(), x_NI.numel() // x_NI.shape[-1], x_NI.shape[-1], kept, masked_NI.data_ptr(), torch.get_num_threads())
+    return masked_NI
+
+
+def mask_above(x_NI: Tensor, threshold: float) -> Tensor:
+    """`x_NI` with all inputs set to zero whose magnitude is not above `threshold`."""
+    return torch.where(x_NI.abs() <= threshold, 0, x_NI)
+
+
+def rank(x: Tensor) -> Tensor:
+    """What the largest are chosen by."""
+    return x.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
+
+
+def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
+    """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no fixed order."""
+    rank_NI = rank(x_NI)
+    least_N1 = rank_NI.topk(kept, dim=-1).values[..., -1:]
+    larger_NI, tied_NI = rank_NI > least_N1, rank_NI == least_N1
+    room_N1 = kept - larger_NI.sum(-1, keepdim=True)
+    return larger_NI | (tied_NI & (tied_NI.cumsum(-1) <= room_N1))
+
+
+def product(route: Route, active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
+    """The active inputs times their rows, and the bias: [O], of the weight's dtype. `weight_IO` is contiguous."""
+    return _PRODUCTS[route](active, weight_IO, bias_O)
+
+
+class Readers:
+    """Matrices that read the same vector, on the compiled route: one call chooses the inputs and makes all the products.
+
+    Calls from Python take tens of microseconds, which is as long as a small product.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]) -> None:
+        """Matrices stored [I, O], all of one dtype, contiguous."""
+        self.weights, self.biases = tuple(weights), tuple(biases)
+        self.outputs = [weight_IO.shape[1] for weight_IO in weights]
+        call = sparse_matvec_cpp.function("multiply_all", weights[0].dtype)
+        assert call is not None, sparse_matvec_cpp.reason()
+        self._call, self._pointers = call, ctypes.c_void_p * len(weights)
+        self._sizes = (ctypes.c_int64 * len(weights))(*self.outputs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # twins share their matrices
+
+    def products(self, x_I: Tensor, kept: int | None, threshold: float) -> tuple[tuple[Tensor, ...], int]:
+        """The product [O] with each matrix, and how many inputs were active: the `kept` largest, or those above the threshold."""
+        x_I = x_I.contiguous()
+        y = torch.empty(sum(self.outputs), dtype=x_I.dtype)
+        read = self._call(
+            x_I.data_ptr(),
+            len(x_I),
+            -1 if kept is None else kept,
+            threshold,
+            len(self.weights),
+            self._pointers(*(weight_IO.data_ptr() for weight_IO in self.weights)),
+            self._pointers(*(None if bias_O is None else bias_O.data_ptr() for bias_O in self.biases)),
+            self._sizes,
+            y.data_ptr(),
+            torch.get_num_threads(),
+        )
+        return torch.split(y, self.outputs), read
+
+
+def _cpp(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
+    multiply = sparse_matvec_cpp.function("multiply", weight_IO.dtype)
+    assert multiply is not None, sparse_matvec_cpp.reason()
+    index_K, value_K, _ = active
+    if value_K.dtype != torch.float32:
+        value_K = value_K.float()
+    outputs = weight_IO.shape[1]
+    y_O = torch.empty(outputs, dtype=weight_IO.dtype)
+    multiply(
+        value_K.data_ptr(),
+        None if index_K is None else (index_K if index_K.dtype == torch.int32 else index_K.int()).data_ptr(),
+        len(value_K),
+        weight_IO.data_ptr(),
+        None if bias_O is None else bias_O.data_ptr(),
+        outputs,
+        y_O.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return y_O
+
+
+def _embedding_bag(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
+    index_K, value_K, _ = active
+    if index_K is None:
+        index_K = torch.arange(len(value_K), device=value_K.device)
+    first_1 = torch.zeros(1, dtype=index_K.dtype, device=index_K.device)  # a bag that may be empty
+    value_K = value_K.to(weight_IO.dtype)
+    y_O = nn.functional.embedding_bag(index_K, weight_IO, first_1, mode="sum", per_sample_weights=value_K)[0]
+    return y_O if bias_O is None else y_O + bias_O
+
+
+def _triton(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
+    from workers.activation_sparsity.sparse_matvec_triton import multiply
+
+    y_O = multiply(active.index_K, active.value_K, weight_IO)
+    return y_O if bias_O is None else y_O + bias_O
+
+
+_PRODUCTS: dict[Route, Callable[[Active, Tensor, Tensor | None], Tensor]] = {
+    "cpp": _cpp,
+    "embedding_bag": _embedding_bag,
+    "triton": _triton,
+}
+
+
+def choose(asked: Route | Literal["auto"], weight_IO: Tensor, kept: int) -> Route:
+    """The route for `kept` of the rows of a matrix: the one asked for, or what a micro-benchmark on this very matrix finds fastest.
+
+    Measured once for a shape, a dtype, and numbers of kept rows and threads. Raises `Unsupported` for a route that cannot run.
+    """
+    refused = {route: unfit(route, weight_IO) for route in ROUTES}
+    if asked != "auto":
+        if (why := refused[asked]) is not None:
+            raise Unsupported(f"kernel {asked}: {why}")
+        return asked
+    possible = tuple(route for route in ROUTES if refused[route] is None)
+    if not possible:
+        raise Unsupported("; ".join(f"kernel {route}: {why}" for route, why in refused.items()))
+    if len(possible) == 1:
+        return possible[0]
+    return _fastest(possible, weight_IO, kept, torch.get_num_threads())
+
+
+def unfit(route: Route, weight_IO: Tensor) -> str | None:
+    """Why a route cannot be taken with this matrix, or `None`."""
+    if route == "triton":
+        if weight_IO.device.type != "cuda":
+            return f"triton runs on CUDA devices only, and the model is on {weight_IO.device.type}"
+        return None if _has_triton() else "triton is not installed"
+    if weight_IO.device.type != "cpu":
+        return f"it runs on the CPU only, and the model is on {weight_IO.device.type}"
+    if route == "cpp" and sparse_matvec_cpp.function("multiply", weight_IO.dtype) is None:
+        return sparse_matvec_cpp.reason() or f"it has no code for {weight_IO.dtype}"
+    return None
+
+
+_FOUND: dict[tuple[object, ...], Route] = {}
+
+
+def _fastest(possible: tuple[Route, ...], weight_IO: Tensor, kept: int, threads: int) -> Route:
+    key = (possible, tuple(weight_IO.shape), weight_IO.dtype, kept, threads)
+    if key not in _FOUND:
+        x_I = torch.linspace(-1, 1, weight_IO.shape[0]).to(weight_IO.dtype)
+        active = largest(x_I, kept)
+        seconds: dict[Route, float] = dict.fromkeys(possible, float("inf"))
+        for _ in range(REPETITIONS):
+            for route in possible:
+                start = time.perf_counter()
+                product(route, active, weight_IO, None)
+                seconds[route] = min(seconds[route], time.perf_counter() - start)
+        fastest = min(possible, key=lambda route: seconds[route])
+        _FOUND[key] = fastest if seconds[possible[0]] > CLEARLY * seconds[fastest] else possible[0]
+    return _FOUND[key]
+
+
+@functools.cache
+def _has_triton() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("triton") is not None

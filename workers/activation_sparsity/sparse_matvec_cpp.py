@@ -1,0 +1,56 @@
+"""The compiled functions of `rows.cpp`, or why this machine has none."""
+
+import ctypes
+import functools
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers.models.cpp_build import NotBuilt, library
+
+LOG = logging.getLogger(__name__)
+SOURCE = Path(__file__).with_name("sparse_matvec.cpp")
+SUFFIX = {torch.float32: "f32", torch.bfloat16: "bf16"}
+"""The dtypes that the library has code for, with the endings of its functions' names."""
+
+_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "multiply": (None, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER, ctypes.c_int)),
+    "multiply_all": (
+        _COUNT,
+        (_POINTER, _COUNT, _COUNT, ctypes.c_float, _COUNT, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int),
+    ),
+    "select_largest": (None, (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER)),
+    "select_above": (_COUNT, (_POINTER, _COUNT, ctypes.c_float, _POINTER, _POINTER)),
+    "mask_largest": (None, (_POINTER, _COUNT, _COUNT, _COUNT, _POINTER, ctypes.c_int)),
+}
+
+
+def function(name: str, dtype: torch.dtype) -> Callable[..., Any] | None:
+    """The compiled function `name` for tensors of `dtype`, or `None` where there is none; `reason` says why."""
+    loaded, suffix = _attempt()[0], SUFFIX.get(dtype)
+    return None if loaded is None or suffix is None else loaded[f"{name}_{suffix}"]
+
+
+def reason() -> str | None:
+    """Why there is no library on this machine; `None` where there is one."""
+    return _attempt()[1]
+
+
+@functools.cache
+def _attempt() -> tuple[dict[str, Callable[..., Any]] | None, str | None]:
+    try:
+        loaded = library(SOURCE)
+    except NotBuilt as missing:
+        LOG.warning("no compiled kernel, torch's own are used: %s", missing)
+        return None, str(missing)
+    functions = {}
+    for name, (returned, arguments) in _SIGNATURES.items():
+        for suffix in SUFFIX.values():
+            found = getattr(loaded, f"{name}_{suffix}")
+            found.restype, found.argtypes = returned, arguments
+            functions[f"{name}_{suffix}"] = found
+    return functions, None

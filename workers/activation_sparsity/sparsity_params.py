@@ -1,0 +1,91 @@
+"""What methods share that leave inputs of a language model's matrices out: parameters, counts and MACs; imports no torch.
+
+Each layer has four inputs whose smallest values can be left out: h1 enters the attention's queries, keys and values, h2 its output
+matrix, h3 the MLP's first matrices, h4 its last (LaRoSA, arXiv 2507.01299, section 4).
+"""
+
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from sweeps.geometry.llm_geometry import DESCRIBED, LanguageNetwork
+from sweeps.method import Params
+
+Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
+Coefficient = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Coefficients = tuple[Coefficient, Coefficient, Coefficient, Coefficient]
+NAMES = ("h1", "h2", "h3", "h4")
+EAGER_ONLY = "the row-skipping kernels are called from Python, and which rows they read depends on values"
+
+
+class Input(NamedTuple):
+    """One of a layer's four inputs."""
+
+    width: int
+    outputs: int
+    """Columns of all matrices that read it, taken together."""
+
+
+class SkippingParams(Params):
+    """How much is left out, and by which code."""
+
+    sparsity: float = Field(ge=0, lt=1, description="Share of the layers' MACs that a decoded token leaves out")
+    prefill: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of the prompt's tokens, its last ones, that are made sparse too; they are computed densely all the same",
+    )
+    kernel: Kernel = Field(default="auto", description="The product's code; auto: what a micro-benchmark finds fastest here")
+
+
+class CalibratedParams(SkippingParams):
+    """The same, for methods that look at what the model's inputs are on a text first."""
+
+    data: str = Field(default="docs", description="The text, of which only the part that is not held out is read")
+    calibration_tokens: int = Field(default=8192, ge=64, description="How much of it")
+
+
+def inputs(network: LanguageNetwork) -> tuple[Input, Input, Input, Input]:
+    """h1, h2, h3 and h4 of one layer."""
+    attended, first = network.heads * network.head_dim, (2 if network.gated else 1) * network.mlp_width
+    return (
+        Input(network.width, (network.heads + 2 * network.kv_heads) * network.head_dim),
+        Input(attended, network.width),
+        Input(network.width, first),
+        Input(network.mlp_width, network.width),
+    )
+
+
+def spread(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> tuple[float, ...]:
+    """The sparsity of each of the four inputs: in proportion to the coefficients, with as many MACs left out as without them."""
+    if coefficients is None:
+        return (sparsity,) * 4
+    macs = [one.width * one.outputs for one in inputs(network)]
+    scale = sparsity * sum(macs) / sum(count * own for count, own in zip(macs, coefficients, strict=True))
+    return tuple(scale * own for own in coefficients)
+
+
+def refuses(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> str | None:
+    """Why rows of this network's matrices cannot be skipped, or why not with these coefficients at this sparsity; or `None`."""
+    if not network.described:
+        return (
+            f"rows of matrices are skipped in architectures whose layers are described here, which are {', '.join(DESCRIBED)}; "
+            f"{network.name} is a {network.architecture}"
+        )
+    shares = spread(sparsity, coefficients, network)
+    name, most = max(zip(NAMES, shares, strict=True), key=lambda pair: pair[1])
+    if most < 1:
+        return None
+    return f"allocation asks for a sparsity of {most:.3g} in {name}, which must stay below 1; give {name} a smaller coefficient"
+
+
+def kept(width: int, sparsity: float) -> int:
+    """Inputs that are kept of `width`: at least one."""
+    return max(1, width - round(sparsity * width))
+
+
+def skipped_macs(network: LanguageNetwork, shares: tuple[float, ...]) -> int:
+    """MACs that one decoded token leaves out, given the sparsity of each input."""
+    four = zip(inputs(network), shares, strict=True)
+    return network.layers * sum((one.width - kept(one.width, share)) * one.outputs for one, share in four)

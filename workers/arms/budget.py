@@ -1,0 +1,135 @@
+"""Solving: an arm as asked turned into one that can run, its budget replaced by the parameter that keeps to it; needs no torch."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
+
+from pydantic.fields import FieldInfo
+
+from sweeps.job import Arm, Step
+from sweeps.method import Network, Params
+from workers import methods
+from workers.models import Unsupported
+from workers.token_reduction.schedules import Budget
+
+FINENESS = 1_000_000
+"""Steps between the limits of a fractional parameter: finer than a token, so that the nearest token count is always found."""
+
+
+class Solved(NamedTuple):
+    """An arm ready to be applied, and what came of what was asked; the arm's identity stays that of what was asked."""
+
+    arm: Arm
+    values: dict[str, float]
+    """For `ArmOutcome.solved`: parameter and GMACs that a budget led to, blocks with a capped r, tokens that `align` added."""
+
+
+class Scale(NamedTuple):
+    """The values that a parameter can take, numbered so that a higher number costs no more."""
+
+    last: int
+    value: Callable[[int], Any]
+
+
+def solve(arm: Arm, network: Network, image_size: int) -> Solved:
+    """The arm with a parameter in place of its budget: the one that comes closest to the budget from below.
+
+    What counts are the network's MACs on the promised tokens plus those of all methods of the stack, at `image_size`. A r that is
+    given for each block is refined block by block: the last ones merge one token more. Raises `Unsupported`, naming what can
+    be reached, when no value keeps to the budget, or when every one does.
+    """
+    asked = [index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None]
+    values: dict[str, float] = {}
+    if len(asked) > 1:
+        names = " and ".join(arm.stack[index].method for index in asked)
+        raise Unsupported(f"{names} each have a budget; the stack as a whole can keep to one only")
+    if (reason := methods.refuses(arm, network)) is not None:
+        raise Unsupported(reason)
+    if asked:
+        arm, values = _within(arm, asked[0], network, image_size)
+    for step in arm.stack:
+        method, params = methods.applied(step)
+        if (report := getattr(method, "solved", None)) is not None:
+            values |= report(params, network, image_size)
+        if getattr(params, "align", None) is not None:
+            plain = method.tokens(params.model_copy(update={"align": None}), network, image_size)
+            extra = sum(block.mlp for block in method.tokens(params, network, image_size)) - sum(block.mlp for block in plain)
+            values["align_extra_tokens"] = extra / network.depth
+    return Solved(arm, values)
+
+
+def cost(arm: Arm, network: Network, image_size: int) -> int:
+    """MACs per image, the methods' own included: what a budget limits."""
+    return network.macs(image_size, methods.tokens(arm, network, image_size)) + methods.macs(arm, network, image_size)
+
+
+def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Arm, dict[str, float]]:
+    step = arm.stack[index]
+    method, params = methods.applied(step)
+    name = getattr(method, "SOLVES", None)
+    if name is None:
+        raise Unsupported(f"{step.method} names no parameter that a budget could solve (SOLVES)")
+    dense = network.macs(image_size, network.dense_tokens(image_size))
+    limit = _limit(params.budget, dense)
+    scale = _scale(method.Params.model_fields[name], params, network, image_size)
+
+    def at(number: int) -> Arm:
+        own = {**step.params, "budget": None, name: scale.value(number)}
+        return arm.model_copy(
+            update={"stack": (*arm.stack[:index], Step(**{**dict(step), "params": own}), *arm.stack[index + 1 :])}
+        )
+
+    cheapest = cost(at(scale.last), network, image_size)
+    if not cheapest <= limit <= dense:
+        raise Unsupported(
+            f"{step.method}: a budget of {limit / 1e9:.4g} GMACs is out of reach at {image_size} pixels: any {name} gives between "
+            f"{cheapest / 1e9:.4g} and {dense / 1e9:.4g} GMACs on {network.name}"
+        )
+    # The first reductions may cost more than they save; that is above the dense cost, so below it the order holds.
+    low, high = (0, scale.last) if limit < dense else (-1, 0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cost(at(middle), network, image_size) <= limit:
+            high = middle
+        else:
+            low = middle
+    found = at(high)
+    return found, {**_told(name, scale.value(high)), "gmacs": cost(found, network, image_size) / 1e9, "gmacs_budget": limit / 1e9}
+
+
+def _limit(budget: Budget, dense: int) -> int:
+    """The budget in MACs."""
+    if budget.gmacs_ratio is not None:
+        return round(budget.gmacs_ratio * dense)
+    assert budget.gmacs is not None  # a Budget has exactly one of the two
+    return round(budget.gmacs * 1e9)
+
+
+def _scale(field: FieldInfo, params: Params, network: Network, image_size: int) -> Scale:
+    """The values of the parameter `field`, from the one that reduces nothing on.
+
+    A share that is kept falls from 1, a share or number that is removed rises from 0; which of the two it is shows in its
+    limits: what may not be 0 is kept.
+    """
+    limits = {key: getattr(item, key) for item in field.metadata for key in ("gt", "ge", "le") if hasattr(item, key)}
+    patches = network.patch_tokens(image_size)
+    if float in (field.annotation, *get_args(field.annotation)):
+        most = limits.get("le", 1)
+        if "gt" in limits:
+            return Scale(FINENESS - 1, lambda number: most * (FINENESS - number) / FINENESS)
+        return Scale(FINENESS, lambda number: most * number / FINENESS)
+    depth = network.depth
+    if getattr(params, "inflect", None) is not None or "tuple" not in str(field.annotation):
+        return Scale(patches, lambda number: number)
+    return Scale(depth * (patches // 2), lambda number: _blocks(number, depth))
+
+
+def _blocks(number: int, depth: int) -> int | list[int]:
+    """`number` tokens spread over the blocks as evenly as can be, the last ones merging one more: these save least."""
+    each, more = divmod(number, depth)
+    return [each] * (depth - more) + [each + 1] * more if more else each
+
+
+def _told(name: str, value: Any) -> dict[str, float]:
+    if not isinstance(value, list):
+        return {name: value}
+    return {name: value[0], f"{name}_plus_1_blocks": value.count(value[-1])}

@@ -1,0 +1,115 @@
+"""Tokenizers of the Rust library `tokenizers`: read from a model's folder, or trained on docstrings; imports no torch."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from sweeps.identity import digest
+from workers import cache
+from workers.data.text import DOCS, corpus, listing
+from workers.models import Unsupported
+
+END = "<|endoftext|>"
+"""Stands between two documents that a model is trained on; the first token of a tokenizer that is trained here."""
+LARGEST = 32768
+"""Docstrings hold few more n-grams than this that are worth a token."""
+TRAINER = 1
+"""Raised when training gives other tokenizers than before."""
+
+
+class FastTokenizer:
+    """A `tokenizers.Tokenizer` without padding and truncation, as the protocol `workers.models.language.Tokenizer`."""
+
+    def __init__(self, backend: Backend) -> None:
+        backend.no_padding()
+        backend.no_truncation()
+        self.backend = backend
+
+    @property
+    def size(self) -> int:
+        """Tokens in the vocabulary, special ones included."""
+        return int(self.backend.get_vocab_size(with_added_tokens=True))
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, without any special token."""
+        return list(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of some tokens."""
+        return str(self.backend.decode(list(tokens), skip_special_tokens=False))
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        """The special tokens that the tokenizer itself puts before a text."""
+        bare = self.encode("a")
+        whole = list(self.backend.encode("a", add_special_tokens=True).ids)
+        places = range(len(whole) - len(bare) + 1)
+        return tuple(whole[: next((at for at in places if whole[at : at + len(bare)] == bare), 0)])
+
+
+def read(file: Path) -> FastTokenizer:
+    """The tokenizer in a `tokenizer.json`. Raises `FileNotFoundError`, and `Unsupported` for one that cannot be used."""
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{file}: there is no tokenizer beside the model; AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
+            "of transformers writes one for every fast tokenizer"
+        )
+    try:
+        backend = Backend.from_file(str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise Unsupported(f"{file}: cannot be read as a tokenizer: {error}") from error
+    return usable(backend, str(file))
+
+
+def usable(backend: Backend, name: str) -> FastTokenizer:
+    """The tokenizer, unless it has lost its merges. Raises `Unsupported`."""
+    if isinstance(backend.model, models.BPE) and not json.loads(backend.to_str())["model"]["merges"]:
+        added = {token.content for token in backend.get_added_tokens_decoder().values()}  # needs no merges
+        longest = max(set(backend.get_vocab(with_added_tokens=False)) - added, key=len, default="")
+        if len(longest) > 1:
+            raise Unsupported(
+                f"{name}: the tokenizer has no merges and would cut {longest!r} into single letters; convert it again with its "
+                "merges.txt beside it"
+            )
+    return FastTokenizer(backend)
+
+
+def trained(size: int) -> FastTokenizer:
+    """A byte-level BPE tokenizer of at most `size` tokens (32 768 in all), trained on the docstrings that are not held out.
+
+    It suits a model of random weights as well as one trained on the same text. The training library has no randomness, and breaks
+    ties by the number of the token: any machine with the same versions gets the same one. Kept among the artifacts.
+    """
+    size = min(size, LARGEST)
+
+    def make(file: Path) -> None:
+        file.write_text(train(corpus(DOCS).train, size).to_str(), encoding="utf-8")
+
+    return read(cache.kept(f"tokenizer-{recipe(size)}.json", make))
+
+
+def recipe(size: int) -> str:
+    """Hash of what `trained(size)` comes from."""
+    return digest({"trainer": TRAINER, "size": min(size, LARGEST), "text": listing(DOCS)})
+
+
+def train(documents: Iterable[str], size: int) -> Backend:
+    """A byte-level BPE tokenizer of at most `size` tokens (257 at least: one for each byte, and `END`)."""
+    if size < 257:
+        raise Unsupported(f"a vocabulary of {size} tokens cannot hold one for each of the 256 bytes and one between documents")
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.train_from_iterator(
+        documents,
+        trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=[END],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    return backend

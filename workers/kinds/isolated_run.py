@@ -1,0 +1,47 @@
+"""One arm of a generation job in a process of its own: `python -m workers.kinds.isolated_run < job.json` prints its metrics."""
+
+import json
+import sys
+import time
+
+import torch
+
+from sweeps.job import Job
+from sweeps.outcome import Metric
+from workers.arms.language import texts, workload
+from workers.measure.memory import peak_memory
+from workers.measure.threads import use_threads
+from workers.measure.timer import synchronise
+from workers.models.language import build, forget
+
+
+def main() -> None:
+    """Build the job's only arm, which overrides nothing, and run its workload once; what is not eager, once before.
+
+    `load_s`: from the start of loading until the arm could run. `peak_rss_fresh` and, on CUDA, `cuda_peak_allocated_fresh` and
+    `cuda_peak_reserved_fresh`: peaks while the workload runs, what loading needed for itself being freed; `rss_fresh` is what was
+    resident before, what compiling left included. The unmodified model is let go: only what the arm itself holds counts.
+    """
+    job = Job.model_validate_json(sys.stdin.read())
+    own = job.condition
+    use_threads(own)
+    with torch.inference_mode():
+        started = time.perf_counter()
+        speaker = build(own, job.arms[0], job.contents)
+        synchronise(own.device)
+        load_s = time.perf_counter() - started
+        work = workload(own, texts(job))
+        forget()
+        if own.runtime != "eager":
+            work.run(speaker)
+        with peak_memory(own.device) as memory:
+            work.run(speaker)
+    named = {metric.name: metric for metric in memory.metrics}
+    names = {"rss_before": "rss_fresh", **{name: f"{name}_fresh" for name in named if "_peak_" in name or name == "peak_rss"}}
+    metrics = [Metric(name="load_s", value=load_s, unit="s", n=1)]
+    metrics += [metric.model_copy(update={"name": names[name]}) for name, metric in named.items() if name in names]
+    sys.stdout.write("\n" + json.dumps([metric.model_dump() for metric in metrics]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

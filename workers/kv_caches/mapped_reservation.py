@@ -1,0 +1,140 @@
+"""MappedReservation: addresses behind which a driver maps page after page, and unmaps them late."""
+
+import contextlib
+import weakref
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from workers.kv_caches.pages import Span, covering, inside
+
+
+class Driver(Protocol):
+    """What maps pages: the few calls of a virtual memory manager. Drivers of one device are equal."""
+
+    def page(self) -> int:
+        """Bytes of the smallest page."""
+
+    def reserve(self, size: int) -> int:
+        """An address from which `size` bytes are ours, with nothing behind them. Raises `Unsupported`."""
+
+    def create(self, size: int) -> Any:
+        """Memory of `size` bytes, mapped nowhere yet. Raises `MemoryError`."""
+
+    def map(self, address: int, size: int, memory: Any) -> None:
+        """Put `memory` behind the addresses, to be read and written."""
+
+    def unmap(self, address: int, size: int) -> None:
+        """Take the memory from behind the addresses, exactly as it was mapped."""
+
+    def destroy(self, memory: Any) -> None:
+        """Give memory back."""
+
+    def free(self, address: int, size: int) -> None:
+        """Give reserved addresses back."""
+
+    def settle(self) -> None:
+        """Wait until nothing that was launched can touch a page any more."""
+
+    def spare(self) -> None:
+        """Give back what others keep for later, because memory is short."""
+
+    def tensor(self, owner: object, address: int, size: int) -> Tensor:
+        """The addresses as bytes `[size]`; keeps `owner` alive. Its first page is mapped."""
+
+
+def pages_to_map(ready: int, end: int, page: int) -> range:
+    """The numbers of the pages to be mapped so that `end` bytes may be touched, when the first `ready` pages are."""
+    return range(ready, max(ready, covering(Span(0, end), page).end // page))
+
+
+def pages_to_leave(span: Span, page: int) -> range:
+    """The numbers of the pages that nothing outside `span` uses."""
+    whole = inside(span, page)
+    return range(whole.start // page, whole.end // page)
+
+
+class MappedReservation:
+    """A reservation whose pages a driver maps.
+
+    What is released stays mapped and is used again when the same addresses grow; it is unmapped by `trim`, or as soon as any
+    reservation of the same device finds no memory (vAttention's deferred reclamation).
+    """
+
+    def __init__(self, size: int, driver: Driver) -> None:
+        """Reserves, and maps the first page. Raises `Unsupported` and `MemoryError`."""
+        self.page = driver.page()
+        self._asked = max(size, 1)
+        self.size = covering(Span(0, self._asked), self.page).end
+        self._driver = driver
+        self._address = driver.reserve(self.size)
+        self._mapped: dict[int, Any] = {}
+        """The memory behind each page, by its number."""
+        self._idle: set[int] = set()
+        """Mapped pages that were released."""
+        self._ready = 0
+        """So many of the first pages have been grown since they were released; a sliding window may have let go some again."""
+        weakref.finalize(self, _close, driver, self._address, self.size, self.page, self._mapped).atexit = False
+        _LIVING.add(self)
+        self.grow(1)
+
+    def values(self, dtype: torch.dtype) -> Tensor:
+        return self._driver.tensor(self, self._address, self.size).view(dtype)
+
+    def grow(self, end: int) -> None:
+        if end <= self._ready * self.page:
+            return
+        for number in pages_to_map(self._ready, min(end, self.size), self.page):
+            if number not in self._mapped:
+                memory = self._create()
+                try:
+                    self._driver.map(self._address + number * self.page, self.page, memory)
+                except BaseException:
+                    self._driver.destroy(memory)
+                    raise
+                self._mapped[number] = memory
+            self._idle.discard(number)
+            self._ready = number + 1
+
+    def release(self, span: Span) -> None:
+        # Nothing lies behind the bytes asked for: a span that reaches their end leaves the last page too, however little it holds.
+        left = pages_to_leave(Span(span.start, self.size if span.end >= self._asked else span.end), self.page)
+        self._idle.update(number for number in left if number in self._mapped)
+        if left.stop >= self._ready:
+            self._ready = min(self._ready, left.start)
+
+    def resident(self) -> int:
+        return len(self._mapped) * self.page
+
+    def trim(self) -> None:
+        """Unmap what was released."""
+        if self._idle:
+            self._driver.settle()
+            for number in sorted(self._idle):
+                _drop(self._driver, self._address + number * self.page, self.page, self._mapped.pop(number))
+            self._idle.clear()
+
+    def _create(self) -> Any:
+        with contextlib.suppress(MemoryError):
+            return self._driver.create(self.page)
+        for reservation in list(_LIVING):
+            if reservation._driver == self._driver:
+                reservation.trim()
+        self._driver.spare()
+        return self._driver.create(self.page)
+
+
+_LIVING: "weakref.WeakSet[MappedReservation]" = weakref.WeakSet()
+
+
+def _drop(driver: Driver, address: int, page: int, memory: Any) -> None:
+    driver.unmap(address, page)
+    driver.destroy(memory)
+
+
+def _close(driver: Driver, address: int, size: int, page: int, mapped: dict[int, Any]) -> None:
+    driver.settle()
+    for number, memory in mapped.items():
+        _drop(driver, address + number * page, page, memory)
+    driver.free(address, size)

@@ -1,0 +1,216 @@
+"""VirtualLayer: keys and values of one layer at addresses reserved for the longest context, with memory behind the tokens only.
+
+After Prabhu, Nayak, Mohan, Ramjee, Panwar, vAttention, ASPLOS 2025, arXiv 2405.04437: the cache stays contiguous, so that
+attention needs no paged kernel. Shapes: B batch, H heads of keys and values, T tokens reserved, N new tokens, D size of a head.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import CacheLayerMixin
+
+from workers.kv_caches.pages import HostReservation, Reservation, Span
+from workers.models import Unsupported
+
+AHEAD = 16
+"""Pages that must be mapped by calls are mapped so many tokens ahead, while the GPU still works on earlier ones."""
+
+Reserve = Callable[[int, torch.device], Reservation]
+"""Reserves so many bytes of address space on a device."""
+
+
+def reserve(size: int, device: torch.device) -> Reservation:
+    """`size` bytes of address space. Raises `Unsupported`."""
+    if device.type == "cpu":
+        return HostReservation(size)
+    if device.type == "cuda":
+        from workers.kv_caches.cuda_vmm import DeviceReservation
+
+        return DeviceReservation(size, device)
+    raise Unsupported(f"kv_cache 'virtual' runs on cpu and cuda, not on {device.type}")
+
+
+class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+    """A cache layer of transformers; token after token lies in memory, so all sequences of a batch share each tensor's last page.
+
+    With a sliding window, the pages of tokens that have left it are given back.
+    """
+
+    is_croppable = True
+
+    def __init__(self, tokens: int, window: int | None = None, reserving: Reserve = reserve) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tokens = tokens
+        self.window = window
+        self.is_sliding = window is not None
+        self.length = 0
+        """Tokens seen since the last reset."""
+        self._begin = 0
+        """The first token whose memory is still kept."""
+        self._reserving = reserving
+        self._stores: tuple[_Store, _Store] | None = None
+
+    # What transformers calls
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Reserve for tensors of these shapes `[B, H, N, D]` (N may be 0), dtype and device. Raises `Unsupported`."""
+        self.dtype, self.device, self.batch_size = key_states.dtype, key_states.device, key_states.shape[0]
+        self._stores = (
+            _Store(self.tokens, key_states, self._reserving),
+            _Store(self.tokens, value_states, self._reserving),
+        )
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Write N new tokens `[B, H, N, D]` behind the others; gives views `[B, H, tokens, D]` of all that is to be attended to.
+
+        Raises `ValueError` when there are more tokens than were reserved, or when the shape is not that of the tokens before.
+        """
+        if self.length == 0 and not self._ready_for(key_states, value_states):
+            self.lazy_initialization(key_states, value_states)
+        assert self._stores is not None
+        start, end = self.length, self.length + key_states.shape[-2]
+        if end > self.tokens:
+            raise ValueError(
+                f"the virtual KV cache is reserved for {self.tokens} tokens of each sequence, and token {end} was to be written; "
+                f"make it with tokens={end} or more (address space costs nothing)"
+            )
+        first = 0
+        if self.window is not None and start >= self.window:
+            first = start - self.window + 1
+            for store in self._stores:
+                store.leave(self._begin, first)
+            self._begin = first
+        keys, values = self._stores
+        self.keys, self.values = keys.write(key_states, first, start, end), values.write(value_states, first, start, end)
+        self.length = end
+        return self.keys, self.values
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Tokens that the next `query_length` tokens attend to (themselves included), and the position of the first."""
+        first = 0 if self.window is None else max(self.length - self.window + 1, 0)
+        return self.length - first + query_length, first
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+    def get_max_length(self) -> int:
+        return self.tokens
+
+    def reset(self) -> None:
+        """Forget all tokens and give their memory back; the addresses stay for the next ones."""
+        self._forget(0, self.tokens)
+        self.keys = self.values = None
+        self.length = self._begin = 0
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forget the last tokens (a negative number, as transformers has it) and give back the pages that only they used.
+
+        Raises `ValueError` for a positive number, and for tokens before which a sliding window has let go others.
+        """
+        if tokens_to_remove > 0:
+            raise ValueError(f"crop takes the tokens to remove as a negative number, not {tokens_to_remove}")
+        if tokens_to_remove == 0 or self._stores is None:
+            return
+        length = max(0, self.length + tokens_to_remove)
+        if self._begin > 0 and (self.window is None or length - self.window + 1 < self._begin):
+            raise ValueError(f"{-tokens_to_remove} tokens cannot be removed: earlier ones have left the sliding window for good")
+        self._forget(length, self.tokens)
+        self.length = length
+        self.keys, self.values = (store.view(self._begin, length) for store in self._stores)
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        self._pick(lambda states_BHND: states_BHND.index_select(0, beam_idx.to(states_BHND.device)))
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        self._pick(lambda states_BHND: states_BHND.repeat_interleave(repeats, dim=0))
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        self._pick(lambda states_BHND: states_BHND[indices, ...])
+
+    # What is read by `cache_memory`
+
+    @property
+    def needed(self) -> int:
+        """Bytes of the tokens that a next token attends to."""
+        tokens, _ = self.get_mask_sizes(0)
+        return tokens * sum(store.row for store in self._stores or ())
+
+    @property
+    def resident(self) -> int:
+        return sum(store.reservation.resident() for store in self._stores or ())
+
+    @property
+    def virtual(self) -> int:
+        return sum(store.reservation.size for store in self._stores or ())
+
+    def _ready_for(self, key_states: Tensor, value_states: Tensor) -> bool:
+        return self._stores is not None and self._stores[0].fits(key_states) and self._stores[1].fits(value_states)
+
+    def _forget(self, start: int, end: int) -> None:
+        for store in self._stores or ():
+            store.reservation.release(Span(start * store.row, end * store.row))
+
+    def _pick(self, picked: Callable[[Tensor], Tensor]) -> None:
+        """Replace the sequences by others made of them."""
+        if self.length == 0 or self._stores is None:
+            return
+        keys, values = (picked(store.view(self._begin, self.length)) for store in self._stores)
+        begin, end = self._begin, self.length
+        self.reset()
+        if not self._ready_for(keys, values):
+            self.lazy_initialization(keys, values)
+        self._begin, self.length = begin, end
+        self.keys, self.values = (
+            store.write(states, begin, begin, end) for store, states in zip(self._stores, (keys, values), strict=True)
+        )
+
+
+class _Store:
+    """Keys or values of one layer: a reservation, seen as `[B, H, T, D]`."""
+
+    def __init__(self, tokens: int, like_BHND: Tensor, reserving: Reserve) -> None:
+        batch, heads, _, dim = like_BHND.shape
+        self.dtype, self.device, self.shape = like_BHND.dtype, like_BHND.device, (batch, heads, dim)
+        self.row = batch * heads * dim * like_BHND.dtype.itemsize
+        """Bytes of one token."""
+        self.reservation = reserving(tokens * self.row, like_BHND.device)
+        self._shape = (tokens, batch, heads, dim)
+        # Outside of inference mode a tensor made in it cannot be written; in it, views of any other take twice as long.
+        with torch.inference_mode():
+            self._fast_BHTD = self._whole()
+        with torch.inference_mode(mode=False):
+            self._plain_BHTD = self._whole()
+
+    def fits(self, states_BHND: Tensor) -> bool:
+        batch, heads, _, dim = states_BHND.shape
+        return (batch, heads, dim) == self.shape and states_BHND.dtype == self.dtype and states_BHND.device == self.device
+
+    def write(self, states_BHND: Tensor, first: int, start: int, end: int) -> Tensor:
+        """Write tokens `start` to `end`; gives the view of `first` to `end`. Raises `ValueError` for another shape or dtype."""
+        all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD
+        place_BHND = all_BHTD.narrow(2, start, end - start)
+        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != self.dtype:  # which would be broadcast, or rounded
+            raise ValueError(
+                f"the virtual KV cache holds {start} tokens of {self.shape[0]} sequences in {self.dtype}; a tensor of shape "
+                f"{tuple(states_BHND.shape)} in {states_BHND.dtype} does not continue them: reset it first"
+            )
+        self.reservation.grow((end + AHEAD) * self.row)
+        place_BHND.copy_(states_BHND)
+        return all_BHTD.narrow(2, first, end - first)
+
+    def leave(self, begin: int, first: int) -> None:
+        """Give back what lies before token `first`, when that before token `begin` is given back already."""
+        page = self.reservation.page
+        self.reservation.release(Span(begin * self.row // page * page, first * self.row))
+
+    def view(self, first: int, end: int) -> Tensor:
+        all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD
+        return all_BHTD.narrow(2, first, end - first)
+
+    def _whole(self) -> Tensor:
+        values = self.reservation.values(self.dtype)
+        return values[: math.prod(self._shape)].view(self._shape).permute(1, 2, 0, 3)

@@ -1,0 +1,1 @@
+"""Methods for causal language models, one file each."""

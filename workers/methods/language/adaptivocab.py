@@ -1,0 +1,172 @@
+"""Runs of tokens that a domain repeats become one token each, so that the same text is fewer tokens (AdaptiVocab).
+
+n-tokens are chosen by the tokens they save in the domain's text. `append` adds them to the vocabulary; `replace` puts each in the
+place of a token of little value, which is then written as its parts. Their embeddings start as mixtures of those of their tokens; a
+light fine-tuning of embeddings, head, first and last layer follows where `finetune_steps` asks. `ngrams: 0` with the same steps is
+its control: the tokenizer as it was, the same weights tuned on the same text in the same order.
+
+Differs from the authors' code (github.com/itay-nakash/AdaptiVocab):
+- Where several n-grams begin at a token, the longest is taken; the authors take the one of the highest score, trying all in that
+  order at every token. The longest makes a text fewer tokens, and a trie finds it in one walk. `segmentation: score` is their way.
+- n-grams are chosen by the tokens that they save, counted exactly beside those chosen before; the authors' score is the frequency
+  times the length, less counted overlaps, and by default no n-gram crosses a space.
+- `mode: append` is ours: the authors always replace. It keeps every old token, at the price of more rows in embedding and head.
+- Tuning is counted in steps (the authors: one epoch at a learning rate of 5e-5), so that an arm and its control take equally many.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from sweeps import method
+from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.identity import digest
+
+if TYPE_CHECKING:
+    from workers.models.language import LanguageModel
+
+WORLD = "language"
+PAPER = (
+    "Nakash, Calderon, Ben-David, Hoffer, Reichart, AdaptiVocab: Enhancing LLM Efficiency in Focused Domains through Lightweight "
+    "Vocabulary Adaptation, COLM 2025, arXiv 2503.19693"
+)
+VERSION = 1
+
+
+class Params(method.Params):
+    """How many n-tokens, where from, and how the model learns them."""
+
+    ngrams: int = Field(default=500, ge=0, description="n-tokens; 0 leaves the tokenizer as it is")
+    mode: Literal["append", "replace"] = Field(
+        default="append", description="add n-tokens to the vocabulary, or put them in the place of as many tokens of little value"
+    )
+    init: Literal["exp", "mean", "random", "last_first"] = Field(
+        default="exp", description="first embeddings of n-tokens: halving weights, the mean, drawn at random, or one token's alone"
+    )
+    finetune_steps: int = Field(default=0, ge=0, description="steps of light fine-tuning on the domain's text; 0: none")
+    learning_rate: float = Field(default=1e-3, gt=0, description="the highest of the fine-tuning's one cycle")
+    data: str = Field(
+        default="topics", description="the domain's text: topics, docs or text:PATH; what is held out of it is not read"
+    )
+    file: str | None = Field(default=None, description="a vocabulary made before (JSON), with as many n-tokens as `ngrams` says")
+    seed: int = Field(default=0, ge=0, description="of the drawn embeddings and of the fine-tuning's order")
+    segmentation: Literal["longest", "score"] | None = Field(
+        default=None,
+        description="of n-grams that begin at a token: the longest (if not given), or the best by score (the authors' way)",
+    )
+
+    @field_validator("segmentation")
+    @classmethod
+    def _default_is_none(cls, segmentation: str | None) -> str | None:
+        return None if segmentation == "longest" else segmentation  # younger than stored identities, which have none
+
+    @field_validator("file")
+    @classmethod
+    def _no_pickle(cls, file: str | None) -> str | None:
+        from workers.vocabulary.ngram_tokenizer import UnusableVocabulary, refuse_pickle
+
+        if file is not None:
+            try:
+                refuse_pickle(Path(file))
+            except UnusableVocabulary as error:
+                raise ValueError(str(error)) from None
+        return file
+
+
+NEUTRAL = Params(ngrams=0)
+EXAMPLES = (
+    Params(ngrams=20),
+    Params(ngrams=20, mode="replace"),
+    Params(ngrams=20, segmentation="score"),
+    Params(ngrams=20, init="mean"),
+    Params(ngrams=20, init="random", seed=3),
+    Params(ngrams=20, init="last_first", finetune_steps=1),
+    Params(ngrams=0, finetune_steps=1),
+)
+
+
+def retokenizes(params: Params) -> bool:
+    return params.ngrams > 0
+
+
+def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - of a prompt one token
+    """The head's rows for n-tokens that were added: for the last token of the prompt and each one after it."""
+    return 0 if params.mode == "replace" else (1 + decoded) * params.ngrams * network.width
+
+
+def control(params: Params) -> Params | None:
+    """The same tuning with the tokenizer as it was; `None` where nothing is tuned, or this is the control."""
+    if params.finetune_steps == 0 or params.ngrams == 0:
+        return None
+    kept = ("finetune_steps", "learning_rate", "data", "seed")
+    return Params(ngrams=0, **{name: getattr(params, name) for name in kept})
+
+
+def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:  # noqa: ARG001 - each token costs as much as before
+    """None: what is saved are whole tokens, and these are counted where they are decoded."""
+    return 0
+
+
+def refuses(params: Params, network: LanguageNetwork) -> str | None:
+    """Why as many tokens cannot be removed."""
+    if params.mode == "replace" and params.ngrams >= network.vocabulary:
+        return f"{params.ngrams} tokens cannot be replaced: {network.name} has {network.vocabulary}; ask for fewer n-grams"
+    return None
+
+
+def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
+    """A speaker with the domain's vocabulary; weights are shared with the given one apart from embedding, head and what is tuned.
+
+    Raises `UnusableVocabulary` for a vocabulary that does not fit, `Unsupported` behind another method that changed the model,
+    and `DataError` for a text that cannot be read.
+    """
+    from workers.data.text import corpus
+    from workers.models import Unsupported
+    from workers.models.share_weights import twin
+    from workers.vocabulary import build as vocabularies
+    from workers.vocabulary.finetune import Tuning, tuned, with_weights
+    from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, count, fingerprint, read
+    from workers.vocabulary.vocab_embeddings import fitted, geometry
+
+    if params.ngrams == 0 and params.finetune_steps == 0:
+        return dataclasses.replace(speaker, model=twin(speaker.model))
+    if speaker.proofs:
+        raise Unsupported("adaptivocab comes first in a stack: what comes before it has changed the model that it would adapt")
+    if params.ngrams == 0:
+        vocabulary = Vocabulary(tokenizer=fingerprint(speaker.tokenizer), tokens=count(speaker.tokenizer))
+    elif params.file is not None:
+        vocabulary = read(Path(params.file))
+        held, asked = (len(vocabulary.ngrams), len(vocabulary.removed)), (params.ngrams, params.ngrams * (params.mode == "replace"))
+        if held != asked:
+            raise UnusableVocabulary(f"{params.file}: adds and removes {held} tokens; ngrams and mode ask for {asked}")
+    else:
+        text = corpus(params.data)
+        recipe = vocabularies.Recipe(ngrams=params.ngrams, mode=params.mode)
+        vocabulary = vocabularies.obtain(speaker.tokenizer, text.train, recipe, origin=speaker.origin, text=text.hash)
+    patch = PatchTokenizer(speaker.tokenizer, vocabulary, params.segmentation or "longest")
+    model = fitted(speaker.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
+    made_of = {
+        "origin": speaker.origin,
+        "vocabulary": vocabulary,
+        "init": params.init,
+        "seed": params.seed,
+        "segmentation": params.segmentation,
+    }
+    made = dataclasses.replace(
+        speaker,
+        model=model,
+        tokenizer=patch,
+        network=geometry(speaker.network, model),
+        origin=digest(made_of),
+        proofs=(patch.counts,),
+        prepare=(*speaker.prepare, patch.reset),
+    )
+    if params.finetune_steps > 0:
+        text = corpus(params.data)
+        tuning = Tuning(steps=params.finetune_steps, learning_rate=params.learning_rate, seed=params.seed)
+        file = tuned(made, text.train, tuning, made_of=digest({**made_of, "text": text.hash}))
+        made = dataclasses.replace(made, model=with_weights(model, file), origin=digest([made.origin, file.stem]))
+        patch.reset()
+    return made

@@ -1,0 +1,129 @@
+"""Rotates what the layers read, layer by layer, keeps the largest inputs of every matrix, and reads no other rows of it (La RoSA).
+
+The rotations are eigenvectors of the inputs' covariance on a text; in that basis few directions carry most of an input. `absorbed`:
+norm gains and rotations are in the weights, and the stream passes an adapter between two layers. `online`: each input is rotated,
+made sparse and rotated back, and every product stays dense: the same quality, and slower than the unmodified model. The inputs of
+the attention's and of the MLP's last matrix are chosen in the basis they have. Adapters and kernels run at `sparsity: 0` too.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sweeps.geometry.llm_geometry import LanguageNetwork
+from workers.activation_sparsity import sparsity_params
+from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from workers.activation_sparsity.sparse_linear import Rule
+    from workers.models.language import LanguageModel
+
+WORLD = "language"
+PAPER = (
+    "Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA: Enhancing LLM Efficiency via Layerwise Rotated Sparse Activation, "
+    "ICML 2025, arXiv 2507.01299"
+)
+VERSION = 2
+EAGER_ONLY = sparsity_params.EAGER_ONLY
+ONE_SEQUENCE = True
+
+
+class Params(CalibratedParams):
+    """How much, where, in which form."""
+
+    form: Literal["absorbed", "online"] = Field(default="absorbed", description="In the weights, or rotated forth and back")
+    allocation: Literal["calibrated"] | Coefficients | None = Field(
+        default=None,
+        description="Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them",
+    )
+    rotation: Literal["calibrated", "random"] = Field(
+        default="calibrated", description="random: of the same cost, and needs no text"
+    )
+
+
+NEUTRAL = Params(sparsity=0, calibration_tokens=512)
+EXAMPLES = (
+    Params(sparsity=0.5, calibration_tokens=512),
+    Params(sparsity=0.5, form="online", calibration_tokens=512),
+    Params(sparsity=0.4, allocation=(0.8, 1.2, 0.8, 1.2), rotation="random"),
+    Params(sparsity=0.4, allocation="calibrated", calibration_tokens=512),
+)
+
+
+def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:
+    """The adapters, for every token; online, two rotations of each h1 and h3 that is made sparse.
+
+    These two are one input where one norm feeds both.
+    """
+    if params.form == "absorbed":
+        return (prompt + decoded) * (network.layers - 1) * network.width**2
+    one_norm = network.architecture == "phi" and params.allocation is None
+    return (round(params.prefill * prompt) + decoded) * network.layers * (1 if one_norm else 2) * 2 * network.width**2
+
+
+def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
+    """Of every decoded token, exactly; with a calibrated allocation to the rounding of its four counts; online none."""
+    if params.form == "online":
+        return 0
+    return tokens * sparsity_params.skipped_macs(network, sparsity_params.spread(params.sparsity, _given(params), network))
+
+
+def refuses(params: Params, network: LanguageNetwork) -> str | None:
+    return sparsity_params.refuses(params.sparsity, _given(params), network)
+
+
+def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
+    """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
+    from sweeps.identity import digest
+    from workers.activation_sparsity import calibrate
+    from workers.activation_sparsity.rotation_fusion import absorb, shared
+    from workers.activation_sparsity.sparse_linear import skip
+
+    network, like = speaker.network, next(speaker.model.parameters())
+
+    def turns() -> "list[Tensor]":
+        if params.rotation == "random":
+            return [turn_DD.to(like.device) for turn_DD in calibrate.random_rotations(network)]
+        return calibrate.rotations(speaker, params.data, params.calibration_tokens)
+
+    recipe = {"rotation": params.rotation, "data": params.data, "tokens": params.calibration_tokens}
+
+    def absorbed() -> "Module":
+        return shared(speaker, digest(recipe), lambda: absorb(speaker.model, network, turns()))
+
+    coefficients = _given(params)
+    if params.allocation == "calibrated":
+        judged = absorbed()
+        coefficients = calibrate.coefficients(
+            speaker,
+            params.data,
+            params.calibration_tokens,
+            {**recipe, "sparsity": params.sparsity},
+            lambda trial: skip(
+                speaker, judged, _rules(params.sparsity, trial, network), kernel=None, prefill=0.0, origin=speaker.origin
+            ),
+        )
+    rules = _rules(params.sparsity, coefficients, network)
+    origin = digest({"origin": speaker.origin, "larosa": params, "version": VERSION})
+    if params.form == "absorbed":
+        return skip(speaker, absorbed(), rules, kernel=params.kernel, prefill=params.prefill, origin=origin)
+    folded = shared(speaker, "folded", lambda: absorb(speaker.model, network, None))
+    back_and_forth = [turn_DD.to(like.dtype) for turn_DD in turns()]
+    return skip(speaker, folded, rules, kernel=None, prefill=params.prefill, rotations=back_and_forth, origin=origin)
+
+
+def _given(params: Params) -> Coefficients | None:
+    return None if params.allocation == "calibrated" else params.allocation
+
+
+def _rules(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> "list[list[Rule]]":
+    from workers.activation_sparsity.sparse_linear import Largest
+
+    shares = sparsity_params.spread(sparsity, coefficients, network)
+    four = [
+        Largest(sparsity_params.kept(one.width, share)) for one, share in zip(sparsity_params.inputs(network), shares, strict=True)
+    ]
+    return [[*four] for _ in range(network.layers)]

@@ -1,0 +1,1 @@
+"""Methods for vision transformers, one file each."""

@@ -1,0 +1,155 @@
+"""Clusters the patch tokens by density peaks and merges each cluster into one token, in a few blocks (DPC-KNN).
+
+Per reducing block `ceil(keep_rate x patch tokens left)` clusters are made. The density of a token is exp(-mean squared distance to
+its `neighbours` nearest tokens); its peak distance is that to the nearest token of higher density (for the densest: to the farthest
+token). The tokens with the largest product of the two are the centres, every other token joins its nearest centre, and a cluster
+becomes the mean of its tokens weighted by size. Later attention adds log(size) to each key's logits, as in ToMe.
+
+As in TCFormer distances are between the tokens themselves, divided by the square root of the channels. Left open there and taken
+here: a token is not its own neighbour, there is no noise to break ties (tokens of equal density are not above each other), products
+are compared as logarithms, since densities underflow where tokens lie far apart, and weights are sizes (TCFormer learns them).
+
+Differs from the authors' code (TCFormer, and Haurum's TokenReduction for plain ViTs):
+
+- place: there before a block, so that its attention sees the clusters; here between attention and MLP, as in all methods of
+  this folder, so that arms of equal layers are comparable. Compare at equal MACs, not at equal layers.
+- count: there `int(keep_rate^i x patch tokens of the image)` at the i-th of the layers; here `ceil` of what is left, as for
+  TopK. `counts: image` is the authors' way.
+- means: there unweighted (`equal_weight`) or weighted by a learned score, and no size is carried on; here weighted by size,
+  since without training nothing else makes a cluster of clusters the mean of its tokens. `means: plain` with `prop_attn: false`
+  is the authors' way without the score.
+- density: there a token counts itself among its `neighbours`, random noise of 1e-6 breaks ties, and the densest token's peak
+  distance is the largest of the image; here runs repeat exactly.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sweeps.method import BlockTokens, Network
+from workers.token_reduction.schedules import ROUNDING, KeepParams, aligned
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
+    from torch import Tensor
+
+    from workers.token_reduction.patch_vit import AttentionState, Reduction
+
+PAPER = (
+    "Du, Ding, Jia, Study on Density Peaks Clustering Based on k-Nearest Neighbors and Principal Component Analysis, "
+    "Knowledge-Based Systems 2016; for tokens: Zeng et al., Not All Tokens Are Equal: Human-centric Visual Analysis via Token "
+    "Clustering Transformer, CVPR 2022, arXiv 2204.08680"
+)
+VERSION = 1
+SOLVES = "keep_rate"
+
+
+class Params(KeepParams):
+    """The share of clusters, and how density is measured."""
+
+    neighbours: int = Field(default=5, ge=1, le=1024, description="nearest tokens whose distances make a token's density")
+    prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
+    counts: Literal["image"] | None = Field(
+        default=None,
+        description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count",
+    )
+    means: Literal["plain"] | None = Field(
+        default=None, description="plain: every token of a cluster weighs the same, whatever it stands for, as in the authors' code"
+    )
+
+    @model_validator(mode="after")
+    def _plain(self) -> Self:
+        if self.means == "plain" and self.prop_attn:
+            raise ValueError(
+                "means: plain carries no sizes on, so that attention cannot be in proportion to them: prop_attn: false"
+            )
+        return self
+
+    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
+        """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at least one."""
+        if self.counts is None or self.keep_rate is None:
+            return super().kept(patches, prefix)
+        counts = [max(1, int(round(self.keep_rate**stage * patches, ROUNDING))) for stage in range(1, len(self.layers) + 1)]
+        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
+
+
+NEUTRAL = Params(keep_rate=1)
+EXAMPLES = (
+    Params(keep_rate=0.5, layers=(1,)),
+    Params(keep_rate=0.7, layers=(0, 2, 3), neighbours=100),
+    Params(keep_rate=0.1, layers=(1, 2), prop_attn=False),
+    Params(keep_rate=0.5, layers=(0, 2), align=8),
+    Params(keep_rate=0.7, layers=(0, 2, 3), counts="image", means="plain", prop_attn=False),
+)
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    return params.tokens(network, image_size)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:
+    """All pairwise products of the patch tokens in each block that clusters."""
+    clustering = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
+    return sum((count - network.prefix_tokens) ** 2 for count in clustering) * network.width
+
+
+def refuses(params: Params, network: Network) -> str | None:
+    return params.too_deep(network)
+
+
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A twin of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
+    from workers.token_reduction.patch_vit import fit
+
+    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
+    reductions = {}
+    for layer, clusters in params.kept(patches, prefix).items():
+        if clusters < patches:
+            reductions[layer] = merge_clusters(prefix, clusters, params.neighbours, like=like, sized=params.means is None)
+        patches = clusters
+    return fit(model, reductions, proportional=params.prop_attn, by_size=params.means is None)
+
+
+def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor", sized: bool = True) -> "Reduction":
+    """Leaves `clusters` tokens behind the `prefix` tokens; constants get the device of `like`. Without `sized` means are plain."""
+    import torch
+
+    from workers.token_reduction.token_ops import collect, means, sums
+
+    number_1K = torch.arange(clusters, device=like.device)[None]
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        cluster_BN = assign(squared_distances(x_BND[:, prefix:]), number_1K, neighbours)
+        sum_BNE = sums(x_BND, size_BN1)
+        pooled_BKE = collect(sum_BNE[:, prefix:], cluster_BN, clusters)
+        mean_BMD, size_BM1 = means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
+        return mean_BMD, size_BM1 if sized else None
+
+    return reduction
+
+
+def squared_distances(x_BND: "Tensor") -> "Tensor":
+    """Mean over channels of the squared difference of any two tokens, in float32: [B, N, N], exactly zero nowhere but by chance."""
+    import torch
+
+    x_BND = x_BND.float() * x_BND.shape[-1] ** -0.5
+    length_BN = x_BND.square().sum(-1)
+    return torch.baddbmm(length_BN[:, :, None] + length_BN[:, None], x_BND, x_BND.mT, alpha=-2).clamp_min(0)
+
+
+def assign(distance_BNN: "Tensor", number_1K: "Tensor", neighbours: int) -> "Tensor":
+    """The cluster, numbered as in `number_1K`, that each token joins, given squared distances: [B, N]; no cluster is empty."""
+    from workers.token_reduction.token_ops import select
+
+    N, clusters = distance_BNN.shape[-1], number_1K.shape[-1]
+    nearest = min(neighbours, N - 1)
+    # The token itself is among its nearest at distance 0 and adds nothing to the sum.
+    spread_BN = distance_BNN.topk(nearest + 1, largest=False).values.sum(-1) / nearest
+    not_above_BNN = spread_BN[:, None] >= spread_BN[:, :, None]
+    peak_BN = distance_BNN.masked_fill(not_above_BNN, float("inf")).amin(-1).minimum(distance_BNN.amax(-1))
+    # log(density x distance), where the distance is the square root of what is at hand.
+    centre_BK = (peak_BN.log() / 2 - spread_BN).topk(clusters).indices
+    cluster_BN = select(distance_BNN, centre_BK).argmin(1)
+    # A centre stays in its own cluster even where another centre is as near, so that no cluster is empty.
+    return cluster_BN.scatter_(1, centre_BK, number_1K.expand_as(centre_BK))

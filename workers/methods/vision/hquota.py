@@ -1,0 +1,296 @@
+"""Keeps hubs of attention and the tokens farthest from them in how heads attend, and merges the others into these ("ours").
+
+As the research summary describes it: the signature of a token is the attention that flows into it in each head; of the K patch
+tokens kept, a quota are those with the most inflow times size, the rest are found farthest first among the signatures; every other
+token goes to its most similar kept token, as a mean weighted by size. Prefix tokens (class, distillation, registers) stay as they
+are. Sizes are carried on, and later attention adds log(size) to each key's logits.
+
+What the summary leaves open, and what was taken:
+
+- inflow: the column of the attention matrix summed over all queries. The blocks that reduce form their matrix for that, whatever
+  `attention` says, and use it for their own output too, so that it is not computed twice.
+- distance of signatures: that of unit vectors; how much flows in is the quota's business, the pattern over heads is left. Farthest
+  is what is least like the most alike of those chosen. Hubs: `ceil(quota x K)`, and one even at quota 0, as a beginning.
+- match: `k` is the keys' mean over heads (as in ToMe), `xnorm` what the attention read, the tokens after the block's first norm.
+- merge: `kv` merges whole tokens, from which later keys and values are made; `v` merges what the attention brought them (its
+  values) while the kept token goes on as itself, and so do its keys. Around the attention, `kv` merges what queries, keys and
+  values are made from, `v` only what values are made from: queries and keys are the kept token's own.
+- place `around`: who merges before the attention cannot have seen it. Queries and keys of all tokens are computed for the choice
+  alone, at half the price of a block's attention; so groups are held for `hold` blocks that are neighbours and merge as many.
+- push-lite: a kept token goes toward the mean of its `top_r` most similar removed tokens, wherever these were merged, by
+  alpha x their mean cosine, at most by beta x (size / mean size)^delta.
+- size normalisation of the merged patch tokens, in this order: `recentre` takes their mean off, to give them the mean weighted
+  by size instead; `tau` clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With
+  `recentre` the last two act on what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token
+  + eta x what it was alone.
+- push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
+
+At most half of the patch tokens present are removed in a block. `implementation` is as in ToMe's file: `native` selects farthest
+first and merges in compiled code; both implementations select the same tokens, and merged tokens are equal to rounding.
+
+Differs from the author's code (token_reduction_JM), which leaves parts of the summary undone; this file goes by the summary:
+
+- selection: there signatures are lengths of keys, or of the normalised tokens, and farthest-first keeps the least similarity to
+  the chosen tokens where it needs the greatest; sizes are counted anew in each block, and attention takes no account of them.
+- `alpha`: there the share of the group's mean in the kept token (1 - alpha of itself), or a correction of values that is never
+  given its reference; here push-lite's step. The author's mixture is `eta` = 1 - alpha.
+- `eta`: there the exponent of the size in the temperature; here the stabiliser of the summary, a share of the token itself.
+- `tau`: there an absolute length for values and keys; here a multiple of the mean length, which means the same in every block
+  and model. `clip: absolute` takes `tau` as a length, of whole tokens.
+- `recentre`: there the mean over tokens is taken off and not given back, which shifts a residual stream that was not trained
+  so; here the mean weighted by size takes its place.
+- `temperature`: there divides the queries; here scales merged tokens, since after the attention no query is left to scale.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
+
+from sweeps import method
+from sweeps.method import BlockTokens, Network
+from workers.token_reduction import implementations
+from workers.token_reduction.implementations import ImplementationField
+from workers.token_reduction.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, Count, aligned, one_amount
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
+
+    from workers.token_reduction.patch_vit import MergeAroundAttention, Reduction
+
+PAPER = "none: 'ours' of the project's research summary, Vision Transformer Token Reduction (2025), sections 1.2 and 3.2"
+VERSION = 1
+SOLVES = "keep_rate"
+EARLY = 3
+"""Blocks that the summary calls early: L0 to L2."""
+HOLD = 3
+"""Blocks that share a grouping around the attention unless asked otherwise: as many as are early."""
+
+
+class Params(method.Params):
+    """How many tokens go: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
+
+    r: Count | tuple[Count, ...] | None = Field(
+        default=None, description="tokens removed in each of the layers, or {per_block: […]} with a number for each of them"
+    )
+    keep_rate: float | None = Field(
+        default=None, gt=0, le=1, description="share of the patch tokens left that each of the layers keeps; or give r or a budget"
+    )
+    layers: Literal["all", "early"] | tuple[int, ...] = Field(
+        default="all", description="blocks that reduce, counted from 0; `early` are 0, 1 and 2"
+    )
+    early_keep: float | None = Field(
+        default=None, gt=0, le=1, description="keep rate of those layers that are early; the summary asks for 0.66 to 0.68"
+    )
+    last_free: int = Field(default=0, ge=0, description="so many of the model's last blocks do not reduce, whatever layers says")
+    place: Literal["after", "around"] = Field(
+        default="after", description="merge after the attention and for good, or around it: all tokens come back before the MLP"
+    )
+    hold: int | None = Field(
+        default=None, ge=1, description=f"blocks that one grouping around the attention serves ({HOLD} if not given)"
+    )
+    quota: float = Field(default=0.3, ge=0, le=1, description="share of the kept tokens that are hubs")
+    match: Literal["k", "xnorm"] = Field(default="k", description="what makes tokens similar: their keys or the normalised tokens")
+    merge: Literal["kv", "v"] = Field(default="kv", description="merge whole tokens, or what their values bring only")
+    prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
+    alpha: float = Field(default=0, ge=0, le=0.15, description="push-lite: the step toward similar removed tokens; 0: none")
+    beta: float = Field(default=0.1, ge=0, le=1, description="push-lite: cap of the step for a token of mean size")
+    delta: float = Field(default=0.5, ge=-4, le=4, description="push-lite: the cap grows with (size / mean size)^delta")
+    top_r: int = Field(default=2, ge=1, description="push-lite: similar removed tokens that are looked at")
+    eta: float = Field(default=0, ge=0, lt=1, description="stabiliser: share of itself that a kept token keeps beside the mean")
+    tau: float | None = Field(
+        default=None, gt=0, description="clips lengths of merged tokens at tau x their mean; not given: no clip"
+    )
+    temperature: float = Field(
+        default=0,
+        ge=-4,
+        le=4,
+        validation_alias=AliasChoices("temperature", "n"),
+        serialization_alias="n",  # `n`, which YAML 1.1 takes for false, is its name in identities and stored answers
+        description="merged tokens times (size / mean size)^temperature; 0: none",
+    )
+    clip: Literal["absolute"] | None = Field(
+        default=None,
+        description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length",
+    )
+    recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
+    implementation: ImplementationField = None
+    budget: BudgetField = None
+    align: AlignField = None
+
+    @field_validator("layers")
+    @classmethod
+    def _ordered(cls, layers: str | tuple[int, ...]) -> str | tuple[int, ...]:
+        if isinstance(layers, str):
+            return layers
+        if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
+            raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0, or `all` or `early`")
+        return tuple(sorted(layers))
+
+    @model_validator(mode="after")
+    def _fitting(self) -> "Params":
+        one_amount(r=self.r, keep_rate=self.keep_rate, budget=self.budget)
+        if self.clip is not None and self.tau is None:
+            raise ValueError("clip is about tau, and there is none; give tau too")
+        if self.hold is not None and self.place != "around":
+            raise ValueError("hold is for place: around only; after the attention every block groups anew")
+        if isinstance(self.r, tuple) and isinstance(self.layers, tuple) and len(self.r) != len(self.layers):
+            raise ValueError(f"r lists {len(self.r)} numbers for {len(self.layers)} layers")
+        if isinstance(self.r, tuple) and self.early_keep is not None:
+            raise ValueError("r lists a number for each layer; early_keep would overrule some of them")
+        return self
+
+    def schedule_length(self, depth: int) -> int:
+        """One number for each of the `layers`."""
+        return len(self.named(depth))
+
+    def named(self, depth: int) -> tuple[int, ...]:
+        """The blocks that `layers` names in a model of `depth` blocks."""
+        if isinstance(self.layers, tuple):
+            return self.layers
+        return tuple(range(depth if self.layers == "all" else min(EARLY, depth)))
+
+    def goals(self, depth: int, patches: int) -> Mapping[int, tuple[int, int]]:
+        """For each block that reduces, in order: patch tokens that enter it, and tokens to be removed as asked, before the cap."""
+        if self.budget is not None:
+            raise ValueError(UNSOLVED)
+        goals = {}
+        for index, block in enumerate(self.named(depth)):
+            if block >= depth - self.last_free:
+                break
+            rate = self.early_keep if block < EARLY and self.early_keep is not None else self.keep_rate
+            if rate is not None:
+                r = patches - math.ceil(round(rate * patches, ROUNDING))
+            else:
+                assert self.r is not None  # there is exactly one amount
+                r = self.r if isinstance(self.r, int) else (*self.r, *(0,) * depth)[index]
+            goals[block] = (patches, r)
+            if self.place == "after":
+                patches -= min(r, patches // 2)
+        return goals
+
+    def removed(self, depth: int, patches: int, prefix: int = 0) -> Mapping[int, int]:
+        """Patch tokens that each reducing block removes when `patches` enter the first, beside `prefix` others; at least one each.
+
+        At most half of those present. `align` rounds what is left up, as in `schedules`. Raises `ValueError` before a
+        budget is solved.
+        """
+        goals = self.goals(depth, patches)
+        counts = [present - min(r, present // 2) for present, r in goals.values()]
+        if self.place == "around":
+            left = [aligned([count], patches, prefix, self.align)[0] for count in counts]
+            return {block: patches - count for block, count in zip(goals, left, strict=True) if count < patches}
+        removed = {}
+        for block, count in zip(goals, aligned(counts, patches, prefix, self.align), strict=True):
+            if count < patches:
+                removed[block] = min(patches - count, patches // 2)
+                patches -= removed[block]
+        return {block: r for block, r in removed.items() if r > 0}
+
+    def grouping(self, removed: Mapping[int, int]) -> tuple[int, ...]:
+        """Of the blocks that reduce those that group tokens; the others hold the groups of the block before."""
+        if self.place == "after":
+            return tuple(removed)
+        grouping: list[int] = []
+        for block, r in removed.items():
+            if not (grouping and block - grouping[-1] < (self.hold or HOLD) and removed.get(block - 1) == r):
+                grouping.append(block)
+        return tuple(grouping)
+
+
+choose, EAGER_ONLY = implementations.choose, implementations.eager_only
+NEUTRAL = Params(r=0)
+EXAMPLES = (
+    Params(r=3),
+    Params(r=(5, 0, 2), layers=(0, 1, 3), match="xnorm", merge="v", quota=0.5),
+    Params(keep_rate=0.8, early_keep=0.66, last_free=1, alpha=0.15, eta=0.1, tau=1.2, temperature=0.3, recentre=True),
+    Params(r=100, prop_attn=False, quota=0, tau=1, recentre=True),
+    Params(keep_rate=0.66, layers="early", place="around"),
+    Params(r=4, place="around", merge="v", match="xnorm", hold=1, alpha=0.1, eta=0.1),
+    Params(r=3, align=8, merge="v", alpha=0.1),
+)
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
+    removed = params.removed(network.depth, patches, prefix)
+    trace, present = [], patches + prefix
+    for block in range(network.depth):
+        left = present - removed.get(block, 0)
+        if params.place == "around":
+            trace.append(BlockTokens(left, present))
+        else:
+            trace.append(BlockTokens(present, left))
+            present = left
+    return tuple(trace)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:
+    """Likenesses of signatures and of matched tokens; around the attention also what only the choice needs.
+
+    After the attention the inflow costs nothing more: the attention forms its matrix itself.
+    """
+    patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
+    removed = params.removed(network.depth, patches, prefix)
+    grouping, width = params.grouping(removed), network.heads * network.head_dim
+    feature = network.head_dim if params.match == "k" else network.width
+    total, present = 0, patches
+    for block, r in removed.items():
+        kept, all_tokens = present - r, present + prefix
+        if block in grouping:
+            total += present**2 * network.heads + r * kept * feature
+        if params.place == "after":
+            present = kept
+            continue
+        if block in grouping:  # queries and keys of all tokens, and their products
+            total += 2 * all_tokens * network.width * width + all_tokens**2 * width
+        if params.merge == "v":  # values of the kept tokens come with their queries and keys, and are not used
+            total += (kept + prefix) * network.width * width
+    return total
+
+
+def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
+    """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so that fewer did."""
+    goals = params.goals(network.depth, network.patch_tokens(image_size)).values()
+    capped = sum(r > present // 2 for present, r in goals)
+    return {"r_capped_blocks": capped} if capped else {}
+
+
+def refuses(params: Params, network: Network) -> str | None:
+    named = params.named(network.depth)
+    if named[-1] >= network.depth:
+        return f"layers name block {named[-1]}, but {network.name} has the blocks 0 to {network.depth - 1}"
+    if isinstance(params.r, tuple) and len(params.r) > len(named):
+        return f"r lists {len(params.r)} blocks, but {len(named)} of {network.name} reduce"
+    return None
+
+
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A twin of `model` that merges tokens into hubs and the farthest from them.
+
+    Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
+    """
+    from workers.token_reduction.hquota_ops import Choice, Settling, merge_after, merge_around
+    from workers.token_reduction.patch_vit import fit
+
+    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
+    removed = params.removed(len(model.blocks), patches, prefix)
+    settling = Settling()
+    if params.alpha or params.eta or params.tau is not None or params.temperature or params.recentre:
+        settling = Settling(**{name: getattr(params, name) for name in Settling._fields})
+    reductions: dict[int, Reduction | MergeAroundAttention] = {}
+    native = params.implementation == "native"
+    if native:
+        implementations.check_native(model.patch_embed.proj.weight)
+    grouping, whole = params.grouping(removed), params.merge == "kv"
+    for block, r in removed.items():
+        choice = Choice(prefix, patches - r, params.quota, by_key=params.match == "k", native=native)
+        if params.place == "around":
+            by_size = params.prop_attn
+            reductions[block] = merge_around(choice, settling, whole=whole, by_size=by_size, groups=block in grouping)
+        else:
+            patches -= r
+            reductions[block] = merge_after(choice, settling, whole=whole)
+    after = params.place == "after"
+    return fit(model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after)

@@ -1,0 +1,49 @@
+"""The unmodified model made slower by a known share: a positive control that the measurement itself must detect.
+
+After each forward it waits, without giving up the core, for `fraction` of the time that this very forward took.
+"""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from sweeps import method
+from sweeps.method import BlockTokens, Network
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
+    from torch import nn
+
+PAPER = "none: a control"
+VERSION = 1
+EAGER_ONLY = "it reads the clock between forwards, which has no place in a compiled or captured graph"
+
+
+class Params(method.Params):
+    """How much slower."""
+
+    fraction: float = Field(default=0.05, ge=0, le=10, description="extra time as a share of the forward's own")
+
+
+NEUTRAL = Params(fraction=0)
+EXAMPLES = (Params(), Params(fraction=0.5))
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:  # noqa: ARG001 - all are kept
+    return network.dense_tokens(image_size)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG001 - waiting multiplies nothing
+    return 0
+
+
+def refuses(params: Params, network: Network) -> str | None:  # noqa: ARG001 - waiting is possible everywhere
+    return None
+
+
+def apply(model: "VisionTransformer", params: Params) -> "nn.Module":
+    """A twin of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
+    from workers.models.runtime import Slowed
+    from workers.models.share_weights import twin
+
+    return Slowed(twin(model), params.fraction)

@@ -1,0 +1,110 @@
+"""Merges the most similar patch tokens, some in every block, between attention and MLP (ToMe).
+
+Per block r tokens of one alternate set are each merged into the most similar token of the other (cosine of the keys' mean over
+heads), as a mean weighted by size; later attention adds log(size) to each key's logits. At most half of the patch tokens are merged
+in a block; prefix tokens (class, distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
+not.
+
+`implementation: auto`, the default, takes the compiled route (`native`) for float32 on a CPU where there is a compiler and torch
+compiles nothing itself, and torch's operators otherwise. Both give equal tokens to rounding; outcomes name the one that ran, and
+attempts of different ones are not pooled. `auto` is stored as no value, so that arms keep the identity that they had before there
+was a choice; VERSION is about what is computed, and stays. What was measured before names no route; measured again, only the newest
+counts.
+"""
+
+from typing import TYPE_CHECKING
+
+from sweeps.method import BlockTokens, Network
+from workers.token_reduction import implementations
+from workers.token_reduction.implementations import ImplementationField
+from workers.token_reduction.schedules import MergeParams
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
+    from torch import Tensor
+
+    from workers.token_reduction.patch_vit import AttentionState, Reduction
+
+PAPER = "Bolya, Fu, Dai, Zhang, Feichtenhofer, Hoffman, Token Merging: Your ViT But Faster, ICLR 2023, arXiv 2210.09461"
+VERSION = 1
+SOLVES = "r"
+
+
+class Params(MergeParams):
+    """How many are merged, and by which code."""
+
+    implementation: ImplementationField = None
+
+
+choose, EAGER_ONLY = implementations.choose, implementations.eager_only
+NEUTRAL = Params(r=0)
+EXAMPLES = (
+    Params(r=3),
+    Params(r=(0, 5, 0, 2)),
+    Params(r=4, inflect=-1),
+    Params(r_ratio=0.2),
+    Params(r=100),
+    Params(r=2, prop_attn=False),
+    Params(r=3, align=8),
+)
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    return params.tokens(network, image_size)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:
+    """The similarities of one half of the tokens with the other half, in each block that merges."""
+    merging = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
+    return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim
+
+
+def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
+    return params.capped(network, image_size)
+
+
+def refuses(params: Params, network: Network) -> str | None:
+    return params.too_long(network)
+
+
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A twin of `model` that merges tokens.
+
+    Without an `implementation` (see `choose`) by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
+    `implementation: native` where that cannot run.
+    """
+    from workers.token_reduction.patch_vit import fit
+
+    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
+    native = params.implementation == "native"
+    if native:
+        implementations.check_native(like)
+    reductions = {}
+    for block, r in enumerate(params.merged(len(model.blocks), patches, prefix)):
+        if r > 0:
+            reductions[block] = merge_natively(prefix, r) if native else merge_similar(prefix, patches, r, like=like)
+        patches -= r
+    return fit(model, reductions, proportional=params.prop_attn, by_size=True)
+
+
+def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Reduction":
+    """Merges `r` of the `patches` tokens behind the `prefix` tokens; constants get the device of `like`."""
+    from workers.token_reduction.token_ops import match, merge, places
+
+    at = places(prefix, prefix + patches, like.device)
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        # Sums have the directions of means, and take a quarter less time.
+        return merge(x_BND, size_BN1, match(attended.k_BHNd.sum(1), at, r))
+
+    return reduction
+
+
+def merge_natively(prefix: int, r: int) -> "Reduction":
+    """As `merge_similar`, by one compiled call."""
+    from workers.token_reduction.tome_cpp import merge_similar
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        return merge_similar(x_BND, attended.k_BHNd, size_BN1, prefix, r)
+
+    return reduction

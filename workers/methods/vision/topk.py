@@ -1,0 +1,111 @@
+"""Keeps the patch tokens that the class token attends to most, in a few blocks, between attention and MLP.
+
+Per reducing block `ceil(keep_rate x patch tokens left)` stay, in the order of their scores, behind the prefix tokens. The score
+is the mean over heads of the class token's row of the attention matrix; only that row is computed, so that attention stays fused.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sweeps.method import BlockTokens, Network
+from workers.token_reduction.schedules import KeepParams
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
+    from torch import Tensor
+
+    from workers.token_reduction.patch_vit import AttentionState, Reduction
+
+PAPER = "Haurum et al., Which Tokens to Use? Investigating Token Reduction in Vision Transformers, ICCVW 2023, arXiv 2308.04657"
+VERSION = 1
+SOLVES = "keep_rate"
+
+
+class Params(KeepParams):
+    """The share that is kept, and by which code."""
+
+    implementation: Literal["torch", "triton"] | None = Field(
+        default=None, description="triton: one fused kernel selects and gathers, on CUDA only; torch if not given"
+    )
+
+
+NEUTRAL = Params(keep_rate=1)
+EXAMPLES = (
+    Params(keep_rate=0.5, layers=(1,)),
+    Params(keep_rate=0.7, layers=(0, 2, 3)),
+    Params(keep_rate=0.1, layers=(1, 2)),
+    Params(keep_rate=0.5, layers=(0, 2), align=8),
+)
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    return params.tokens(network, image_size)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:
+    """One row of QK^T in each block that drops tokens (where attention is not fused, its matrix has the row already)."""
+    dropping = [block for block in tokens(params, network, image_size) if block.mlp < block.attention]
+    return sum(block.attention for block in dropping) * network.heads * network.head_dim
+
+
+def refuses(params: Params, network: Network) -> str | None:
+    if not network.class_token:
+        return f"{network.name} has no class token, whose attention is the score"
+    return params.too_deep(network)
+
+
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A twin of `model` that keeps the patch tokens with the highest scores.
+
+    Raises `Unsupported` as `fit` does, and for `implementation: triton` where that cannot run.
+    """
+    from workers.token_reduction.patch_vit import fit
+
+    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
+    fused = params.implementation == "triton"
+    if fused:
+        check_triton(like)
+    reductions = {}
+    for layer, kept in params.kept(patches, prefix).items():
+        if kept < patches:
+            reductions[layer] = keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=like)
+        patches = kept
+    return fit(model, reductions)
+
+
+def check_triton(like: "Tensor") -> None:
+    """Raise `Unsupported` unless Triton is installed and the model is on a CUDA device."""
+    from importlib.util import find_spec
+
+    from workers.models import Unsupported
+
+    if not like.is_cuda:
+        raise Unsupported(f"implementation: triton runs on CUDA devices only, and the model is on {like.device.type}")
+    if find_spec("triton") is None:
+        raise Unsupported("implementation: triton needs the package triton, which is not installed")
+
+
+def keep_best(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":
+    """Keeps the `prefix` tokens and the `kept` best of `patches`; constants get the device and type of `like`."""
+    from workers.token_reduction.token_ops import class_token_scores, prefix_bonus, select
+
+    bonus_1N = prefix_bonus(prefix, patches, like=like)  # scores and bonuses in one sort, without an operator to keep them apart
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        score_BN = class_token_scores(attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN)
+        return select(x_BND, (score_BN + bonus_1N).topk(prefix + kept).indices), size_BN1
+
+    return reduction
+
+
+def keep_best_fused(prefix: int, kept: int) -> "Reduction":
+    """As `keep_best`, by one fused kernel."""
+    from workers.token_reduction.token_ops import class_token_attention
+    from workers.token_reduction.topk_triton import keep_best
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        weight_BHN = class_token_attention(attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN)
+        return keep_best(x_BND, weight_BHN, prefix, kept), size_BN1
+
+    return reduction

@@ -1,0 +1,106 @@
+"""Anatomy: where the parts of each supported architecture are in its transformers module."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from workers.models import Unsupported
+
+
+class Anatomy(NamedTuple):
+    """Names of parts, relative to the model (trunk, head) or to a layer."""
+
+    layers: str
+    embeddings: tuple[str, ...]
+    """What is added up before the first layer."""
+    final_norm: str
+    norms: tuple[str, ...]
+    """The norm before the attention and the one before the MLP; one alone feeds both."""
+    readers: tuple[tuple[str, ...], ...]
+    """For each of the four inputs h1, h2, h3 and h4 (see `sparsity_params.py`) the matrices that read it."""
+    head: str = "lm_head"
+
+
+_LLAMA = Anatomy(
+    layers="model.layers",
+    embeddings=("model.embed_tokens",),
+    final_norm="model.norm",
+    norms=("input_layernorm", "post_attention_layernorm"),
+    readers=(
+        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        ("self_attn.o_proj",),
+        ("mlp.gate_proj", "mlp.up_proj"),
+        ("mlp.down_proj",),
+    ),
+)
+ANATOMIES: Mapping[str, Anatomy] = {
+    "llama": _LLAMA,
+    "qwen2": _LLAMA,
+    "mistral": _LLAMA,
+    "phi": Anatomy(
+        layers="model.layers",
+        embeddings=("model.embed_tokens",),
+        final_norm="model.final_layernorm",
+        norms=("input_layernorm",),
+        readers=(
+            ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+            ("self_attn.dense",),
+            ("mlp.fc1",),
+            ("mlp.fc2",),
+        ),
+    ),
+    "gpt2": Anatomy(
+        layers="transformer.h",
+        embeddings=("transformer.wte", "transformer.wpe"),
+        final_norm="transformer.ln_f",
+        norms=("ln_1", "ln_2"),
+        readers=(("attn.c_attn",), ("attn.c_proj",), ("mlp.c_fc",), ("mlp.c_proj",)),
+    ),
+}
+
+
+def layers(model: nn.Module, anatomy: Anatomy) -> Iterator[nn.Module]:
+    """The layers, first to last."""
+    return iter(cast(nn.ModuleList, model.get_submodule(anatomy.layers)))
+
+
+def layers_of(model: nn.Module, count: int) -> Sequence[nn.Module]:
+    """The `count` layers of any causal model, first to last. Raises `Unsupported` where they are in no list of that length."""
+    found = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part) == count]
+    if not found:
+        raise Unsupported(f"{type(model).__name__} keeps its {count} layers in no list of modules, so first and last are not known")
+    return cast(Sequence[nn.Module], max(found, key=lambda part: sum(weight.numel() for weight in part.parameters())))
+
+
+def matrix(module: nn.Module) -> Tensor:
+    """The matrix of a `Linear` or a `Conv1D` as [inputs, outputs]: a view. Raises `Unsupported` for any other module."""
+    if type(module) is nn.Linear:
+        return module.weight.detach().t()
+    if type(module) is Conv1D:
+        return cast(Tensor, module.weight).detach()
+    raise Unsupported(f"a matrix is a {type(module).__name__}, which this method cannot change; only one method of a stack can")
+
+
+def offset(module: nn.Module) -> Tensor | None:
+    """The bias of a `Linear` or a `Conv1D`, [outputs]."""
+    bias: Any = module.bias
+    return None if bias is None else bias.detach()
+
+
+def linear(weight_IO: Tensor, bias_O: Tensor | None) -> nn.Linear:
+    """A `Linear` on this very matrix, whose memory stays [inputs, outputs]."""
+    with torch.device("meta"):
+        made = nn.Linear(weight_IO.shape[0], weight_IO.shape[1], bias=bias_O is not None)
+    made.weight = nn.Parameter(weight_IO.t(), requires_grad=False)
+    if bias_O is not None:
+        made.bias = nn.Parameter(bias_O, requires_grad=False)
+    return made
+
+
+def replace(root: nn.Module, name: str, module: nn.Module) -> None:
+    """Put `module` where `root` has its part `name`."""
+    parent, _, last = name.rpartition(".")
+    setattr(root.get_submodule(parent), last, module)

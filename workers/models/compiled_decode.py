@@ -1,0 +1,136 @@
+"""Decoding in steps of fixed shapes: one more token of each sequence over a static cache, compiled, or captured as a CUDA graph.
+
+Shapes: B sequences, V tokens of the vocabulary.
+"""
+
+import functools
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from sweeps.job import Condition
+from workers.kv_caches import make_cache
+from workers.models import Unsupported
+from workers.models.runtime import Captured, alone
+
+if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
+    from workers.models.language import LanguageModel
+
+Inputs = Mapping[str, Tensor]
+"""What a model of transformers reads: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
+
+
+def refuses(condition: Condition) -> str | None:
+    """Why a language model cannot be decoded by the condition's runtime, or `None`."""
+    runtime, kept = condition.runtime, condition.kv_cache or "dynamic"
+    if runtime == "cudagraph" and condition.device != "cuda":
+        return f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}"
+    if runtime != "eager" and kept != "static":
+        return (
+            f"runtime {runtime} runs steps of one shape, and with kv_cache {kept} every token makes the cache longer; "
+            "write kv_cache: static"
+        )
+    return None
+
+
+@functools.cache
+def signature(model: Any) -> frozenset[str]:
+    """The names of what a class of models reads."""
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
+    """The logits [B, V] behind the last token of each sequence; what is read goes into the cache."""
+    logits_BV: Tensor = model(**inputs, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+    return logits_BV
+
+
+class Steps(ABC):
+    """The steps of one arm. What is compiled or captured is bound to the memory of its cache, so that every run gets the same one.
+
+    Raises `Unsupported` where a layer's cache changes its shapes all the same, as with a sliding window.
+    """
+
+    def __init__(self, speaker: "LanguageModel") -> None:
+        from transformers.cache_utils import StaticLayer
+
+        for index, layer in enumerate(make_cache("static", speaker, 1, 1).layers):
+            if type(layer) is not StaticLayer:
+                raise Unsupported(
+                    f"layer {index} keeps its tokens in a {type(layer).__name__}, whose steps are not all of one shape; "
+                    "write runtime: eager"
+                )
+        self.speaker = speaker
+        self.kept: Cache | None = None
+        self._size = (0, 0)
+
+    def cache(self, batch: int, tokens: int) -> "Cache":
+        """The empty static cache for `batch` sequences of `tokens` tokens: new at first, later the same one, set to zero."""
+        if self.kept is None or self._size != (batch, tokens):
+            self.kept, self._size = make_cache("static", self.speaker, batch, tokens), (batch, tokens)
+        else:
+            self.kept.reset()  # type: ignore[no-untyped-call]
+        return self.kept
+
+    @abstractmethod
+    def __call__(self, inputs: Inputs) -> Tensor:
+        """The logits [B, V] behind one more token of each sequence, over the cache that was asked for last."""
+
+
+class CompiledSteps(Steps):
+    """`torch.compile` of the step as one graph, on its first call; `options` go to torch.compile."""
+
+    def __init__(self, speaker: "LanguageModel", **options: Any) -> None:
+        super().__init__(speaker)
+        model = speaker.model
+
+        def step(inputs: Inputs, cache: Any) -> Tensor:
+            return last_logits(model, inputs, cache)
+
+        self._compiled = torch.compile(alone(step), dynamic=False, fullgraph=True, **options)
+
+    def __call__(self, inputs: Inputs) -> Tensor:
+        return self._compiled(inputs, self.kept)
+
+
+class CapturedSteps(Steps):
+    """The step as a CUDA graph, captured on its first call and replayed; the next call overwrites the logits."""
+
+    def __init__(self, speaker: "LanguageModel") -> None:
+        super().__init__(speaker)
+        self._captured: Captured | None = None
+        self._inputs: dict[str, Tensor] = {}
+        self._bound: Cache | None = None
+
+    def __call__(self, inputs: Inputs) -> Tensor:
+        if self._captured is None or self._bound is not self.kept:
+            self._capture(inputs)
+        assert self._captured is not None
+        for name, value in inputs.items():
+            self._inputs[name].copy_(value)
+        return self._captured.replay()
+
+    def _capture(self, inputs: Inputs) -> None:
+        cache: Any = self.kept
+        self._bound, self._inputs = cache, {name: value.clone() for name, value in inputs.items()}
+        lengths = [layer.cumulative_length.clone() for layer in cache.layers]
+
+        def rewind() -> None:
+            for layer, length in zip(cache.layers, lengths, strict=True):
+                layer.cumulative_length.copy_(length)
+
+        device = self.speaker.model.device
+        self._captured = Captured(lambda: last_logits(self.speaker.model, self._inputs, cache), device, after_warmup=rewind)
+
+
+def steps(runtime: str, speaker: "LanguageModel") -> Steps | None:
+    """How the runtime decodes one token after another; `None` for eager, which needs nothing. Raises `Unsupported`."""
+    if runtime == "compile":
+        return CompiledSteps(speaker)
+    return CapturedSteps(speaker) if runtime == "cudagraph" else None

@@ -1,0 +1,64 @@
+"""Counts the MACs of a causal language model whose architecture is not described, by running a few single tokens of it."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers.cache_utils import DynamicCache
+
+from workers.models.share_weights import twin
+
+WEIGHTS = ("aten.mm", "aten.addmm")
+"""Products with a matrix of weights; those of attention are products of batches."""
+FIRST = 2
+"""The earliest token that is counted: some layers read a sequence's first token like a prompt, in blocks of many."""
+
+
+class MacCounter:
+    """What a token costs at each place: matrix products as torch's counter sees them, with eager attention and eager experts.
+
+    Between two places of which neither is the edge of a sliding window the cost is linear in the place, so that a few counted
+    tokens give all. A prompt counts as if its tokens came one by one (causal), its head once, as in `LanguageNetwork.macs`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        head = self.model.get_output_embeddings()
+        self.head_macs: int = 0 if head is None else head.weight.numel()
+        self._at: dict[int, tuple[int, int]] = {}
+
+    def macs(self, prompt: int, decoded: int) -> int:
+        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one."""
+        last = max(prompt + decoded, 1)
+        places = sorted({place for place in self._windows() if place < last} | {FIRST, FIRST + 1, max(last, FIRST + 1)})
+        costs = [self._token(place)[0] for place in places]
+        known = {1: 2 * costs[0] - costs[1], **dict(zip(places, costs, strict=True))}
+        each = np.interp(np.arange(1, last + 1), list(known), list(known.values()))
+        return round(float(each.sum())) - (last - 1 - decoded) * self.head_macs
+
+    @property
+    def weights_read(self) -> int:
+        """Weights that one decoded token is multiplied with, the head's included."""
+        return self._token(FIRST)[1]
+
+    def _windows(self) -> set[int]:
+        layers = DynamicCache(config=self.model.config).layers
+        return {int(window) for layer in layers if (window := getattr(layer, "sliding_window", None)) and window > FIRST}
+
+    def _token(self, place: int) -> tuple[int, int]:
+        """MACs of the token at `place` (from 1 on), the head's included, and of them those with weights."""
+        if place not in self._at:
+            model: Any = twin(self.model)
+            cache = DynamicCache(config=model.config)
+            tokens_BT = torch.zeros((1, place), dtype=torch.long, device=model.device)
+            with torch.inference_mode():
+                model(input_ids=tokens_BT[:, :-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
+                if model._can_set_attn_implementation():
+                    model.set_attn_implementation("eager")
+                model.set_experts_implementation("eager")
+                with FlopCounterMode(display=False) as counter:
+                    model(input_ids=tokens_BT[:, -1:], past_key_values=cache, use_cache=True, logits_to_keep=1)
+            by_product = {str(product): flops // 2 for product, flops in counter.get_flop_counts()["Global"].items()}
+            self._at[place] = sum(by_product.values()), sum(by_product.get(product, 0) for product in WEIGHTS)
+        return self._at[place]

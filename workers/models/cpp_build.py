@@ -1,0 +1,99 @@
+"""Compiles a C++ file of this folder once per machine, keeps the library in the cache of artifacts, and loads it."""
+
+import ctypes
+import functools
+import logging
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from sweeps.identity import digest
+from workers.cache import kept
+
+LOG = logging.getLogger(__name__)
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
+COMPILERS = ("g++", "c++", "clang++")
+BUILD_S = 120.0
+
+
+class NotBuilt(Exception):  # noqa: N818 - a fact about a machine
+    """The library cannot be had here; the message is the reason."""
+
+
+@functools.cache
+def library(source: Path) -> ctypes.CDLL:
+    """The library made of a C++ file for this machine's processor, compiled now if it is not in the cache. Raises `NotBuilt`."""
+    file = build(source)
+    try:
+        return ctypes.CDLL(str(file))
+    except OSError as fault:
+        raise NotBuilt(f"the compiled library cannot be loaded: {fault}") from fault
+
+
+def build(source: Path) -> Path:
+    """The shared library made of `source`. Raises `NotBuilt`."""
+    asked = os.environ.get("CXX")
+    compiler = next((found for name in ((asked,) if asked else COMPILERS) if (found := shutil.which(name)) is not None), None)
+    if compiler is None:
+        raise NotBuilt(f"no C++ compiler: none of {asked or ', '.join(COMPILERS)} is on the path")
+    openmp = _openmp()
+
+    def make(file: Path) -> None:
+        # Torch's own runtime comes first, so that the compiler adds none: two would fight over the cores.
+        command = [compiler, *FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)]
+        done = _output(command)
+        LOG.info("compiled %s %s", file.name, done)
+
+    try:
+        version = _output([compiler, "--version"])
+        parts = {
+            "source": source.read_text(encoding="utf-8"),
+            "flags": FLAGS,
+            "compiler": version,
+            "processor": _processor(),
+            "openmp": openmp,
+        }
+        return kept(f"{source.stem}-{digest(parts)}.so", make)
+    except OSError as fault:
+        raise NotBuilt(f"the cache of artifacts cannot be written: {fault}") from fault
+
+
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=BUILD_S)
+    except subprocess.TimeoutExpired as fault:
+        raise NotBuilt(f"{command[0]} took more than {BUILD_S:g} s") from fault
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise NotBuilt(
+            f"{command[0]} failed: {next((line for line in lines if 'error' in line), lines[-1] if lines else 'no message')}"
+        )
+    return done.stdout.strip().partition("\n")[0]
+
+
+def _openmp() -> str:
+    """The OpenMP runtime that torch runs on. Raises `NotBuilt` where none is found."""
+    import torch  # noqa: F401 - loads it
+
+    try:
+        mapped = Path("/proc/self/maps").read_text()
+    except OSError as fault:
+        raise NotBuilt("which OpenMP runtime torch has loaded can be read on Linux only") from fault
+    found: list[str] = sorted(set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", mapped, re.MULTILINE)))
+    own = [path for path in found if "/torch/" in path] or found
+    if not own:
+        raise NotBuilt("torch has loaded no OpenMP runtime to share")
+    return own[0]
+
+
+def _processor() -> str:
+    """What `-march=native` goes by: a library made for one processor may crash on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    facts = {name: next((line for line in lines if line.startswith(name)), "") for name in ("model name", "flags", "Features")}
+    return f"{platform.machine()} {sorted(facts.items())}"

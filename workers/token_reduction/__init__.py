@@ -1,0 +1,1 @@
+"""Token reduction in vision transformers: token schedules, token operations and their kernels."""

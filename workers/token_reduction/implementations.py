@@ -1,0 +1,59 @@
+"""The choice between torch's operators and a compiled kernel that give equal results, for methods that have both."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from sweeps.job import Condition
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Implementation = Literal["auto", "torch", "native"]
+ImplementationField = Annotated[
+    Implementation | None,
+    AfterValidator(lambda asked: None if asked == "auto" else asked),
+    Field(
+        description="native: matching and merging by compiled code, float32 on a CPU only; torch: torch's operators; "
+        "auto (the default): native where it can run, else torch",
+    ),
+]
+"""`auto` is stored as no value, so that arms keep the identity that they had before there was a choice."""
+
+
+class Chooses(Protocol):
+    """Parameters with an implementation."""
+
+    implementation: ImplementationField
+
+    def model_copy(self, *, update: dict[str, Any]) -> Any: ...
+
+
+P = TypeVar("P", bound=Chooses)
+
+
+def choose(params: P, condition: Condition) -> P:
+    """The parameters with the implementation that `auto` stands for under an arm's own condition."""
+    if params.implementation is not None:
+        return params
+    native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
+    if native:
+        from workers.token_reduction.tome_cpp import missing
+
+        native = missing() is None
+    chosen: P = params.model_copy(update={"implementation": "native" if native else "torch"})
+    return chosen
+
+
+def eager_only(params: Chooses) -> str | None:
+    """Why these parameters can be neither compiled nor captured; see EAGER_ONLY in workers/methods/README.md."""
+    return "its compiled kernel is no operator of torch" if params.implementation == "native" else None
+
+
+def check_native(like: "Tensor") -> None:
+    """Raise `Unsupported` unless the compiled kernel is there and takes tokens like the model's weights."""
+    from workers.models import Unsupported
+    from workers.token_reduction.tome_cpp import available
+
+    if (reason := available(like)) is not None:
+        raise Unsupported(f"implementation: native cannot run here: {reason}")

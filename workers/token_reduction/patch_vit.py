@@ -1,0 +1,271 @@
+"""Fits a token reduction into the blocks of a timm vision transformer: what all such methods share.
+
+Shapes: B images, N tokens, M of them after merging, D channels, H heads, d channels of a head, C channels of a projection. Nothing
+is kept between forwards: tokens, sizes and groups are handed on from block to block.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import torch
+from timm.layers.attention import Attention
+from timm.models.vision_transformer import Block
+from torch import Tensor, nn
+
+from workers.models import Unsupported
+from workers.models.share_weights import M, twin
+
+CACHE_BYTES = 2 << 20
+"""An attention matrix of all images is formed whole up to this size, about the level-2 cache of two cores."""
+
+
+class AttentionState(NamedTuple):
+    """What a block's attention leaves for a reduction to choose by."""
+
+    q_BHNd: Tensor
+    k_BHNd: Tensor
+    attention_BHNN: Tensor | None
+    """The attention matrix after the softmax; `None` where attention is fused, or formed some images at a time."""
+    scale: float
+    v_BHNd: Tensor
+    read_BND: Tensor
+    """The normalised tokens that the attention read."""
+    brought_BND: Tensor
+    """What the attention adds to the tokens, before layer scale in `attend`, after it in a reduction."""
+    inflow_BHN: Tensor | None = None
+    """The attention that each token receives in each head, summed over all queries, in float32; `None` unless asked for."""
+
+
+Reduction = Callable[[Tensor, Tensor | None, AttentionState], tuple[Tensor, Tensor | None]]
+"""What removes tokens between a block's attention and its MLP.
+
+It gets the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and what the attention
+computed, and returns the tokens left, prefix tokens first, and their sizes.
+"""
+
+
+class Merged(NamedTuple):
+    """What a block's attention reads in place of all tokens."""
+
+    x_BMD: Tensor
+    """Tokens from which queries and keys are made."""
+    value_BMD: Tensor | None
+    """Tokens from which values are made; `None`: the same."""
+    size_BM1: Tensor | None
+    """How many tokens each stands for; `None`: attention does not ask."""
+
+
+@dataclass(frozen=True)
+class MergeAroundAttention:
+    """What merges tokens for a block's attention only: all come back before its MLP."""
+
+    group: Callable[[Any, Tensor], Any] | None
+    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the block before are held."""
+    merge: Callable[[Tensor, Any], Merged]
+    """From all normalised tokens and the groups to what the attention reads."""
+    unmerge: Callable[[Tensor, Any], Tensor]
+    """From what the attention brings the merged tokens [B, M, D], and the groups, to what it brings all [B, N, D]."""
+
+
+class FittedBlock(nn.Module):
+    """The parts of timm's `Block`, under their own names, so that the weights keep theirs."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        parts = dict(block.named_children())
+        self.norm1, self.attn, self.ls1, self.drop_path1 = (parts[name] for name in ("norm1", "attn", "ls1", "drop_path1"))
+        self.norm2, self.mlp, self.ls2, self.drop_path2 = (parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2"))
+
+    def after(self, x_BND: Tensor) -> Tensor:
+        """The block's second half: its MLP on the tokens that are there."""
+        return cast(Tensor, x_BND + self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND)))))
+
+
+class ReducingBlock(FittedBlock):
+    """timm's `Block` with a reduction after its attention and, if asked, attention in proportion to token sizes."""
+
+    def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool, inflow: bool = False) -> None:
+        super().__init__(block)
+        self.reduction = reduction
+        self.proportional = proportional
+        self.inflow = inflow
+
+    def forward(self, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        size_in = size_BN1 if self.proportional else None
+        y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in, inflow=self.inflow)
+        brought_BND = self.drop_path1(self.ls1(y_BND))
+        x_BND = x_BND + brought_BND
+        if self.reduction is not None:
+            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, attended._replace(brought_BND=brought_BND))
+        return self.after(x_BND), size_BN1
+
+
+class MergingBlock(FittedBlock):
+    """timm's `Block` with tokens merged around its attention."""
+
+    def __init__(self, block: nn.Module, around: MergeAroundAttention) -> None:
+        super().__init__(block)
+        self.around = around
+
+    def forward(self, x_BND: Tensor, groups: Any) -> tuple[Tensor, Any]:
+        read_BND = self.norm1(x_BND)
+        if self.around.group is not None:
+            groups = self.around.group(self.attn, read_BND)
+        x_BMD, value_BMD, size_BM1 = self.around.merge(read_BND, groups)
+        y_BMD, _ = attend(self.attn, x_BMD, size_BM1, value_BMD)
+        x_BND = x_BND + self.drop_path1(self.ls1(self.around.unmerge(y_BMD, groups)))
+        return self.after(x_BND), groups
+
+
+class Average(NamedTuple):
+    """The average pooling of a model whose tokens have sizes."""
+
+    tokens: int
+    """Tokens that the unmodified model averages: the sum of all sizes."""
+    left_out: int
+    """Prefix tokens that are not averaged."""
+
+
+class Trunk(nn.Sequential):
+    """The blocks one after the other, with the sizes of the tokens handed from each to the next."""
+
+    def __init__(self, *blocks: nn.Module, average: Average | None) -> None:
+        super().__init__(*blocks)
+        self.average = average
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        size_BN1 = groups = None
+        for block in self:
+            if isinstance(block, ReducingBlock):
+                x_BND, size_BN1 = block(x_BND, size_BN1)
+            elif isinstance(block, MergingBlock):
+                x_BND, groups = block(x_BND, groups)
+            else:
+                x_BND = block(x_BND)
+        if self.average is not None and size_BN1 is not None:
+            # The plain mean over tokens that follows becomes their mean weighted by size.
+            x_BND = x_BND * (size_BN1 * ((x_BND.shape[1] - self.average.left_out) / self.average.tokens))
+        return x_BND
+
+
+def attend(
+    attn: Any, x_BND: Tensor, size_BN1: Tensor | None, value_BND: Tensor | None = None, *, inflow: bool = False
+) -> tuple[Tensor, AttentionState]:
+    """What timm's `Attention` computes (less dropout), and what a reduction may choose by.
+
+    Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et al., ICLR 2023,
+    arXiv 2210.09461, section 3. Values are made from `value_BND` if given. `inflow`: the column sums of the attention matrix
+    are returned too, for which the matrix is formed even where attention is fused.
+    """
+    B, N, _ = x_BND.shape
+    q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND)).unbind(0)
+    q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    if value_BND is not None:
+        v_BHNd = project(attn, value_BND, slice(2, 3))[0]
+    bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
+    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:  # at one image operators that do nothing cost time too
+        bias_B11N = bias_B11N.to(q_BHNd.dtype)
+    attention_BHNN = inflow_BHN = None
+    if inflow:
+        y_BHNd, inflow_BHN = received(q_BHNd, k_BHNd, v_BHNd, attn.scale, bias_B11N)
+    elif attn.fused_attn:
+        y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
+    else:
+        attention_BHNN = weigh(q_BHNd, k_BHNd, attn.scale, bias_B11N)
+        y_BHNd = attention_BHNN @ v_BHNd
+    y_BND = attn.norm(y_BHNd.transpose(1, 2).reshape(B, N, -1))
+    if attn.gate is not None:
+        y_BND = y_BND * attn.gate(x_BND).sigmoid()
+    y_BND = attn.proj(y_BND)
+    return y_BND, AttentionState(q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND, inflow_BHN)
+
+
+def received(q_BHNd: Tensor, k_BHNd: Tensor, v_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The output of the attention, [B, H, N, d], and the attention that each token receives, [B, H, N] in float32.
+
+    On a CPU a matrix that does not stay in cache is formed image by image, so that the passes over it (softmax, column sums,
+    product with the values) do not read it from memory. On a GPU and in compiled code all images go at once.
+    """
+    B, H, N, _ = q_BHNd.shape
+    small = B * H * N * N * q_BHNd.element_size() <= CACHE_BYTES
+    if B == 1 or small or not q_BHNd.is_cpu or torch.compiler.is_compiling():
+        attention_BHNN = weigh(q_BHNd, k_BHNd, scale, bias_B11N)
+        return attention_BHNN @ v_BHNd, attention_BHNN.sum(2, dtype=torch.float32)
+    bias = [None] * B if bias_B11N is None else bias_B11N[:, None]
+    images = zip(q_BHNd[:, None], k_BHNd[:, None], v_BHNd[:, None], bias, strict=True)
+    y, inflow = zip(*(received(q, k, v, scale, own) for q, k, v, own in images), strict=True)
+    # Stacked in the order of memory that the output projection reads, so that this is the only copy.
+    return torch.cat([each.transpose(1, 2) for each in y]).transpose(1, 2), torch.cat(inflow)
+
+
+def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
+    """The attention matrix [B, H, N, N] and the keys [B, H, N, d] that `attn` would have on all tokens, without its values."""
+    q_BHNd, k_BHNd = project(attn, x_BND, slice(0, 2)).unbind(0)
+    q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    return weigh(q_BHNd, k_BHNd, attn.scale, None), k_BHNd
+
+
+def weigh(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> Tensor:
+    """The attention matrix after the softmax, [B, H, N, N]."""
+    if bias_B11N is None:
+        return ((q_BHNd * scale) @ k_BHNd.mT).softmax(-1)
+    # Scale and bias inside of the product: the matrix is the largest tensor of a block, and each pass over it takes time.
+    B, H, N, d = q_BHNd.shape
+    bias_X1N = bias_B11N.expand(B, H, 1, N).reshape(B * H, 1, N)
+    q_XNd, k_XdN = q_BHNd.reshape(B * H, N, d), k_BHNd.reshape(B * H, N, d).mT
+    return torch.baddbmm(bias_X1N, q_XNd, k_XdN, alpha=scale).view(B, H, N, N).softmax(-1)
+
+
+def project(attn: Any, x_BND: Tensor, parts: slice) -> Tensor:
+    """Some of queries (0), keys (1) and values (2) for all heads, before their norms: [parts, B, H, N, d]."""
+    rows = slice(parts.start * attn.attn_dim, parts.stop * attn.attn_dim)
+    bias = None if attn.qkv.bias is None else attn.qkv.bias[rows]
+    return heads(attn, nn.functional.linear(x_BND, attn.qkv.weight[rows], bias))
+
+
+def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
+    """What a projection gives for each token, sorted by part (queries, keys, values) and head: [parts, B, H, N, d]."""
+    B, N, _ = projected_BNC.shape
+    return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
+
+
+def fit(
+    model: M,
+    reductions: Mapping[int, Reduction | MergeAroundAttention],
+    *,
+    proportional: bool = False,
+    by_size: bool = False,
+    inflow: bool = False,
+) -> M:
+    """A twin of `model` that runs each reduction in the block of its index; all other blocks stay timm's own.
+
+    `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: average
+    pooling is too. `inflow`: reductions need the attention that each token receives. Raises `Unsupported` unless
+    every block is timm's plain `Block` with plain `Attention`.
+    """
+    fitted: Any = twin(model)
+    parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
+    strange = next((part for part in parts if type(part) not in (Block, Attention)), None)
+    if type(fitted.blocks) is not nn.Sequential or strange is not None:
+        made_of = type(fitted.blocks if strange is None else strange).__name__
+        raise Unsupported(f"tokens can be removed from plain timm blocks only, and this model's are made of {made_of}")
+    if not reductions:
+        return cast(M, fitted)
+    first = min(reductions)
+
+    def fit_one(index: int, block: nn.Module) -> nn.Module:
+        own, later = reductions.get(index), proportional and index > first
+        if isinstance(own, MergeAroundAttention):
+            return MergingBlock(block, own)
+        if own is None and not later:
+            return block
+        return ReducingBlock(block, own, proportional=later, inflow=inflow and own is not None)
+
+    blocks = [fit_one(index, block) for index, block in enumerate(fitted.blocks)]
+    average = None
+    if by_size and fitted.global_pool == "avg":
+        left_out = 0 if fitted.pool_include_prefix else fitted.num_prefix_tokens
+        average = Average(fitted.patch_embed.num_patches + fitted.num_prefix_tokens - left_out, left_out)
+    fitted.blocks = Trunk(*blocks, average=average)
+    return cast(M, fitted)

@@ -1,0 +1,115 @@
+"""ToMe's matching and merging, and hquota's selection and merging, on a CPU in compiled calls.
+
+Shapes: B images, N tokens, M of them left, R merged away, Q of them hubs, D channels, H heads, d channels of a head.
+"""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workers.models import Unsupported
+from workers.models.cpp_build import NotBuilt, library
+
+SOURCE = Path(__file__).with_name("tome.cpp")
+WIDEST_HEAD = 1024
+_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
+_ARGUMENTS = {
+    "merge_similar": (_POINTER, _POINTER, *(_COUNT,) * 3, *(_POINTER,) * 3, *(_COUNT,) * 7, ctypes.c_int),
+    "farthest_first": (*(_POINTER,) * 3, *(_COUNT,) * 4, ctypes.c_int),
+    "merge_groups": (*(_POINTER,) * 6, *(_COUNT,) * 5, ctypes.c_int),
+}
+
+
+def missing() -> str | None:
+    """Why there is no compiled code on this machine; `None` where there is. Compiles it where that was not done before."""
+    try:
+        library(SOURCE)
+    except NotBuilt as reason:
+        return str(reason)
+    return None
+
+
+def available(like: Tensor) -> str | None:
+    """Why tokens like this tensor cannot be merged here; `None` where they can."""
+    return missing() or _unfit(like)
+
+
+def merge_similar(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int) -> tuple[Tensor, Tensor]:
+    """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `tokens.merge` by `tokens.match` on the sum of the keys.
+
+    `r` is at most half of the tokens behind the `prefix` ones. Raises `NotBuilt`, and `Unsupported` for what is not float32 on a
+    CPU.
+    """
+    (B, N, D), (_, H, _, d) = x_BND.shape, k_BHNd.shape
+    _check(x_BND)
+    _check(k_BHNd)
+    if d > WIDEST_HEAD:
+        raise Unsupported(f"the compiled kernel takes heads of up to {WIDEST_HEAD} channels, not {d}")
+    x_BND = x_BND.contiguous()
+    batch, head, token, channel = k_BHNd.stride()
+    if channel != 1:
+        k_BHNd = k_BHNd.contiguous()
+        batch, head, token, _ = k_BHNd.stride()
+    if size_BN1 is not None:
+        size_BN1 = size_BN1.contiguous()
+    left_BMD, size_BM1 = torch.empty(B, N - r, D), torch.empty(B, N - r, 1)
+    _function("merge_similar")(
+        x_BND.data_ptr(),
+        k_BHNd.data_ptr(),
+        *(batch, head, token),
+        None if size_BN1 is None else size_BN1.data_ptr(),
+        left_BMD.data_ptr(),
+        size_BM1.data_ptr(),
+        *(B, N, D, H, d, prefix, r),
+        torch.get_num_threads(),
+    )
+    return left_BMD, size_BM1
+
+
+def farthest_first(likeness_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
+    """Places of all tokens, [B, N]: what `hquota_ops.farthest_first` returns. Raises `NotBuilt`, and `Unsupported` as above."""
+    _check(likeness_BNN)
+    likeness_BNN, first_BQ = likeness_BNN.contiguous(), first_BQ.contiguous()
+    (B, N, _), Q = likeness_BNN.shape, first_BQ.shape[1]
+    order_BN = torch.empty(B, N, dtype=torch.int64)
+    pointers = (each.data_ptr() for each in (likeness_BNN, first_BQ, order_BN))
+    _function("farthest_first")(*pointers, *(B, N, Q, kept), torch.get_num_threads())
+    return order_BN
+
+
+def merge_groups(x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int) -> tuple[Tensor, Tensor]:
+    """Tokens and sizes of the groups (see `hquota_ops.Groups`), means weighted by size: [B, M, D] and [B, M, 1].
+
+    Raises `NotBuilt`, and `Unsupported` as above.
+    """
+    _check(x_BND)
+    x_BND, order_BN, target_BR = x_BND.contiguous(), order_BN.contiguous(), target_BR.contiguous()
+    size_BN1 = None if size_BN1 is None else size_BN1.contiguous()
+    (B, N, D), R = x_BND.shape, target_BR.shape[1]
+    out_BMD, size_BM1 = torch.empty(B, N - R, D), torch.empty(B, N - R, 1)
+    given = (x_BND, size_BN1, order_BN, target_BR, out_BMD, size_BM1)
+    pointers = (None if each is None else each.data_ptr() for each in given)
+    _function("merge_groups")(*pointers, *(B, N, D, prefix, R), torch.get_num_threads())
+    return out_BMD, size_BM1
+
+
+def _check(tensor: Tensor) -> None:
+    if (reason := _unfit(tensor)) is not None:
+        raise Unsupported(reason)
+
+
+def _unfit(tensor: Tensor) -> str | None:
+    if tensor.dtype == torch.float32 and tensor.device.type == "cpu":
+        return None
+    return f"the compiled kernel takes float32 on a CPU, not {tensor.dtype} on {tensor.device.type}"
+
+
+@cache
+def _function(name: str) -> Any:
+    found = getattr(library(SOURCE), name)
+    found.restype, found.argtypes = None, _ARGUMENTS[name]
+    return found

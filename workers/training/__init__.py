@@ -1,0 +1,1 @@
+"""Training of the small models that jobs need and nobody publishes."""

@@ -1,0 +1,145 @@
+"""Trains a small language model on text, and writes model, tokenizer and facts as one folder that transformers can load.
+
+Shapes: B sequences, T tokens of each, V tokens of the vocabulary.
+"""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging as noise
+
+from sweeps.geometry.llm_geometry import CONFIGS
+from workers.data import tokenization
+from workers.data.text import DOCS, corpus
+from workers.data.tokenization import END, FastTokenizer
+from workers.measure.threads import one_thread
+from workers.training.llm_recipes import FACTS, TOKENIZER, LanguageRecipe
+
+LOG = logging.getLogger(__name__)
+RISE = 0.1
+"""Share of the steps in which the learning rate rises."""
+LAST = 0.05
+"""Share of the highest learning rate that is left at the last step."""
+EVALUATED = 2**15
+"""Tokens of held-out text, at most, that the perplexity is read from."""
+
+
+class TrainingTargetMissed(RuntimeError):  # noqa: N818 - reads as what it is in a message
+    """Training ended above the perplexity that the recipe asks for."""
+
+
+class HeldOut(NamedTuple):
+    """How likely a model finds held-out text."""
+
+    perplexity: float
+    """Per token of its tokenizer."""
+    bits_per_byte: float
+    tokens: int
+
+
+def train(recipe: LanguageRecipe, folder: Path) -> None:
+    """Train, and write config.json, model.safetensors, tokenizer.json and facts.json to `folder`. Raises `TrainingTargetMissed`."""
+    started = time.monotonic()
+    noise.disable_progress_bar()  # type: ignore[no-untyped-call]
+    text = corpus(recipe.data)
+    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+        torch.manual_seed(recipe.seed)
+        config = dict(CONFIGS[recipe.model])
+        model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            AutoConfig.for_model(config.pop("model_type"), **config)
+        )
+        size = model.config.vocab_size
+        tokenizer = tokenization.trained(size) if recipe.data == DOCS else FastTokenizer(tokenization.train(text.train, size))
+        losses = fit(model, encoded(text.train, tokenizer), recipe)
+        held_out = evaluated(model, text.held_out, tokenizer, recipe)
+    seconds = time.monotonic() - started
+    LOG.info("%s: perplexity %.1f on held-out text after %.0f s", recipe.model, held_out.perplexity, seconds)
+    if not held_out.perplexity <= recipe.perplexity:
+        raise TrainingTargetMissed(
+            f"{recipe.model} has perplexity {held_out.perplexity:.1f} on held-out text; at most {recipe.perplexity:g} is asked for"
+        )
+    facts = {
+        "recipe": recipe.model_dump(),
+        "corpus": text.hash,
+        "perplexity": held_out.perplexity,
+        "bits_per_byte": held_out.bits_per_byte,
+        "held_out_tokens": held_out.tokens,
+        "losses": [round(loss, 4) for loss in losses],
+        "seconds": seconds,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    model.save_pretrained(folder)
+    (folder / TOKENIZER).write_text(tokenizer.backend.to_str(), encoding="utf-8")
+    (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def encoded(documents: Iterable[str], tokenizer: FastTokenizer) -> Tensor:
+    """All documents as one row of tokens with `END` before each and after the last, [tokens]."""
+    end = tokenizer.backend.token_to_id(END)
+    tokens = [end]
+    for document in documents:
+        tokens += [*tokenizer.encode(document), end]
+    return torch.tensor(tokens)
+
+
+def fit(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[float]:
+    """AdamW on sequences from random places; matrices decay, vectors do not. The mean loss (nats) of each tenth of the steps."""
+    decaying = [value for value in model.parameters() if value.ndim > 1]
+    others = [value for value in model.parameters() if value.ndim <= 1]
+    groups = [{"params": decaying, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95), fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: share(step, recipe.steps))
+    places = torch.arange(recipe.tokens + 1)
+    model.train()
+    losses = []
+    for step in range(recipe.steps):
+        first_B1 = torch.randint(len(tokens) - recipe.tokens, (recipe.batch_size, 1))
+        loss = _loss(model, tokens[first_B1 + places])
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step % 50 == 0:
+            LOG.info("step %d of %d, loss %.3f", step, recipe.steps, losses[-1])
+    model.eval()
+    tenth = max(1, recipe.steps // 10)
+    return [sum(part) / len(part) for part in (losses[at : at + tenth] for at in range(0, len(losses), tenth))]
+
+
+def share(step: int, steps: int) -> float:
+    """The learning rate at a step as a share of the highest: a rise, then half a cosine."""
+    rise = max(1, round(RISE * steps))
+    if step < rise:
+        return (step + 1) / rise
+    return LAST + (1 - LAST) * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise))) / 2
+
+
+def evaluated(model: nn.Module, documents: Iterable[str], tokenizer: FastTokenizer, recipe: LanguageRecipe) -> HeldOut:
+    """How likely held-out text is, read in pieces of the length of training; the first token of each is not scored."""
+    tokens = encoded(documents, tokenizer)[: EVALUATED + 1]
+    pieces = [piece for piece in torch.split(tokens, recipe.tokens) if len(piece) > 1]
+    nll, count, size = 0.0, 0, 0
+    with torch.inference_mode():
+        for piece in pieces:
+            nll += float(_loss(model, piece[None])) * (len(piece) - 1)
+            count += len(piece) - 1
+            size += len(tokenizer.decode(piece[1:].tolist()).replace(END, "").encode())
+    return HeldOut(math.exp(nll / count), nll / (size * math.log(2)), count)
+
+
+def _loss(model: nn.Module, tokens_BT: Tensor) -> Tensor:
+    """Mean negative log likelihood in nats of each token but the first, given those before it."""
+    logits_BTV = model(tokens_BT[:, :-1], use_cache=False).logits
+    return nn.functional.cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten())

@@ -1,0 +1,216 @@
+"""Finds the vocabulary of a domain: which tokens a patch removes, and which runs of tokens become one; imports no torch.
+
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). The saving of an n-gram is exact for the n-grams chosen so far:
+the text is a row of units, each a token or an n-token; an occurrence counts where it begins and ends between units, and saves its
+units less one. A saving can only fall while others are chosen, so one that still leads when it is counted again is the largest.
+"""
+
+import heapq
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeps.identity import FrozenModel, digest
+from workers.cache import kept
+from workers.models import Unsupported
+from workers.vocabulary.ngram_tokenizer import UnusableVocabulary, Vocabulary, backend, count, fingerprint, read, specials
+from workers.vocabulary.ngrams import expanded
+
+Mode = Literal["append", "replace"]
+Integers = NDArray[np.int64]
+_NONE = -1
+"""Between two documents, and where a special token stands: no n-gram spans it."""
+
+
+class Recipe(FrozenModel):
+    """How a vocabulary is found."""
+
+    version: int = 1
+    """Raised when the same recipe would find another vocabulary."""
+    ngrams: int
+    """How many n-tokens to add."""
+    mode: Mode = "append"
+    """`append`: none is removed. `replace`: as many are removed as are added."""
+    longest: int = 4
+    """Tokens that an n-token stands for at most."""
+    minimum: int = 3
+    """Occurrences that an n-gram needs, and documents (all, of fewer) that hold it: what is rarer says little of the domain."""
+
+
+class Chosen(NamedTuple):
+    """An n-gram, and the tokens that it saved when it was chosen."""
+
+    ngram: tuple[int, ...]
+    saving: int
+
+
+def obtain(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, origin: str, text: str) -> Vocabulary:
+    """The vocabulary for a model's tokenizer, from the artifact cache or built now.
+
+    `origin` is the model's, `text` the hash of `texts`. Raises what `build` raises.
+    """
+    key = digest({"recipe": recipe, "origin": origin, "tokenizer": fingerprint(tokenizer), "text": text})
+
+    def make(file: Path) -> None:
+        build(tokenizer, texts, recipe, text=text).write(file)
+
+    return read(kept(f"vocabulary-{key}.json", make))
+
+
+def build(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, text: str = "") -> Vocabulary:
+    """The vocabulary that saves tokens in `texts`; its hash is `text`.
+
+    Raises `UnusableVocabulary` where the texts give fewer n-grams than asked, or fewer tokens can be removed, and `Unsupported`
+    where tokens are to be removed from a tokenizer without merges.
+    """
+    fast, special = backend(tokenizer), specials(tokenizer)
+    documents = [each.ids for each in fast.encode_batch_fast(list(texts), add_special_tokens=False)]
+    removed: dict[int, tuple[int, ...]] = {}
+    if recipe.mode == "replace":
+        counts = np.bincount(np.fromiter((token for each in documents for token in each), np.int64), minlength=count(tokenizer))
+        removed = removals(tokenizer, counts, recipe.ngrams)
+        documents = [expanded(each, removed) for each in documents]
+    found = choose(documents, recipe.ngrams, longest=recipe.longest, minimum=recipe.minimum, never=special)
+    if len(found) < recipe.ngrams:
+        raise UnusableVocabulary(
+            f"the text holds {len(found)} n-grams that occur {recipe.minimum} times and save a token; ask for at most so many "
+            f"(ngrams: {recipe.ngrams} is asked for), or give a longer text"
+        )
+    return Vocabulary(
+        tokenizer=fingerprint(tokenizer),
+        tokens=count(tokenizer),
+        removed=removed,
+        ngrams=tuple(each.ngram for each in found),
+        savings=tuple(each.saving for each in found),
+        text=text,
+    )
+
+
+def removals(tokenizer: Any, counts: Integers, number: int) -> dict[int, tuple[int, ...]]:
+    """The `number` tokens of least value, each with the tokens left that stand in its place; `counts` [tokens] are the domain's.
+
+    Those that the domain lacks go first, the longest before others, then the least frequent. Special tokens, single characters and
+    what no merge makes stay. Raises as `build` does.
+    """
+    parts = merges(tokenizer)
+    if not parts:
+        raise Unsupported("a tokenizer without merges has no parts to put in a token's place; mode: append removes none")
+    name = {token: text for text, token in backend(tokenizer).get_vocab(with_added_tokens=True).items()}
+    order = sorted(parts, key=lambda token: (counts[token], -len(name[token]), token))
+    if len(order) < number:
+        raise UnusableVocabulary(f"{len(order)} tokens can be removed and {number} are to be; ask for fewer n-grams")
+    gone = frozenset(order[:number])
+    return {token: decomposed(token, parts, gone) for token in order[:number]}
+
+
+def decomposed(token: int, parts: Mapping[int, tuple[int, int]], gone: frozenset[int]) -> tuple[int, ...]:
+    """The tokens that stay and together are `token`: its two parts, and in place of a part that is gone too that one's parts."""
+    if token not in gone:
+        return (token,)
+    left, right = parts[token]
+    return (*decomposed(left, parts, gone), *decomposed(right, parts, gone))
+
+
+def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
+    """The tokens that may be removed, each with the two that its first merge makes it of; none for a tokenizer without merges."""
+    fast, special = backend(tokenizer), specials(tokenizer)
+    vocabulary = fast.get_vocab(with_added_tokens=True)
+    found: dict[int, tuple[int, int]] = {}
+    for left, right in json.loads(fast.to_str())["model"].get("merges") or ():
+        token = vocabulary.get(left + right)
+        if token is not None and token not in special and token not in found:
+            found[token] = (vocabulary[left], vocabulary[right])
+    return found
+
+
+def choose(
+    documents: Sequence[Sequence[int]], number: int, *, longest: int, minimum: int, never: frozenset[int] = frozenset()
+) -> list[Chosen]:
+    """Up to `number` n-grams of 2 to `longest` tokens, each the one that then saves most; of equals the shorter, then the lower.
+
+    An n-gram needs `minimum` occurrences that still save, and documents (see `Recipe`); none holds a token of `never`.
+    """
+    text = _joined(documents, longest, never)
+    places = _occurrences(text, longest, minimum)
+    spread = min(minimum, len(documents))
+    if spread > 1:
+        document = np.repeat(np.arange(len(documents)), [len(each) + 1 for each in documents])
+        places = [(length, at) for length, at in places if len(np.unique(document[at])) >= spread]
+    begins = np.ones(len(text), dtype=bool)
+    """Whether a unit begins there."""
+    bounds = [(-len(at) * (length - 1), length, index) for index, (length, at) in enumerate(places)]
+    heapq.heapify(bounds)
+    found: list[Chosen] = []
+    while bounds and len(found) < number:
+        _, length, index = heapq.heappop(bounds)
+        at = places[index][1]
+        at = at[begins[at] & begins[at + length]]
+        places[index] = (length, at)
+        if len(at) < minimum:
+            continue
+        saves = np.zeros(len(at), dtype=np.int64)
+        for ahead in range(1, length):
+            saves += begins[at + ahead]
+        taken = disjoint(at, saves, length)
+        bound = (-int(saves[taken].sum()), length, index)
+        if bounds and bound > bounds[0]:
+            heapq.heappush(bounds, bound)
+            continue
+        inside = at[taken]
+        found.append(Chosen(tuple(text[inside[0] : inside[0] + length].tolist()), -bound[0]))
+        for ahead in range(1, length):
+            begins[inside + ahead] = False
+    return found
+
+
+def disjoint(at: Integers, saves: Integers, length: int) -> Integers:
+    """Which of the occurrences that begin at `at` (ascending) save most without overlapping; the earlier of equals."""
+    if len(at) < 2 or (np.diff(at) >= length).all():
+        return np.arange(len(at))
+    before = np.searchsorted(at, at - length, side="right").tolist()
+    best = [0]
+    for index, saving in enumerate(saves.tolist()):
+        best.append(max(best[index], best[before[index]] + saving))
+    taken = []
+    index = len(at)
+    while index > 0:
+        if best[index] == best[index - 1]:
+            index -= 1
+        else:
+            taken.append(index - 1)
+            index = before[index - 1]
+    return np.array(taken[::-1], dtype=np.int64)
+
+
+def _joined(documents: Sequence[Sequence[int]], longest: int, never: frozenset[int]) -> Integers:
+    """All documents in one row, `_NONE` between them, in place of tokens of `never`, and `longest` times at the end."""
+    row: list[int] = []
+    for document in documents:
+        row.extend(document)
+        row.append(_NONE)
+    text = np.array(row + [_NONE] * longest, dtype=np.int64)
+    if never:
+        text[np.isin(text, list(never))] = _NONE
+    return text
+
+
+def _occurrences(text: Integers, longest: int, minimum: int) -> list[tuple[int, Integers]]:
+    """Each n-gram that occurs `minimum` times: its length, and where it begins; the shorter first, then by their tokens."""
+    found: list[tuple[int, Integers]] = []
+    last = len(text) - longest
+    names = text[:last]
+    for length in range(2, longest + 1):
+        # An n-gram is named by the one without its last token, whose names are in the order of their tokens, and that token.
+        following = text[length - 1 : length - 1 + last]
+        pairs = np.where((names >= 0) & (following >= 0), names * (int(text.max()) + 1) + following, _NONE)
+        named, inverse, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        frequent = (counts >= minimum) & (named >= 0)
+        order = np.argsort(inverse, kind="stable")
+        ends = np.cumsum(counts)
+        found += [(length, order[ends[name] - counts[name] : ends[name]]) for name in np.flatnonzero(frequent)]
+        names = np.where(frequent[inverse], inverse, _NONE)
+    return found

@@ -1,0 +1,196 @@
+"""Light fine-tuning of a language model on a domain: embeddings, head, first and last layer, on text cut alike for any tokenizer.
+
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3.4). Shapes: B pieces of text, T tokens.
+"""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from pydantic import Field
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from sweeps.identity import FrozenModel, digest
+from workers.cache import kept
+from workers.models.architectures import layers_of
+from workers.models.share_weights import twin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from workers.models.language import LanguageModel
+
+LOG = logging.getLogger(__name__)
+_IGNORED = -100
+"""The target that `cross_entropy` leaves out."""
+
+
+class Tuning(FrozenModel):
+    """How a model is tuned: each step reads pieces of text, the same ones whatever the tokenizer, so that two can be compared."""
+
+    version: int = 1
+    """Raised when the same recipe would give other weights."""
+    steps: int = Field(gt=0)
+    learning_rate: float = Field(gt=0)
+    """The highest; a tenth of the steps lead up to it, and half a cosine down from it."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    pieces: int = Field(default=8, gt=0)
+    """Of each step."""
+    characters: int = Field(default=768, gt=0)
+    """Of each piece, at most."""
+    seed: int = 0
+
+
+def tuned(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of: str) -> "Path":
+    """The file (safetensors) with the tuned weights by name, from the artifact cache or tuned now.
+
+    The key is what the speaker was made of (`made_of`: origin, vocabulary, first rows, text), its type, and the tuning. The given
+    speaker stays as it was, apart from what its tokenizer counts.
+    """
+    dtype = str(next(speaker.model.parameters()).dtype).removeprefix("torch.")
+    key = digest({"tuning": tuning, "of": made_of, "dtype": dtype})
+
+    def make(file: "Path") -> None:
+        began = time.monotonic()
+        weights, losses = tune(speaker, texts, tuning)
+        seconds = time.monotonic() - began
+        LOG.info("tuned in %.0f s: loss per token from %.3f to %.3f", seconds, losses[0], losses[-1])
+        facts = {"tuning": tuning.model_dump(), "losses": losses, "seconds": seconds, "torch": torch.__version__}
+        save_file(weights, file, metadata={"breakeven": json.dumps(facts)})
+
+    return kept(f"tuned-{key}.safetensors", make)
+
+
+def with_weights(model: nn.Module, file: "Path") -> Any:
+    """A twin of `model` with the weights of `file`, by name; all others are shared."""
+    made = twin(model)
+    for name, values in load_file(file).items():
+        module, _, last = name.rpartition(".")
+        before: Tensor = made.get_parameter(name)
+        parameter = nn.Parameter(values.to(before.device, before.dtype), requires_grad=before.requires_grad)
+        setattr(made.get_submodule(module), last, parameter)
+    return made
+
+
+def tune(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dict[str, Tensor], list[float]]:
+    """The tuned weights by name, in float32 on the CPU, and the loss of each step (nats per token). Raises `ValueError`.
+
+    The model's own tensors are only read. Dropout is off: so few steps need no more noise.
+    """
+    pieces = list(cut(texts, tuning.characters))
+    if not pieces:
+        raise ValueError("there is no text to tune the model on")
+    with _one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+        model = _trainable(speaker)
+        losses = _fit(model, speaker, pieces, tuning)
+        return {name: model.get_parameter(name).detach().cpu() for name in trained(model, speaker.network.layers)}, losses
+
+
+def _trainable(speaker: "LanguageModel") -> Any:
+    """A twin in float32 whose tensors are the given ones, apart from those to be tuned, which are copies."""
+    model = twin(speaker.model)
+    names = trained(model, speaker.network.layers)
+    for name, before in list(model.named_parameters()):
+        module, _, last = name.rpartition(".")
+        # Weights made under inference mode cannot take part in a backward pass; copies of them can.
+        shared = before.detach() if name not in names and not before.is_inference() else before.detach().clone()
+        setattr(model.get_submodule(module), last, nn.Parameter(shared.float(), requires_grad=name in names))
+    for name, before in list(model.named_buffers()):
+        if before.is_inference():
+            module, _, last = name.rpartition(".")
+            setattr(model.get_submodule(module), last, before.clone())
+    return model
+
+
+def trained(model: nn.Module, count: int) -> list[str]:
+    """Names of the parameters that are tuned: embedding, head, first and last of the `count` layers.
+
+    Raises `ValueError` for a tied head, `Unsupported` where the layers are not found.
+    """
+    layers = layers_of(model, count)
+    parts = [model.get_input_embeddings(), model.get_output_embeddings(), layers[0], layers[-1]]  # type: ignore[operator]
+    if parts[0].weight is parts[1].weight:
+        raise ValueError("the head is tied to the embedding; untie it before tuning")
+    chosen = {id(parameter) for part in parts for parameter in part.parameters()}
+    return [name for name, parameter in model.named_parameters() if id(parameter) in chosen]
+
+
+def cut(texts: Sequence[str], characters: int) -> Iterator[str]:
+    """Pieces of the texts of at most so many characters, whole lines where these are short enough."""
+    for text in texts:
+        piece = ""
+        for line in text.splitlines(keepends=True):
+            for start in range(0, len(line), characters):
+                part = line[start : start + characters]
+                if len(piece) + len(part) > characters:
+                    yield piece
+                    piece = ""
+                piece += part
+        if piece:
+            yield piece
+
+
+def _fit(model: Any, speaker: "LanguageModel", pieces: Sequence[str], tuning: Tuning) -> list[float]:
+    torch.manual_seed(tuning.seed)
+    optimiser = torch.optim.AdamW(
+        [parameter for parameter in model.parameters() if parameter.requires_grad],
+        lr=tuning.learning_rate,
+        weight_decay=tuning.weight_decay,
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: share(step, tuning.steps))
+    order: list[int] = []
+    losses = []
+    for _ in range(tuning.steps):
+        while len(order) < tuning.pieces:
+            order += torch.randperm(len(pieces)).tolist()
+        chosen, order = order[: tuning.pieces], order[tuning.pieces :]
+        rows = [[*speaker.opening, *speaker.tokenizer.encode(pieces[index])][: speaker.network.positions] for index in chosen]
+        loss = _loss(model, rows, next(model.parameters()).device)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        losses.append(loss.item())
+    return losses
+
+
+def share(step: int, steps: int) -> float:
+    """The learning rate of a step (from 0 on) as a share of the highest."""
+    leading = max(1, round(0.1 * steps))
+    if step < leading:
+        return (step + 1) / leading
+    return 0.5 * (1 + math.cos(math.pi * (step - leading + 1) / (steps - leading + 1)))
+
+
+def _loss(model: Any, rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """Nats per token that has one before it; rows are filled up at the right, where no token of the text looks."""
+    longest = max(map(len, rows))
+    tokens_BT = torch.tensor([[*row, *([0] * (longest - len(row)))] for row in rows], device=device)
+    targets_BT = torch.tensor([[*row, *([_IGNORED] * (longest - len(row)))] for row in rows], device=device)
+    logits_BTW = model(input_ids=tokens_BT, use_cache=False).logits
+    return nn.functional.cross_entropy(logits_BTW[:, :-1].flatten(0, 1).float(), targets_BT[:, 1:].flatten(), ignore_index=_IGNORED)
+
+
+class _one_thread:  # noqa: N801 - reads as what it is where it is used
+    """One CPU thread: sums are then made in the same order on any machine, and small tensors are no slower."""
+
+    def __enter__(self) -> None:
+        self.threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_num_threads(self.threads)
+
+
+def facts(file: "Path") -> Mapping[str, Any]:
+    """What tuning wrote down: recipe, loss of each step, seconds, torch's version."""
+    from safetensors import safe_open
+
+    with safe_open(file, framework="pt") as opened:
+        return dict(json.loads(opened.metadata()["breakeven"]))
