@@ -1,6 +1,6 @@
 """Declarations of metrics: name, unit, how a metric is compared, which direction is better, and when it is read.
 
-Every layer iterates over these declarations; none branches on the name of a metric. To add a metric, declare it here and measure it.
+Every layer iterates over these declarations; none branches on a metric's name. To add a metric, declare it here and measure it.
 """
 
 from collections.abc import Iterable, Mapping
