@@ -4,9 +4,10 @@ Report, progress lines, charts and the web app take every word about an effect f
 that stands beside it. The rule is in `conclude`, its outcomes are the members of `Finding`.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from math import isfinite
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sweeps.stats import classification, text_stats
 from sweeps.stats.timing import DEFAULT_FLOOR
@@ -217,3 +218,23 @@ def _outside(effect: Effect, low: float, high: float) -> str | None:
 def _rounded(number: float, digits: int) -> float:
     """As printed, and no negative zero."""
     return float(f"{number:.{digits}f}") + 0.0
+
+
+def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
+    """What a row of a public view allows to conclude about the effect in `column`.
+
+    The row, a mapping or an object with the columns as attributes, also has `{column}_low`, `{column}_high`, `verdict` and `floor`.
+    """
+
+    def value(name: str) -> Any:
+        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+    bounds = (value(name) for name in (column, f"{column}_low", f"{column}_high"))
+    return conclude(effect, *bounds, verdict=value("verdict"), floor=value("floor"))
+
+
+def conclude_interval(effect: Effect, value: float | None, low: float | None, high: float | None) -> Conclusion:
+    """What an effect without a stored verdict allows to conclude: its interval is compared with the floor of the effect."""
+    known = low is not None and high is not None and isfinite(low) and isfinite(high)
+    verdict = classification.interval_verdict(low, high, effect.floor) if known and low is not None and high is not None else None
+    return conclude(effect, value, low, high, verdict=verdict)

@@ -1,0 +1,61 @@
+"""Number format: how counts, durations, values, intervals and places on an axis are printed, in the report and in the web app."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class AxisLabel(NamedTuple):
+    """An axis of curves in words."""
+
+    title: str
+    unit: str
+    """After a number in a sentence."""
+    short_unit: str
+    """The same where there is little room, as in a chart."""
+
+
+AXES: Mapping[str, AxisLabel] = {
+    "tokens": AxisLabel("tokens", "tokens", "tokens"),
+    "gmacs": AxisLabel("GMACs", "GMACs of the baseline", "GMACs"),
+    "gmacs_saved": AxisLabel("GMACs saved", "of the baseline's GMACs saved", "of GMACs saved"),
+}
+"""The axes of the view `break_even`, in the order in which they are shown."""
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is empty: `None`, or NaN, which a column of numbers has instead."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
+    """A place on an axis: whole tokens, GMACs or (from a share of 1) per cent saved with so many significant digits."""
+    if value is None or is_missing(value):
+        return "?"
+    if axis == "tokens":
+        return f"{value:,.0f}"
+    rounded = float(f"{100 * value if axis == 'gmacs_saved' else value:.{digits}g}")
+    return f"{rounded:g} %" if axis == "gmacs_saved" else f"{rounded:,g}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 point`, `2 points`, `12,000 points`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min` or `3.4 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def number(value: float | None, form: str, unit: float = 1) -> str:
+    """A value in multiples of `unit` in the given format; a dash where it is missing."""
+    return "-" if value is None or is_missing(value) else f"{value / unit:{form}}"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
+    """`1.10 [0.31, 1.92]` in the given format, without the interval where there is none; a dash where the value is missing."""
+    interval = "" if is_missing(low) or is_missing(high) else f" [{low:{form}}, {high:{form}}]"
+    return "-" if is_missing(value) else f"{number(value, form)}{interval}"
