@@ -6,7 +6,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from orchestrator.estimate import language
-from orchestrator.report.labels import arm_label
 from orchestrator.report.text_table import lines
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.geometry.vit_catalogue import networks
@@ -17,6 +16,7 @@ from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError
 from workers import methods
 from workers.arms.budget import solve
+from workers.methods.arm_labels import arm_label
 from workers.models import Unsupported
 from workers.token_reduction.schedules import AMOUNTS
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from orchestrator.dispatcher import Event
 from orchestrator.forecast import Forecast
 from orchestrator.planning import duration
-from orchestrator.report.labels import STYLES, arm_label
+from orchestrator.report.labels import STYLES
 from store.queue import Holder
 from sweeps.job import Job, Pair
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
@@ -21,6 +21,7 @@ from sweeps.outcome import Outcome
 from sweeps.stats import text_stats
 from sweeps.stats.classification import compare
 from sweeps.stats.timing import Estimate, speedup, verdict
+from workers.methods.arm_labels import arm_label
 
 SILENT_S = 30.0
 """Without a terminal, something is printed at least this often."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.labels import bounded, label, named_label, rows, steps_of
+from orchestrator.report.labels import bounded, label, rows
 from orchestrator.report.verdict_words import bits, speed
 from store.quality_join import plain_baseline, without_speed
 from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, conclude, unanswered
 from sweeps.stats.classification import interval_verdict
+from workers.methods.arm_labels import params_label
 
 METRICS = {"ttft": "first token", "tpot": "output token", "time_per_char": "character"}
 """Metrics of the view `speedup`, and what one of each is the time of."""
@@ -93,7 +94,7 @@ def control_clause(duel: pd.DataFrame, controls: pd.DataFrame) -> str:
     if not len(found):
         return ""
     row = next(rows(found.tail(1)))
-    control = f"the control of its tuning, {named_label(row.control, row.control_params)}"
+    control = f"the control of its tuning, {params_label(row.control, row.control_params)}"
     if pd.isna(row.change):
         return f"; {control}, was not measured beside it: what tuning alone changes is not subtracted"
     return f"; {against_control(row).phrase} against {control}"
@@ -130,7 +131,7 @@ def stacks(duels: Sequence[Duel]) -> Iterator[str]:
         params = json.loads(duel.any.params or "{}")
         if not isinstance(params, list):
             continue
-        keys = [_key(step["method"], {k: v for k, v in step.items() if k != "method"}) for step in steps_of(params)]
+        keys = [_key(step["method"], {k: v for k, v in step.items() if k != "method"}) for step in params if "method" in step]
         keys += [_key("dense", {name: value}) for step in params if "method" not in step for name, value in step.items()]
         metric = "time_per_char" if "time_per_char" in duel.by_metric else "tpot"
         parts = [(key, alone[key] if key in alone and metric in alone[key].by_metric else None) for key in keys]

@@ -1,15 +1,11 @@
 """Phrases: how a report and a progress line name arms, ratios, places on an axis and verdicts."""
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from store.host_labels import incomplete
-from sweeps.identity import canonical
-from sweeps.job import Arm
-from sweeps.method import Params
-from workers import methods
+from workers.methods.arm_labels import params_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,71 +53,8 @@ def amount(value: float | None, axis: str) -> str:
 
 
 def label(row: Any, without: str | None = None) -> str:
-    """Method with the parameters that are not its defaults: `topk keep_rate=0.5`; `without` leaves one of them out."""
-    return named_label(row.method, row.params, without)
-
-
-def named_label(method: str, text: str | None, without: str | None = None) -> str:
-    """As `label`, for a method and its parameters as canonical JSON."""
-    params = json.loads(text) if text else {}
-    if isinstance(params, list):
-        return stack_label(params)
-    return " ".join([method, *_said(method, params, (without or "").partition(".")[0])])
-
-
-def stack_label(steps: list[dict[str, Any]]) -> str:
-    """The steps of a stack, and in brackets what overrides the condition: `a k=500 + b p=0.5 [kv_cache="virtual"]`."""
-    named = [
-        " ".join([step["method"], *_said(step["method"], {key: value for key, value in step.items() if key != "method"})])
-        for step in steps_of(steps)
-    ]
-    beside = [part for step in steps if "method" not in step for part in _said("", step)]
-    return " + ".join(named) + (f" [{' '.join(beside)}]" if beside else "")
-
-
-def arm_label(arm: Arm) -> str:
-    """As `label`, for an arm of a job."""
-    name = " + ".join(" ".join([step.method, *_said(step.method, step.params)]) for step in arm.stack) or "dense"
-    beside = {key: value for key, value in arm.overrides if value is not None}
-    if arm.replicate:
-        beside["replicate"] = arm.replicate
-    return f"{name} [{' '.join(_said('', beside))}]" if beside else name
-
-
-def steps_of(params: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The steps of a stack without the overrides beside them."""
-    return [step for step in params if "method" in step]
-
-
-def _said(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
-    usual, names = _defaults(method), _present(method)
-    return [
-        f"{names.get(key, key)}={canonical(value)}"
-        for key, value in params.items()
-        if value is not None and key != without and not (key in usual and usual[key] == value)
-    ]
-
-
-def _defaults(method: str) -> Mapping[str, Any]:
-    """The parameters that need not be said, as plain JSON values; none for a method that is not here (any more)."""
-    params = _params(method)
-    return {} if params is None else params.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
-
-
-def _present(method: str) -> Mapping[str, str]:
-    """What parameters are called in a sweep where the store has them by an older name."""
-    params = _params(method)
-    fields = {} if params is None else params.model_fields
-    return {info.serialization_alias: name for name, info in fields.items() if info.serialization_alias}
-
-
-def _params(method: str) -> type[Params] | None:
-    """The parameters of a method, or `None` if it is not here (any more)."""
-    try:
-        found = methods.every().get(method)
-    except methods.InvalidMethod:
-        return None
-    return None if found is None else found.Params
+    """The arm of a row of a view; `without` leaves out one of its parameters."""
+    return params_label(row.method, row.params, without=without or "")
 
 
 UNITS = {"tokens": "tokens", "gmacs": "GMACs of the baseline", "gmacs_saved": "of the baseline's GMACs saved"}

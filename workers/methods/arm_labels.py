@@ -1,0 +1,65 @@
+"""Labels of arms in reports, charts and pages: the method with those parameters that differ from its defaults."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sweeps.identity import canonical
+from sweeps.job import Arm
+from sweeps.method import Params
+from workers import methods
+
+
+def params_label(method: str, params: str | None, *, without: str = "") -> str:
+    """The label of a method and its parameters as the views have them (canonical JSON): `topk keep_rate=0.7`.
+
+    Steps of a stack are joined by ` + `; in brackets follow overrides of the condition: `a k=500 + b p=0.5 [kv_cache="virtual"]`.
+    `without` leaves out one parameter, named as in the column `varied_parameter`: `keep_rate`, `budget.gmacs_ratio`,
+    or `1.p` in the second step of a stack.
+    """
+    value = json.loads(params) if params else {}
+    if not isinstance(value, list):
+        return _step(method, value, without)
+    named, overrides = [], []
+    for place, step in enumerate(value):
+        omitted = without.removeprefix(f"{place}.") if without.startswith(f"{place}.") else ""
+        params_of_step = {key: param for key, param in step.items() if key != "method"}
+        if "method" in step:
+            named.append(_step(step["method"], params_of_step, omitted))
+        else:
+            overrides += _params("", params_of_step)
+    return " + ".join(named) + (f" [{' '.join(overrides)}]" if overrides else "")
+
+
+def arm_label(arm: Arm) -> str:
+    """The label of an arm of a job; `dense` for the unmodified model."""
+    name = " + ".join(_step(step.method, step.params) for step in arm.stack) or "dense"
+    overrides = {key: value for key, value in arm.overrides if value is not None}
+    if arm.replicate:
+        overrides["replicate"] = arm.replicate
+    return f"{name} [{' '.join(_params('', overrides))}]" if overrides else name
+
+
+def _step(method: str, params: Mapping[str, Any], without: str = "") -> str:
+    return " ".join([method, *_params(method, params, without)])
+
+
+def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
+    model = _model(method)
+    defaults = {} if model is None else model.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
+    # The store keeps parameters under their serialised names; a label has the names that a sweep file uses.
+    names = {} if model is None else {info.serialization_alias: name for name, info in model.model_fields.items()}
+    return [
+        f"{names.get(key, key)}={canonical(value)}"
+        for key, value in params.items()
+        if value is not None and key != without.partition(".")[0] and not (key in defaults and defaults[key] == value)
+    ]
+
+
+def _model(method: str) -> type[Params] | None:
+    """The parameters of a method; `None` for one that is not installed (any more)."""
+    try:
+        found = methods.every().get(method)
+    except methods.InvalidMethod:
+        return None
+    return None if found is None else found.Params
