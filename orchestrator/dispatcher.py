@@ -13,7 +13,8 @@ from orchestrator.occupancy import fits, room
 from orchestrator.ray_cluster import Cluster, Finished, Node, Place, Running
 from orchestrator.worker_process import Fault
 from store import owners, queue
-from store.engine import Engine, StoreError
+from store.engine import Engine
+from store.errors import StoreError
 from store.record import LeaseError, record
 from sweeps.job import Arm, Condition, Device, Job, Occupation
 from sweeps.outcome import ANSWERS, FailureReason, Outcome

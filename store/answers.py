@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Engine, bindparam, text
 
-from store.engine import explained, shown
 from store.placement import Place
+from store.transactions import reading
 from sweeps.outcome import ANSWERS
 from sweeps.protocol import Protocol
 
@@ -82,7 +82,7 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
     """
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         for row in connection.execute(FIGURES, environments).all():
             known.narrow[row.comparison_id, Place(row.environment, row.host)].append(_narrow(row, comparisons))
         for row in connection.execute(EXECUTIONS, environments).all():
@@ -153,13 +153,13 @@ class _Known:
 
 def doubted(engine: Engine, doubt: Doubt, environment_ids: Collection[str]) -> set[str]:
     """The comparison ids whose newest answer in one of the environments is flagged, unclear by some metric, or a failure."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return set(connection.execute(DOUBTED[doubt], {"environments": sorted(environment_ids)}).scalars())
 
 
 def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
     """The environments in which jobs of the sweep of that name were measured since `began` (seconds since the epoch)."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return set(connection.execute(SINCE, {"sweep": sweep, "began": began}).scalars())
 
 

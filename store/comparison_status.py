@@ -3,7 +3,7 @@
 import pandas as pd
 from sqlalchemy import Engine, text
 
-from store.engine import explained, shown
+from store.transactions import reading
 from store.views import public
 from sweeps.job import Job, Kind
 
@@ -32,7 +32,7 @@ def states(engine: Engine, name: str, kind: Kind) -> pd.DataFrame:
     a failure.
     """
     asked = {"name": name, "kind": kind}
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         answers = connection.execute(ANSWERS, asked)
         found = pd.DataFrame.from_records([tuple(row) for row in answers], columns=list(answers.keys()))
         documents = [row.document for row in connection.execute(QUEUED, asked)]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from store.engine import EmptyStoreError, StoreError, set_write_ahead, shown, writing
+from store.errors import EmptyStoreError, StoreError
+from store.location import display_name
+from store.transactions import set_write_ahead, writing
 
 SCHEMA = "0005"
 """The newest migration in `migrations/versions`."""
@@ -42,10 +44,12 @@ def check_current(engine: Engine) -> None:
     with engine.connect() as connection:
         found = version(connection)
     if found is None:
-        raise EmptyStoreError(f"{shown(engine.url)} is empty; run a sweep first: breakeven run sweeps/quickstart.yaml")
+        raise EmptyStoreError(f"{display_name(engine.url)} is empty; run a sweep first: breakeven run sweeps/quickstart.yaml")
     if found != SCHEMA:
         _check_known(found, SCRIPTS, engine)
-        raise StoreError(f"{shown(engine.url)} has the older schema {found}; any command that writes updates it: breakeven run")
+        raise StoreError(
+            f"{display_name(engine.url)} has the older schema {found}; any command that writes updates it: breakeven run"
+        )
 
 
 def version(connection: Connection) -> str | None:
@@ -56,7 +60,7 @@ def version(connection: Connection) -> str | None:
     if not tables >= OURS:
         found = ", ".join(sorted(tables)[:5])
         raise StoreError(
-            f"{shown(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
+            f"{display_name(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
         )
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
@@ -72,7 +76,7 @@ def back_up(path: Path, found: str) -> Path:
 def _check_known(found: str, scripts: Path, engine: Engine) -> None:
     if not any((scripts / "versions").glob(f"{found}_*.py")):
         raise StoreError(
-            f"{shown(engine.url)} was written by a newer Breakeven (schema {found}, this program knows {SCHEMA}); "
+            f"{display_name(engine.url)} was written by a newer Breakeven (schema {found}, this program knows {SCHEMA}); "
             "update Breakeven, or name another store with --db"
         )
 

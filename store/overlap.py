@@ -7,8 +7,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Engine
 from sqlalchemy import text as sql
 
-from store.engine import explained, shown
 from store.placement import Wanted
+from store.transactions import reading
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS
 from sweeps.protocol import Protocol
@@ -62,7 +62,7 @@ class Overlap(NamedTuple):
 
 def newest_attempt(engine: Engine) -> int:
     """The newest execution in the store, to be asked for before a plan is made; 0 if there is none."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return int(connection.execute(NEWEST_ATTEMPT).scalar_one())
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from sqlalchemy import Engine, text
 
 from store.derive.quality import QUALITY
-from store.engine import explained, shown
 from store.row_mapping import asked_params
+from store.transactions import reading
 from sweeps.identity import canonical
 from sweeps.job import Arm, Job
 from sweeps.stats import text_stats
@@ -94,7 +94,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
     windows; empty where no attempt measured both.
     """
     rows: dict[tuple[Any, ...], tuple[tuple[Any, ...], dict[str, Any]]] = {}
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         for attempt in connection.execute(ATTEMPTS, {"name": name}):
             job = Job.model_validate(json.loads(attempt.document)["job"])
             controls = {place: found for place, arm in enumerate(job.arms) if (found := control_of(arm, job.arms)) is not None}

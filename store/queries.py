@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, text
 
-from store.engine import StoreError, explained, shown
+from store.errors import StoreError
+from store.location import display_name
 from store.row_mapping import timestamp
+from store.transactions import reading
 from store.views.public import ANSWERS as ANSWER_ROWS
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def table(engine: Engine, sql: str, **params: Any) -> "pd.DataFrame":
     """The rows of a query as a data frame; `:name` in `sql` stands for the keyword argument of that name."""
     import pandas as pd
 
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         found = connection.execute(text(sql), params)
         rows = [tuple(row) for row in found]
         return pd.DataFrame.from_records(rows, columns=list(found.keys()), coerce_float=True)
@@ -48,7 +50,7 @@ def table(engine: Engine, sql: str, **params: Any) -> "pd.DataFrame":
 
 def sweeps(engine: Engine) -> list[dict[str, Any]]:
     """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         found = [dict(row._mapping) for row in connection.execute(SWEEPS)]
         states: dict[int, dict[str, int]] = defaultdict(dict)
         for row in connection.execute(STATES):
@@ -61,7 +63,7 @@ def sweeps(engine: Engine) -> list[dict[str, Any]]:
 
 def sweep(engine: Engine, name: str) -> dict[str, Any]:
     """The newest revision of the sweep called `name`. Raises `StoreError` that names the nearest ones if there is none."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         found = connection.execute(SWEEP, {"name": name}).one_or_none()
         if found is not None:
             return dict(found._mapping)
@@ -70,10 +72,10 @@ def sweep(engine: Engine, name: str) -> dict[str, Any]:
     hint = (
         f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run sweeps/quickstart.yaml"
     )
-    raise StoreError(f"{shown(engine.url)} holds no sweep called {name}; {hint}")
+    raise StoreError(f"{display_name(engine.url)} holds no sweep called {name}; {hint}")
 
 
 def environments(engine: Engine) -> list[dict[str, Any]]:
     """The machines that were measured, with how many attempts each."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return [dict(row._mapping) for row in connection.execute(ENVIRONMENTS)]

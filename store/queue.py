@@ -8,11 +8,12 @@ from sqlalchemy import Connection, Engine, bindparam
 from sqlalchemy import text as sql
 
 from store import placement
-from store.engine import StoreError, explained, shown, writing
+from store.errors import StoreError
 from store.owners import alive, owner
 from store.placement import Offer, Place
 from store.row_mapping import insert_jobs
 from store.tables.states import STATES
+from store.transactions import reading, writing
 from store.views import public
 from sweeps.job import Device, Job, Occupation
 from sweeps.outcome import Outcome
@@ -188,19 +189,19 @@ def recover(engine: Engine) -> int:
 
 def waiting(engine: Engine, sweep_id: int, offers: Collection[Offer]) -> bool:
     """Whether a job of the sweep waits that one of the offers could run."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return placement.claimable(connection, sweep_id, offers)
 
 
 def demands(engine: Engine, sweep_id: int) -> set[str]:
     """What waiting jobs of the sweep ask of a node's labels, as in `job.resources`."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return placement.demands(connection, sweep_id)
 
 
 def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
     """The places that other live dispatchers have chosen for groups of jobs of the sweep called `name`."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         return {group: pin.place for group, pin in placement.pins(connection, name, owner(), alive).items()}
 
 
@@ -208,7 +209,7 @@ def held(engine: Engine, sweep_id: int) -> list[Holder]:
     """The dispatchers, other than this process, that jobs of the sweep are running for, or that have pinned such as wait."""
     now = time.time()
     holders: dict[str, Holder] = {}
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         for row in connection.execute(HOLDERS, {"sweep": sweep_id, "owner": owner()}):
             holders[row.owner] = Holder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
         name = connection.execute(SWEEP_NAME, {"sweep": sweep_id}).scalar_one()
@@ -219,7 +220,7 @@ def held(engine: Engine, sweep_id: int) -> list[Holder]:
 
 def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
     """The jobs of the sweep that run for other dispatchers than this process."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         rows = connection.execute(HELD_ELSEWHERE, {"sweep": sweep_id, "owner": owner()})
         return [Job.model_validate_json(row.document) for row in rows]
 

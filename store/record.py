@@ -12,7 +12,7 @@ from sqlmodel import SQLModel
 from store.derive import speedup
 from store.derive.pair_status import fates
 from store.derive.quality import JUDGES
-from store.engine import StoreError, writing
+from store.errors import StoreError
 from store.row_mapping import (
     INSERT_COMPARISON,
     INSERT_ENVIRONMENT,
@@ -24,6 +24,7 @@ from store.row_mapping import (
 )
 from store.sample_codec import pack, pack_series, timings
 from store.tables import results
+from store.transactions import writing
 from sweeps.identity import canonical
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome

@@ -8,11 +8,11 @@ from sqlalchemy import Connection, Engine, Row, bindparam
 from sqlalchemy import text as sql
 
 from store import placement
-from store.engine import explained, shown, writing
 from store.overlap import Overlap, overlap
 from store.owners import alive, owner
 from store.placement import Pin, Wanted
 from store.row_mapping import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_jobs, insert_many
+from store.transactions import reading, writing
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Job
 from sweeps.protocol import Protocol
@@ -109,7 +109,7 @@ def _row(key: str, asked: Mapping[str, tuple[Comparison, Mapping[str, str]]]) ->
 
 def _linked(engine: Engine, name: str, text: str) -> set[str]:
     """The comparisons of the sweep of this name and text that are in the store."""
-    with explained(shown(engine.url)), engine.connect() as connection:
+    with reading(engine) as connection:
         newest = connection.execute(NEWEST, {"name": name}).one_or_none()
         if newest is None or newest.text != text:
             return set()

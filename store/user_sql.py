@@ -13,7 +13,10 @@ from urllib.parse import quote
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from store.engine import BUSY_S, StoreError, check_exists, connect_readonly, explain, location, reading_mode, sqlite_path
+from store.engine import connect_readonly
+from store.errors import StoreError
+from store.location import check_exists, location, reading_mode, sqlite_path
+from store.transactions import BUSY_S, explain
 from store.views.public import VIEWS
 
 VALUE_BYTES = 250_000
@@ -57,7 +60,7 @@ class Result(NamedTuple):
 
 
 def query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Result:
-    """Run one SELECT on the store at `url` (see `store.engine.location`), for at most `seconds`, returning at most `rows`.
+    """Run one SELECT on the store at `url` (see `store.location.location`), for at most `seconds`, returning at most `rows`.
 
     Raises `StoreError` for anything that is not one SELECT, for what takes too long or too much memory, and for SQL errors,
     with the nearest names where a column or view is unknown.

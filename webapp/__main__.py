@@ -61,7 +61,7 @@ def _app(db: str | None, port: int, *, browser: bool) -> int:
 
 
 def _plot(given: argparse.Namespace) -> int:
-    from store.engine import StoreError  # keeps `--help` quick
+    from store.errors import StoreError  # keeps `--help` quick
     from webapp.plot import PlotError, plot
 
     try:

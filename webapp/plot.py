@@ -26,7 +26,7 @@ def plot(
     `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first of `wording.METRIC` that there is).
 
     Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
-    `store.engine.StoreError` for an unknown sweep or a store that cannot be read.
+    `store.errors.StoreError` for an unknown sweep or a store that cannot be read.
     """
     found = [form for form in get_args(Format) if f".{form}" == out.suffix.lower()]
     if not found:

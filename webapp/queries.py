@@ -19,8 +19,8 @@ SWEEP_COLUMNS = ("sweep", "question", "submitted_at", "comparisons", "measured",
 def sweeps(url: str | None = None) -> pd.DataFrame:
     """The newest revision of every sweep, newest first: its comparisons by fate and its jobs by state (see `SWEEP_COLUMNS`).
 
-    Raises `store.engine.StoreError`, as all functions here do, if the store is missing or cannot be read; `url` is what
-    `store.engine.location` takes.
+    Raises `store.errors.StoreError`, as all functions here do, if the store is missing or cannot be read; `url` is what
+    `store.location.location` takes.
     """
     with _store(url) as engine:
         frame = pd.DataFrame(queries.sweeps(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(SWEEP_COLUMNS))

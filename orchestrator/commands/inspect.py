@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from orchestrator.report import text_table
-from store.engine import StoreError, connect_readonly
+from store.engine import connect_readonly
+from store.errors import StoreError
 from store.queries import sweep as find
 from store.queries import sweeps
 from store.user_sql import query

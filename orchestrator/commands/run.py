@@ -16,7 +16,9 @@ from orchestrator.sites import Site, by_device, here
 from orchestrator.submission import submit
 from store import queue
 from store.answers import Doubt, doubted
-from store.engine import EmptyStoreError, Engine, StoreError, connect, connect_readonly, location, sqlite_path
+from store.engine import Engine, connect, connect_readonly
+from store.errors import EmptyStoreError, StoreError
+from store.location import location, sqlite_path
 from sweeps.job import Device
 from sweeps.outcome import Environment, Outcome
 from sweeps.parsing.expand import Expansion

@@ -9,8 +9,9 @@ from sqlalchemy import Engine, text
 from store import queries, queue, submission
 from store.answers import answers
 from store.derive.quality import ACCURACY
-from store.engine import StoreError, writing
+from store.errors import StoreError
 from store.record import reanalyse, record
+from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol

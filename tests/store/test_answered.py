@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from store import owners, queries, queue, submission
 from store.answers import answers, doubted
-from store.engine import StoreError
+from store.errors import StoreError
 from store.record import record
 from sweeps.job import Job
 from sweeps.outcome import Environment, Failure, Outcome

@@ -12,8 +12,11 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from store import record
-from store.engine import StoreError, connect, connect_readonly, location, network_file_system, writing
+from store.engine import connect, connect_readonly
+from store.errors import StoreError
+from store.location import location, network_file_system
 from store.queries import sweeps
+from store.transactions import writing
 from store.user_sql import query
 from sweeps.job import Job
 from sweeps.outcome import Outcome
@@ -252,7 +255,7 @@ def test_store_in_a_read_only_folder_is_read(
         ("postgresql://me:secret@127.0.0.1:1/db", "Connection refused"),
         ("postgresql://me@127.0.0.1:1/db?password=secret", "Connection refused"),
         ("postgresql://me@127.0.0.1:abc/db?password=secret", "its port is no number"),
-        ("postgresql://me:p@secret@127.0.0.1/db", "a password that holds @ is written with %40"),
+        ("postgresql://me:p@secret@127.0.0.1/db", "a password that contains @ is written with %40"),
         ("nonsense://me:secret@host/db?sslpassword=secret", "no usable database URL"),
     ],
 )

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from store import queue, submission
 from store.answers import answers
 from store.derive.quality import QUALITY
-from store.engine import StoreError
+from store.errors import StoreError
 from store.record import reanalyse, record
 from store.user_sql import query
 from sweeps.geometry.llm_geometry import languages

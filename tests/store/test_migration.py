@@ -18,7 +18,8 @@ from sqlalchemy import Engine, text
 
 from store import migration, record
 from store.answers import answers
-from store.engine import StoreError, connect, connect_readonly
+from store.engine import connect, connect_readonly
+from store.errors import StoreError
 from store.tables.planned import METADATA
 from sweeps.protocol import Protocol
 

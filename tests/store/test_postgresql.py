@@ -15,7 +15,8 @@ from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 
 from store import migration, queue, submission
 from store.answers import answers
-from store.engine import StoreError, connect
+from store.engine import connect
+from store.errors import StoreError
 from store.overlap import newest_attempt
 from store.record import reanalyse, record
 from store.tables.planned import METADATA

@@ -11,9 +11,10 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from store import owners, queue, submission
-from store.engine import StoreError, writing
+from store.errors import StoreError
 from store.overlap import newest_attempt
 from store.record import record
+from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol

@@ -12,9 +12,10 @@ from sqlalchemy import Engine, text
 
 from store import owners, queue, submission
 from store.derive import speedup
-from store.engine import StoreError, writing
+from store.errors import StoreError
 from store.record import reanalyse, record, record_imported
 from store.sample_codec import unpack
+from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Metric, Outcome, Samples
 from sweeps.stats import timing

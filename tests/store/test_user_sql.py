@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from store import record, user_sql
-from store.engine import StoreError
+from store.errors import StoreError
 from store.user_sql import query
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"

@@ -1,0 +1,97 @@
+"""Where a store is: paths and URLs, how they are displayed, and whether SQLite can work there."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from store.errors import StoreError
+
+DEFAULT = "breakeven.db"
+VARIABLE = "BREAKEVEN_DB"
+NETWORK_FILE_SYSTEMS = frozenset(
+    ("afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
+)
+"""There the shared memory that SQLite's write-ahead log needs does not work between machines."""
+
+
+def location(url: str | None) -> str:
+    """The SQLAlchemy URL of a store: `url`, else $BREAKEVEN_DB, else `breakeven.db` in the current folder.
+
+    A value without `://` is the path of an SQLite file.
+    """
+    url = url or os.environ.get(VARIABLE) or DEFAULT
+    if url.startswith("postgres://"):
+        url = url.replace("postgres", "postgresql", 1)
+    return url if "://" in url else f"sqlite:///{Path(url).expanduser().absolute()}"
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file behind an SQLite URL; `None` for SQLite in memory and for other databases. `url` comes from `location`."""
+    if not url.startswith("sqlite"):
+        return None
+    name = url.partition("://")[2].removeprefix("/")  # not make_url: a file name may contain `?`, `%` and `#`
+    return None if name in ("", ":memory:") else Path(name)
+
+
+@lru_cache(maxsize=100)
+def display_name(where: str | URL) -> str:
+    """The store's place for messages: a path for SQLite, a URL without its passwords for others."""
+    if isinstance(where, str) and where.startswith("sqlite"):
+        return str(sqlite_path(where) or "the store in memory")
+    try:
+        url = make_url(where)
+    except (ArgumentError, ValueError):
+        scheme, _, rest = str(where).partition("://")
+        return f"{scheme}://…{rest.rpartition('@')[2].partition('?')[0]}"
+    if url.drivername == "sqlite":
+        return url.database or "the store in memory"
+    if "@" in (url.host or ""):  # what precedes it is a part of the password
+        url = url.set(host=str(url.host).rpartition("@")[2])
+    secret = {name for name in url.query if "pass" in name.lower() and "file" not in name.lower()}
+    return url.set(query={name: "hidden" if name in secret else value for name, value in url.query.items()}).render_as_string()
+
+
+def reading_mode(path: Path) -> str:
+    """The value of `?mode=` in the SQLite URI with which the file at `path` can be read.
+
+    A file with a write-ahead log is read with the help of files beside it, which cannot be created on a read-only file system.
+    There is no writer there, so if no log is left the file alone is the whole store.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    pending = log.is_file() and log.stat().st_size > 0
+    return "ro" if pending or os.access(path.parent, os.W_OK) else "ro&immutable=1"
+
+
+def check_exists(path: Path) -> None:
+    """Raise `StoreError` unless there is a file at `path`."""
+    if not path.is_file():
+        wrong = "is a folder, not a store" if path.is_dir() else "does not exist"
+        raise StoreError(f"{path} {wrong}; run a sweep first: breakeven run sweeps/quickstart.yaml, or name a store with --db")
+
+
+def check_place(path: Path) -> None:
+    """Raise `StoreError` unless an SQLite file at `path` can be a store that is written to."""
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; the store is a file, such as {path / DEFAULT}")
+    if not path.parent.is_dir():
+        raise StoreError(f"{path}: the folder {path.parent} does not exist; create it or name another store with --db")
+    mounts = Path("/proc/mounts")
+    if mounts.exists() and (kind := network_file_system(path.resolve(), mounts.read_text())):
+        raise StoreError(
+            f"{path} lies on a network file system ({kind}), where SQLite's write-ahead log is unsafe; "
+            "use a local disk, or a PostgreSQL URL: --db postgresql://user@host/name"
+        )
+
+
+def network_file_system(path: Path, mounts: str) -> str | None:
+    """The type of the network file system that contains `path` (absolute), or `None`; `mounts` is the text of /proc/mounts."""
+    best, kind = "", None
+    for line in mounts.splitlines():
+        _, folder, name, *_ = line.split(" ")
+        folder = folder.replace("\\040", " ")
+        if path.is_relative_to(folder) and len(folder) >= len(best):
+            best, kind = folder, name
+    return kind if kind in NETWORK_FILE_SYSTEMS else None
