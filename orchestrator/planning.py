@@ -23,10 +23,10 @@ from sweeps.job import Condition, Device, Job
 from sweeps.outcome import Environment
 from sweeps.parsing.expand import Expansion, load
 from sweeps.protocol import Protocol
-from workers.cache import recipe
 from workers.data import check_head, listing
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
+from workers.training.recipes import recipe_hash
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def read(path: Path | str, *, auto: Device, text: str | None = None) -> Expansio
         if (asked := (condition.model, condition.weights, condition.data)) not in fitting:
             check_head(condition)
             fitting.add(asked)
-        return {**recipe(condition), **listings[condition.data]}
+        return {**recipe_hash(condition), **listings[condition.data]}
 
     return load(
         path,

@@ -16,8 +16,8 @@ from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError
 from workers import methods
 from workers.arms.budget import solve
+from workers.errors import Unsupported
 from workers.methods.arm_labels import arm_label
-from workers.models import Unsupported
 from workers.token_reduction.schedules import AMOUNTS
 
 COUNTED = "counted when run"

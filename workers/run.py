@@ -169,7 +169,7 @@ def _check_cores(job: Job, held: tuple[int, ...] | None) -> None:
 
 def _whole(fault: BaseException) -> Failure:
     """The failure of a job before any of its arms could be tried."""
-    from workers.arms.failures import reason, told
+    from workers.kinds.failures import reason, told
 
     detail = "".join(traceback.format_exception(fault))
     return Failure(arm=None, reason=reason(fault), message=f"before any arm could be tried: {told(fault)}", detail=detail)

@@ -18,12 +18,12 @@ from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import Estimate, speedup
 from workers import methods
-from workers.arms.vision import loaded
+from workers.arms.vision import build, loaded
 from workers.measure.interleaved import calibrate, measure, warm_up
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import stopwatch
-from workers.models.vision import build, example_input
+from workers.models.vision import example_input
 from workers.run import run
 from workers.token_reduction.patch_vit import fit
 

@@ -14,10 +14,9 @@ from sweeps.job import Arm, Step
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
 from tests.workers.tiny_vits import calm
 from workers import methods
-from workers.data import DataError
+from workers.errors import DataError, Unsupported
 from workers.methods.language import adaptivocab
 from workers.methods.language.adaptivocab import EXAMPLES, NEUTRAL, Params, apply, macs, refuses, skipped
-from workers.models import Unsupported
 from workers.vocabulary.build import Recipe, build
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary
 

@@ -11,7 +11,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Step
 from workers import methods
 from workers.arms.budget import FINENESS, cost, solve
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.token_reduction.schedules import Budget
 
 FOUND = methods.methods()

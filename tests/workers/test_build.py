@@ -15,7 +15,7 @@ from tokenizers import models
 
 from tests.workers.domain import TEXTS, bytes_bpe, word_piece
 from workers.data.tokenization import END, FastTokenizer
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.vocabulary.build import Chosen, Recipe, build, choose, decomposed, disjoint, merges, obtain, removals
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, fingerprint
 

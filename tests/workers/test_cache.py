@@ -15,10 +15,12 @@ import torch
 from safetensors import safe_open
 
 from sweeps.job import Condition
-from workers import cache as artifacts
-from workers.cache import RECIPES, Recipe, kept, obtain, recipe, trained
+from workers.cache import cached
 from workers.models.vision import load
+from workers.training import recipes
+from workers.training.recipes import RECIPES, Recipe, recipe_hash
 from workers.training.train_vit import TrainingTargetMissed, moved, parts, train
+from workers.training.weights import obtain, trained
 
 TRAINED = Condition(model="digits_vit_64", image_size=32, weights="trained")
 BRIEF = Recipe(model="digits_vit_64", epochs=1, batch_size=64, learning_rate=1e-3, images=64, accuracy=0.0)
@@ -44,16 +46,16 @@ def slowly(file: Path) -> None:
 
 def wanted(_: int) -> str:
     """What a process gets that asks for the file."""
-    return kept("thing", slowly).read_text()
+    return cached("thing", slowly).read_text()
 
 
 def test_the_recipe_is_part_of_the_identity() -> None:
     """Weights trained on demand have the hash of their recipe, all others none; a model without a recipe is refused."""
-    assert set(recipe(TRAINED)) == {"recipe"}
-    assert recipe(TRAINED) != recipe(TRAINED.model_copy(update={"model": "digits_vit_256"}))
-    assert recipe(TRAINED.model_copy(update={"weights": "random"})) == {}
+    assert set(recipe_hash(TRAINED)) == {"recipe"}
+    assert recipe_hash(TRAINED) != recipe_hash(TRAINED.model_copy(update={"model": "digits_vit_256"}))
+    assert recipe_hash(TRAINED.model_copy(update={"weights": "random"})) == {}
     with pytest.raises(ValueError, match="no recipe for test_vit"):
-        recipe(TRAINED.model_copy(update={"model": "test_vit"}))
+        recipe_hash(TRAINED.model_copy(update={"model": "test_vit"}))
 
 
 def test_made_once_for_all_processes(cache: Path) -> None:
@@ -72,29 +74,29 @@ def test_nothing_is_left_of_what_fails(cache: Path) -> None:
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
-        kept("thing", broken)
+        cached("thing", broken)
     assert {file.name for file in cache.iterdir()} == {"thing.lock"}
-    assert kept("thing", slowly).read_text() == "made"
+    assert cached("thing", slowly).read_text() == "made"
 
 
 def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path) -> None:
     """The kernel lets go of the lock of a process that dies by kill -9; the next one removes what it had begun, and makes anew."""
     half = (
-        "import os, signal; from workers.cache import kept\n"
+        "import os, signal; from workers.cache import cached\n"
         "def make(folder): folder.mkdir(); (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\n"
-        "kept('thing', make)"
+        "cached('thing', make)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     killed = subprocess.run([sys.executable, "-c", half], env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(list(cache.glob(".*-thing/half"))) == 1
-    assert kept("thing", slowly).read_text() == "made"
+    assert cached("thing", slowly).read_text() == "made"
     assert {file.name for file in cache.iterdir()} == {"thing", "thing.lock", "log"}
 
 
 def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """One epoch of training changes the weights, writes them with their facts, and the next who asks gets the same file."""
-    monkeypatch.setattr(artifacts, "RECIPES", {"digits_vit_64": BRIEF})
+    monkeypatch.setattr(recipes, "RECIPES", {"digits_vit_64": BRIEF})
     with torch.inference_mode():  # as jobs run
         model = load(TRAINED, torch.device("cpu")).model
     file = trained("digits_vit_64")

@@ -9,8 +9,9 @@ from tests.workers.test_sparsity_params import Folded
 from tests.workers.tiny_llms import POSITIONS, tongue
 from workers.activation_sparsity import calibrate
 from workers.activation_sparsity.rotation_fusion import absorb
+from workers.errors import Unsupported
 from workers.methods.language import teal
-from workers.models import Unsupported, architectures
+from workers.models import architectures
 from workers.models.architectures import ANATOMIES
 
 TOKENS = 2048

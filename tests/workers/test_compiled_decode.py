@@ -19,11 +19,11 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import forward, prompt, tongue
 from tests.workers.tiny_vits import calm
 from workers import methods
+from workers.arms.compiled_decode import CapturedSteps, CompiledSteps
 from workers.arms.generation_workload import Passage, Workload
-from workers.arms.language import texts
-from workers.models import Unsupported
-from workers.models.compiled_decode import CapturedSteps, CompiledSteps
-from workers.models.language import LanguageModel, build
+from workers.arms.language import build, texts
+from workers.errors import Unsupported
+from workers.models.language import LanguageModel
 from workers.models.share_weights import twin
 from workers.run import run
 

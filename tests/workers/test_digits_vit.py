@@ -7,8 +7,9 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition
-from workers.data import images, listing, spread
+from workers.data import images, listing
 from workers.data.digits import digits, held_out
+from workers.data.images import spread
 from workers.models.vision import load
 from workers.models.write_vit_catalogue import describe
 from workers.training.train_vit import parts

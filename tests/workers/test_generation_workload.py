@@ -10,7 +10,7 @@ from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import POSITIONS, Letters, tongue
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.models.share_weights import twin
 
 calm = pytest.fixture(autouse=True)(calm)

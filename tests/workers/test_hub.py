@@ -18,7 +18,7 @@ from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_vits import calm
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.models.language import load
 from workers.run import run
 

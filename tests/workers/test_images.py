@@ -13,9 +13,10 @@ import torch
 from PIL import Image
 
 from sweeps.job import Condition
-from workers.data import DataError, images, listing
+from workers.data import images, listing
 from workers.data.corruptions import corrupt
 from workers.data.preprocessing import Preprocessing, batches
+from workers.errors import DataError
 from workers.models.vision import load
 
 MODEL = load(Condition(model="test_vit", image_size=64), torch.device("cpu")).model

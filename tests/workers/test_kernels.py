@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tests.workers.tiny_vits import small
+from workers.errors import Unsupported
 from workers.methods.vision import topk
-from workers.models import Unsupported
 
 AGREES = """
 import torch

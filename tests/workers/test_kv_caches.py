@@ -15,9 +15,9 @@ import torch
 
 from sweeps.job import KvCache
 from tests.workers.tiny_llms import CONFIGS, POSITIONS, forward, greedy, prompt, said_by, tongue
+from workers.errors import Unsupported
 from workers.kv_caches import CacheMemory, cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
-from workers.models import Unsupported
 
 PAGE = mmap.PAGESIZE
 TENSORS = 4

@@ -8,8 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import POSITIONS, prompt, tongue
+from workers.arms.compiled_decode import last_logits
 from workers.kv_caches import cache_memory, make_cache
-from workers.models.compiled_decode import last_logits
 from workers.models.language import LanguageModel
 from workers.models.share_weights import twin
 

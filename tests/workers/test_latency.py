@@ -16,9 +16,9 @@ from workers.arms import vision as making
 from workers.kinds.latency import consistent
 from workers.measure.energy import Energy
 from workers.measure.environment import cores
-from workers.measure.macs import Forwards
 from workers.measure.threads import use_threads
 from workers.measure.timeout import alarm
+from workers.models.token_trace import Forwards
 from workers.run import run
 
 MODEL = "deit_tiny_patch16_224"

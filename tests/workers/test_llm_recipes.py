@@ -12,10 +12,11 @@ from sweeps.geometry.llm_geometry import CONFIGS, Architecture
 from sweeps.job import Arm, Condition, Overrides
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_vits import calm
+from workers.arms.language import build
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer, train
-from workers.models import Unsupported
-from workers.models.language import as_decoded, build, decoded_from, load, loaded
+from workers.errors import Unsupported
+from workers.models.language import as_decoded, decoded_from, load, loaded
 
 calm = pytest.fixture(autouse=True)(calm)
 PROMPT = torch.tensor([[5, 17, 42, 99, 7]])

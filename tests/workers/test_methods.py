@@ -12,10 +12,11 @@ from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers import methods
-from workers.measure.macs import trace
+from workers.arms.vision import build
 from workers.methods import InvalidMethod
 from workers.models.share_weights import twin
-from workers.models.vision import Loaded, build
+from workers.models.token_trace import trace
+from workers.models.vision import Loaded
 
 FOUND = methods.methods()
 CASES = [

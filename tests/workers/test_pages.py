@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.workers.host_pages import HostPages
 from tests.workers.tiny_llms import POSITIONS, greedy, prompt, said_by, tongue
+from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.mapped_reservation import MappedReservation, pages_to_leave, pages_to_map
 from workers.kv_caches.pages import HostReservation, Span, covering, inside
 from workers.kv_caches.virtual import VirtualLayer
-from workers.models import Unsupported
 
 PAGE = mmap.PAGESIZE
 TENSORS = 4

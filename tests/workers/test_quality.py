@@ -19,8 +19,8 @@ from tests.workers.tiny_llms import tongue
 from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window, windows
 from workers.data.text import corpus
+from workers.errors import Unsupported
 from workers.kinds.log_likelihood import read
-from workers.models import Unsupported
 from workers.models.language import load
 from workers.run import run
 

@@ -10,7 +10,8 @@ from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import VOCABULARY, tongue
 from workers.activation_sparsity.calibrate import random_rotations
 from workers.activation_sparsity.rotation_fusion import UnitNorm, absorb, lay_out, shared
-from workers.models import Unsupported, architectures
+from workers.errors import Unsupported
+from workers.models import architectures
 from workers.models.architectures import ANATOMIES
 from workers.models.share_weights import twin
 

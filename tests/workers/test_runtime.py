@@ -10,13 +10,14 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
-from workers.arms.failures import FailureCollector
+from workers.arms.vision import build
+from workers.errors import Unsupported
+from workers.kinds.failures import FailureCollector
 from workers.kinds.latency import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
-from workers.models import Unsupported
 from workers.models.runtime import Autocast, Compiled
 from workers.models.share_weights import twin
-from workers.models.vision import Loaded, build
+from workers.models.vision import Loaded
 from workers.run import run
 from workers.token_reduction.patch_vit import fit
 

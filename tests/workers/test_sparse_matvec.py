@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from workers.activation_sparsity import sparse_matvec, sparse_matvec_cpp
-from workers.models import Unsupported, cpp_build
+from workers.errors import Unsupported
+from workers.models import cpp_build
 
 SIZES = (1, 3, 17, 255, 2560)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}

@@ -10,8 +10,8 @@ from transformers import DynamicCache
 
 from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import VOCABULARY, tongue
+from workers.errors import Unsupported
 from workers.methods.language import larosa, teal, topk_activation
-from workers.models import Unsupported
 from workers.models.language import as_decoded
 from workers.models.share_weights import twin
 

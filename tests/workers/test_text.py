@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from sweeps.job import Condition
-from workers.data import DataError, listing
+from workers.data import listing
 from workers.data.scoring_windows import CONTEXT, REACH, SCORED, windows
 from workers.data.text import SAME, corpus, docstrings, split
+from workers.errors import DataError
 
 
 def paragraphs(documents):

@@ -13,9 +13,11 @@ from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, images, small, small_network
+from workers.arms.vision import build
+from workers.errors import Unsupported
 from workers.methods import methods
-from workers.models import Unsupported, cpp_build
-from workers.models.vision import Loaded, build
+from workers.models import cpp_build
+from workers.models.vision import Loaded
 from workers.run import run
 from workers.token_reduction import tome_cpp
 from workers.token_reduction.hquota_ops import means, step_by_step

@@ -6,20 +6,27 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from sweeps.job import Condition
-from workers import cache as artifacts
-from workers.cache import kept
+from workers.cache import cached
 from workers.models.language import load
-from workers.training import llm_recipes, train_llm
-from workers.training.llm_recipes import RECIPES, LanguageRecipe, facts, obtain
+from workers.training import recipes, train_llm
+from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_hash
 from workers.training.train_llm import TrainingTargetMissed, share, train
+from workers.training.weights import obtain
 
 BRIEF = LanguageRecipe(model="tiny_lm", data="topics", steps=30, batch_size=1, tokens=64, learning_rate=3e-3, perplexity=1e9)
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """What training wrote about itself."""
+    found: dict[str, Any] = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +42,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_every_trained_model_has_a_recipe():
     """The sweep's names are those of the recipes, and a model without one is refused."""
-    assert set(RECIPES) == set(TRAINED_LANGUAGE) <= set(CONFIGS)
-    assert all(name == recipe.model for name, recipe in RECIPES.items())
-    hashes = {name: artifacts.recipe(Condition(model=name, weights="trained"))["recipe"] for name in RECIPES}
+    assert set(LANGUAGE_RECIPES) == set(TRAINED_LANGUAGE) <= set(CONFIGS)
+    assert all(name == recipe.model for name, recipe in LANGUAGE_RECIPES.items())
+    hashes = {name: recipe_hash(Condition(model=name, weights="trained"))["recipe"] for name in LANGUAGE_RECIPES}
     assert len(set(hashes.values())) == len(hashes)
-    assert artifacts.recipe(Condition(model="tiny_lm")) == {}
+    assert recipe_hash(Condition(model="tiny_lm")) == {}
     with pytest.raises(ValueError, match="no recipe for llama-15m"):
-        artifacts.recipe(Condition(model="llama-15m", weights="trained"))
+        recipe_hash(Condition(model="llama-15m", weights="trained"))
 
 
 def test_folders_are_kept_whole_or_not_at_all(cache: Path):
@@ -53,15 +60,15 @@ def test_folders_are_kept_whole_or_not_at_all(cache: Path):
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
-        kept("folder", broken)
+        cached("folder", broken)
     assert {file.name for file in cache.iterdir()} == {"folder.lock"}
-    assert kept("folder", Path.mkdir).is_dir()
-    assert kept("folder", broken).is_dir()
+    assert cached("folder", Path.mkdir).is_dir()
+    assert cached("folder", broken).is_dir()
 
 
 def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
     """The loss falls within a few steps, facts say what became of it, and the model is loaded from the cache like any folder."""
-    monkeypatch.setattr(llm_recipes, "RECIPES", {"tiny_lm": BRIEF})
+    monkeypatch.setattr(recipes, "LANGUAGE_RECIPES", {"tiny_lm": BRIEF})
     with torch.inference_mode():  # as jobs run
         speaker = load(Condition(model="tiny_lm", weights="trained"))
     folder = obtain(BRIEF)
@@ -114,8 +121,8 @@ def test_training_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
     started = time.monotonic()
-    found = facts(obtain(RECIPES["tiny_lm_smoke"]))
+    found = facts(obtain(LANGUAGE_RECIPES["tiny_lm_smoke"]))
     seconds = time.monotonic() - started
     print(f"\ntiny_lm_smoke: perplexity {found['perplexity']:.0f} in {seconds:.0f} s, load {os.getloadavg()[0]:.1f}")
     assert json.dumps(found)
-    assert found["perplexity"] <= RECIPES["tiny_lm_smoke"].perplexity
+    assert found["perplexity"] <= LANGUAGE_RECIPES["tiny_lm_smoke"].perplexity

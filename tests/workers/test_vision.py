@@ -9,11 +9,12 @@ from timm.models.vision_transformer import ParallelScalingBlock, VisionTransform
 
 from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
+from workers.arms.vision import build
+from workers.errors import Unsupported
 from workers.methods.vision import slowed, tome
-from workers.models import Unsupported
 from workers.models.runtime import Slowed
 from workers.models.share_weights import twin
-from workers.models.vision import Loaded, build, example_input, load
+from workers.models.vision import Loaded, example_input, load
 from workers.token_reduction.patch_vit import ReducingBlock, attend, fit
 
 TINY = Condition(model="test_vit", image_size=64)

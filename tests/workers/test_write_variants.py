@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
-from workers.data import DataError, check_head
+from workers.data import check_head
+from workers.errors import DataError, Unsupported
 from workers.methods import methods
-from workers.models import Unsupported
 from workers.models.vision import load
 from workers.models.write_variants import meta, reason, unsupported
 from workers.models.write_vit_catalogue import network

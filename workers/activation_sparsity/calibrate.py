@@ -21,9 +21,10 @@ from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import FrozenModel, digest
 from workers.activation_sparsity.rotation_fusion import absorb
 from workers.activation_sparsity.sparsity_params import Coefficients
-from workers.cache import kept
+from workers.cache import cached
 from workers.data.text import corpus
-from workers.models import Unsupported, architectures
+from workers.errors import Unsupported
+from workers.models import architectures
 from workers.models.architectures import ANATOMIES
 from workers.models.language import LanguageModel, as_decoded
 
@@ -98,7 +99,7 @@ def rotations(speaker: LanguageModel, data: str, tokens: int) -> list[Tensor]:
         LOG.info("%s: rotations from %d tokens after %.0f s", speaker.network.name, tokens, facts["seconds"])
 
     name = digest({"reading": reading, "damping": DAMPING})
-    stored = load_file(kept(f"rotations-{name}.safetensors", make))
+    stored = load_file(cached(f"rotations-{name}.safetensors", make))
     return [stored[str(layer)].to(parts[0].device) for layer in range(speaker.network.layers)]
 
 
@@ -150,7 +151,7 @@ def thresholds(speaker: LanguageModel, data: str, tokens: int, shares: Sequence[
             _read(speaker.model, parts)
         save_file({"counts": counts}, file, metadata={"breakeven": json.dumps({"reading": reading.model_dump()})})
 
-    stored = load_file(kept(f"histograms-{digest({'reading': reading})}.safetensors", make))["counts"]
+    stored = load_file(cached(f"histograms-{digest({'reading': reading})}.safetensors", make))["counts"]
     return [[_quantile(counts, share) for counts, share in zip(four, shares, strict=True)] for four in stored]
 
 
@@ -189,7 +190,7 @@ def coefficients(
         file.write_text(json.dumps(found), encoding="utf-8")
 
     name = digest({"reading": reading, "recipe": recipe, "searched": SEARCHED, "factors": FACTORS})
-    first, second, third, fourth = json.loads(kept(f"allocation-{name}.json", make).read_text(encoding="utf-8"))["coefficients"]
+    first, second, third, fourth = json.loads(cached(f"allocation-{name}.json", make).read_text(encoding="utf-8"))["coefficients"]
     return first, second, third, fourth
 
 

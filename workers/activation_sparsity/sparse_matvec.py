@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from workers.activation_sparsity import sparse_matvec_cpp
-from workers.models import Unsupported
+from workers.errors import Unsupported
 
 Route = Literal["cpp", "embedding_bag", "triton"]
 CPU_ROUTES: tuple[Route, ...] = ("cpp", "embedding_bag")

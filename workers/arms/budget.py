@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 from sweeps.job import Arm, Step
 from sweeps.method import Network, Params
 from workers import methods
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.token_reduction.schedules import Budget
 
 FINENESS = 1_000_000

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from sweeps.job import Decoding, KvCache
+from workers.errors import Unsupported
 from workers.kv_caches import make_cache
-from workers.models import Unsupported
-from workers.models.compiled_decode import last_logits, signature
-from workers.models.language import LanguageModel, Tokenizer
+from workers.models.language import LanguageModel, Tokenizer, last_logits, signature
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 STEP = 7

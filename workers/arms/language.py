@@ -1,29 +1,34 @@
 """Arms of language models made ready: built, run once, and checked."""
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
-from sweeps.job import Arm, Condition, Job
+from sweeps.job import Arm, Attention, Condition, Job
 from sweeps.outcome import ArmOutcome, Metric
 from sweeps.stats.timing import median, outliers
 from workers import methods
-from workers.arms.failures import NotANumberError
+from workers.arms import compiled_decode
 from workers.arms.generation_workload import Passage, Run, Workload, passages
-from workers.data import DataError
 from workers.data.text import DOCS, corpus
-from workers.kinds.timed_job import row
+from workers.errors import DataError, NotANumberError, Unsupported
+from workers.measure.metric_values import row
 from workers.measure.timeout import compiling
-from workers.models import Unsupported
-from workers.models.language import DTYPES, LanguageModel, build, loaded
+from workers.models.language import DTYPES, LanguageModel, loaded
+from workers.models.share_weights import twin
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Where a condition does not say."""
+
+
+ATTENTIONS: Mapping[Attention, str] = {"sdpa": "sdpa", "manual": "eager"}
+"""transformers' names; `eager` forms the attention matrix."""
 
 
 @dataclass
@@ -150,6 +155,33 @@ def outcome(index: int, speaker: LanguageModel, gmacs: tuple[float, float], prom
 def proofs(speaker: LanguageModel) -> list[Metric]:
     """What the methods counted since they were last prepared."""
     return [Metric(name=name, value=float(value), unit="1") for proof in speaker.proofs for name, value in proof().items()]
+
+
+def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> LanguageModel:
+    """The model of one arm, on the weights that `loaded` keeps; each dtype has weights of its own. Raises `Unsupported`."""
+    own = arm.condition(condition)
+    if (reason := compiled_decode.refuses(own)) is not None:
+        raise Unsupported(reason)
+    speaker = loaded(own, contents)
+    if (reason := methods.refuses(arm, speaker.network)) is not None:
+        raise Unsupported(reason)
+    model = twin(speaker.model)
+    speaker = replace(speaker, model=model, route=_attention(model, ATTENTIONS[own.attention]))
+    for step in arm.stack:
+        method, params = methods.spoken(step)
+        if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
+            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
+        speaker = method.apply(speaker, params)
+    speaker.model.eval()
+    return replace(speaker, steps=compiled_decode.steps(own.runtime, speaker))
+
+
+def _attention(model: Any, wanted: str) -> str | None:
+    """Give the model the attention that is wanted; where transformers has no such for it, keep and name the one it has."""
+    if model._can_set_attn_implementation():
+        model.set_attn_implementation(wanted if wanted != "sdpa" or model._supports_sdpa else "eager")
+    has: str = model.config._attn_implementation
+    return None if has == wanted else f"{has} attention"
 
 
 def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> PreparedLanguageArm:

@@ -1,10 +1,12 @@
 """Arms made ready: the model built, run once, and checked against what its method promises."""
 
 import contextlib
+import copy
 import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -15,11 +17,13 @@ from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
 from workers import methods
 from workers.arms.budget import Solved, solve
-from workers.arms.failures import NotANumberError
-from workers.measure.macs import Trace, trace
+from workers.errors import NotANumberError, Unsupported
 from workers.measure.timeout import compiling
 from workers.measure.timer import synchronise
-from workers.models.vision import Loaded, build, example_input, load
+from workers.models.runtime import Autocast, Compiled, CudaGraph
+from workers.models.share_weights import twin
+from workers.models.token_trace import Trace, trace
+from workers.models.vision import DTYPES, Loaded, check_size, example_input, load
 
 MODELS_KEPT = 2
 
@@ -107,6 +111,39 @@ def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtyp
     if wrong:
         raise NotANumberError(f"{wrong} of {logits.numel()} logits are not finite")
     return PreparedArm(index, arm, solved, condition, model.network, network, x, trace(network, x), first_call_s)
+
+
+def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
+    """The model of one arm: images [B, channels, size, size] to logits [B, classes]. `loaded.model` stays as it is.
+
+    Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size
+    its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
+    """
+    own = arm.condition(condition)
+    check_size(loaded.network, own.pixels)
+    if (reason := methods.refuses(arm, loaded.network)) is not None:
+        raise Unsupported(reason)
+    model = twin(loaded.model)
+    if own.pixels != model.patch_embed.img_size[0]:
+        model.set_input_size((own.pixels, own.pixels))
+    if DTYPES[own.dtype] != torch.float32:
+        model = copy.deepcopy(model).to(DTYPES[own.dtype])
+    for part in model.modules():
+        if hasattr(part, "fused_attn"):
+            part.fused_attn = own.attention == "sdpa"
+    for step in arm.stack:
+        method, params = methods.applied(step)
+        params = methods.chosen(method, params, own)
+        if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
+            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
+        model = method.apply(model, params)
+    if own.dtype == "autocast-float16":
+        model = Autocast(model)
+    if own.runtime == "compile":
+        model = Compiled(model)
+    elif own.runtime == "cudagraph":
+        model = CudaGraph(model)
+    return cast(nn.Module, model.eval())
 
 
 @functools.lru_cache(maxsize=MODELS_KEPT)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from workers.data import Images
+from workers.data.images import Images
 
 SPLIT = 1
 """Raised when the split changes."""

@@ -89,9 +89,9 @@ def _stamp(file: Path) -> Stamp:
 
 def _cache_file(root: Path) -> Path:
     """One file for each data set, so that no cache grows with what is no longer used."""
-    from workers.cache import cache
+    from workers.cache import cache_folder
 
-    return cache() / "hashes" / f"{digest({'root': str(root.resolve())})}.json"
+    return cache_folder() / "hashes" / f"{digest({'root': str(root.resolve())})}.json"
 
 
 def _read(file: Path) -> dict[str, tuple[Stamp, str]]:

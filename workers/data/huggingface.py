@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from workers.data import DataError, Images
 from workers.data.imagefolder import class_map, files
+from workers.data.images import Images
+from workers.errors import DataError
 
 LABELS = ("label", "labels", "fine_label", "coarse_label")
 _SPLIT = re.compile(r"(?:^|/)([^/]+?)-\d+-of-\d+[^/]*$")

@@ -12,8 +12,8 @@ from timm.data.transforms import MaybeToTensor
 from torch import Tensor
 
 from sweeps.job import Condition
-from workers.data import Images
 from workers.data.corruptions import corrupt
+from workers.data.images import Images
 
 UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
 """What Pillow raises for a file that is no image, or a broken one."""

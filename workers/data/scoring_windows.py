@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workers.data import spread
+from workers.data.images import spread
 
 SCORED, CONTEXT = 384, 256
 """Characters of a window that are scored, and of the same document before them that are only read: together some 220 tokens, fewer

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sweeps.identity import digest
-from workers import cache
-from workers.data import DataError
+from workers.cache import cached
+from workers.errors import DataError
 
 DOCS, TOPICS, PATH = "docs", "topics", "text:"
 SPLIT = 2
@@ -57,7 +57,7 @@ def corpus(name: str) -> Text:
     is not on this machine.
     """
     if name == DOCS:
-        documents = json.loads(cache.kept(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8"))
+        documents = json.loads(cached(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8"))
     elif name == TOPICS:
         from pydoc_data.topics import topics
 

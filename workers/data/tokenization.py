@@ -8,10 +8,12 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from sweeps.identity import digest
-from workers import cache
+from workers.cache import cached
 from workers.data.text import DOCS, corpus, listing
-from workers.models import Unsupported
+from workers.errors import Unsupported
 
+FILE = "tokenizer.json"
+"""The file of a tokenizer beside its model."""
 END = "<|endoftext|>"
 """Stands between two documents that a model is trained on; the first token of a tokenizer that is trained here."""
 LARGEST = 32768
@@ -88,7 +90,7 @@ def trained(size: int) -> FastTokenizer:
     def make(file: Path) -> None:
         file.write_text(train(corpus(DOCS).train, size).to_str(), encoding="utf-8")
 
-    return read(cache.kept(f"tokenizer-{recipe(size)}.json", make))
+    return read(cached(f"tokenizer-{recipe(size)}.json", make))
 
 
 def recipe(size: int) -> str:

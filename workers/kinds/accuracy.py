@@ -17,17 +17,18 @@ from sweeps.job import Dtype, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
 from sweeps.predictions import ArmImages, Evaluation, PairImages, pack, unpack
 from sweeps.stats.classification import Interval, compare, share
-from workers.arms.failures import FailureCollector, NotANumberError
 from workers.arms.vision import PreparedArm, loaded, make_ready
-from workers.data import DataError, Images, images, listing, spread
+from workers.data import images, listing
 from workers.data.corruptions import CORRUPTIONS
+from workers.data.images import Images, spread
 from workers.data.preprocessing import Batch, Preprocessing, batches
+from workers.errors import DataError, NotANumberError, Unsupported
 from workers.kinds import KindResult
+from workers.kinds.failures import FailureCollector
 from workers.measure.environment import cores
 from workers.measure.feature_similarity import Features, Likeness, features
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
-from workers.models import Unsupported
 from workers.models.vision import DTYPES
 
 TOKENS_AT_ONCE: Mapping[str, int] = {"cpu": 2**14, "cuda": 2**16}

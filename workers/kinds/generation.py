@@ -17,10 +17,11 @@ import torch
 
 from sweeps.job import PASS_SECONDS, Arm, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
-from workers.arms.failures import FailureCollector
 from workers.arms.generation_workload import Run
 from workers.arms.language import PreparedLanguageArm, proofs, texts, voice
+from workers.errors import Unsupported
 from workers.kinds import KindResult
+from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
@@ -30,7 +31,6 @@ from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S, measure, warm_u
 from workers.measure.memory import peak_memory
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
-from workers.models import Unsupported
 
 SERIES = ("ttft", "tpot", "time_per_char")
 LONG_S = 0.2

@@ -8,11 +8,11 @@ import torch
 
 from sweeps.job import Job
 from sweeps.outcome import Metric
-from workers.arms.language import texts, workload
+from workers.arms.language import build, texts, workload
 from workers.measure.memory import peak_memory
 from workers.measure.threads import use_threads
 from workers.measure.timer import synchronise
-from workers.models.language import build, forget
+from workers.models.language import forget
 
 
 def main() -> None:

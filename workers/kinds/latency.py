@@ -11,17 +11,18 @@ from torch import Tensor
 from sweeps.job import PASS_SECONDS, Dtype, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric
 from sweeps.stats.timing import median, outliers
-from workers.arms.failures import FailureCollector
 from workers.arms.vision import PreparedArm, loaded, make_ready
 from workers.kinds import KindResult
-from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, row, stopwatch_for
+from workers.kinds.failures import FailureCollector
+from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
 from workers.measure.energy import energy
 from workers.measure.interleaved import calibrate, measure, warm_up
-from workers.measure.macs import Forwards, count_forwards
 from workers.measure.memory import peak_memory
+from workers.measure.metric_values import row
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import synchronise
+from workers.models.token_trace import Forwards, count_forwards
 
 CHUNK_S = 0.1
 """Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""

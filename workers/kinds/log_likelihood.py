@@ -16,7 +16,7 @@ from torch import Tensor
 
 from workers.arms.language import finite
 from workers.data.scoring_windows import Window
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.models.language import LanguageModel, as_decoded
 
 

@@ -18,17 +18,17 @@ from sweeps.outcome import ArmOutcome, Metric
 from sweeps.predictions import pack
 from sweeps.protocol import Protocol
 from sweeps.text_scores import ArmScores, PairScores, Scores
-from workers.arms.failures import FailureCollector
-from workers.arms.language import held_out, outcome, proofs, skipped
+from workers.arms.language import build, held_out, outcome, proofs, skipped
 from workers.data.scoring_windows import Window, windows
+from workers.errors import Unsupported
 from workers.kinds import KindResult
+from workers.kinds.failures import FailureCollector
 from workers.kinds.log_likelihood import Said, read
 from workers.kinds.zeroshot import UNAVAILABLE, Answers, answers, drops, questions
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
 from workers.methods import spoken_macs
-from workers.models import Unsupported
-from workers.models.language import LanguageModel, build, loaded
+from workers.models.language import LanguageModel, loaded
 
 
 def answer(job: Job) -> KindResult:

@@ -3,16 +3,15 @@
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from sweeps.job import Arm, Job, Pair
 from sweeps.outcome import ArmOutcome, Metric, Samples
-from sweeps.stats.timing import Estimate
-from workers.arms.failures import FailureCollector
 from workers.kinds import KindResult
+from workers.kinds.failures import FailureCollector
 from workers.measure.interleaved import ArmError, Warmup
 from workers.measure.monitors import Watch
 from workers.measure.timer import Step, Stopwatch, stopwatch
@@ -155,14 +154,6 @@ def added(outcome: ArmOutcome, metrics: Iterable[Metric] = (), flags: Iterable[s
     """`outcome` with more metrics and flags, each flag once, and with other `fields`."""
     more = {"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys((*outcome.flags, *flags)))}
     return outcome.model_copy(update={**fields, **more})
-
-
-def row(name: str, estimate: Estimate, unit: str, scale: float = 1) -> Metric:
-    """`estimate` as a metric; an interval that too few samples leave open is left out."""
-    closed: Mapping[str, float] = {}
-    if estimate.half_width != float("inf"):
-        closed = {"low": estimate.low * scale, "high": estimate.high * scale}
-    return Metric(name=name, value=estimate.value * scale, unit=unit, n=estimate.n, **closed)
 
 
 @contextlib.contextmanager

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from sweeps.outcome import Metric
 from sweeps.stats.classification import drop
-from workers.data import spread
+from workers.data.images import spread
 from workers.data.scoring_windows import Window
+from workers.errors import Unsupported
 from workers.kinds.log_likelihood import read, whole
-from workers.models import Unsupported
 from workers.models.language import LanguageModel
 
 LOG = logging.getLogger(__name__)

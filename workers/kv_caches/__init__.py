@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from sweeps.job import KvCache
-from workers.models import Unsupported
+from workers.errors import Unsupported
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workers.errors import Unsupported
 from workers.kv_caches.mapped_reservation import MappedReservation
-from workers.models import Unsupported
 
 
 class DeviceReservation(MappedReservation):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from workers.models import Unsupported
+from workers.errors import Unsupported
 
 GIB = 2**30
 MAP_NORESERVE = 0x4000

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
+from workers.errors import Unsupported
 from workers.kv_caches.pages import HostReservation, Reservation, Span
-from workers.models import Unsupported
 
 AHEAD = 16
 """Pages that must be mapped by calls are mapped so many tokens ahead, while the GPU still works on earlier ones."""

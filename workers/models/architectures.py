@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from workers.models import Unsupported
+from workers.errors import Unsupported
 
 
 class Anatomy(NamedTuple):

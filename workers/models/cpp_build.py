@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from sweeps.identity import digest
-from workers.cache import kept
+from workers.cache import cached
 
 LOG = logging.getLogger(__name__)
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
@@ -56,7 +56,7 @@ def build(source: Path) -> Path:
             "processor": _processor(),
             "openmp": openmp,
         }
-        return kept(f"{source.stem}-{digest(parts)}.so", make)
+        return cached(f"{source.stem}-{digest(parts)}.so", make)
     except OSError as fault:
         raise NotBuilt(f"the cache of artifacts cannot be written: {fault}") from fault
 

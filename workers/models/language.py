@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -9,28 +10,31 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
 from sweeps.identity import canonical, digest
-from sweeps.job import Arm, Attention, Condition, Dtype
-from workers import cache, methods
+from sweeps.job import Condition, Dtype
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
-from workers.models import Unsupported, compiled_decode, hub
+from workers.errors import Unsupported
+from workers.models import hub
 from workers.models.counted_macs import MacCounter
-from workers.models.share_weights import twin
-from workers.training import llm_recipes as recipes
+from workers.training import recipes
+from workers.training.weights import trained
 
 MODELS_KEPT = 2
 DTYPES: Mapping[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Of weights, activations and cache."""
-ATTENTIONS: Mapping[Attention, str] = {"sdpa": "sdpa", "manual": "eager"}
-"""transformers' names; `eager` forms the attention matrix."""
 _decoded_from: ContextVar[int | None] = ContextVar("decoded_from", default=None)
+
+
+Inputs = Mapping[str, Tensor]
+"""What a model of transformers reads: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
 
 
 class Tokenizer(Protocol):
@@ -45,6 +49,16 @@ class Tokenizer(Protocol):
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of some tokens."""
+
+
+class DecodeSteps(Protocol):
+    """Decodes one more token of each sequence over a cache that it keeps."""
+
+    def cache(self, batch: int, tokens: int) -> Cache:
+        """The empty cache for `batch` sequences of `tokens` tokens."""
+
+    def __call__(self, inputs: Inputs) -> Tensor:
+        """The logits [B, V] behind one more token of each sequence."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,7 @@ class LanguageModel:
     """Special tokens that stand before every text, because the model was trained so (often one that begins a sequence)."""
     route: str | None = None
     """The implementation that runs where the model does not have the one that the condition names (see `ArmOutcome.route`)."""
-    steps: compiled_decode.Steps | None = None
+    steps: DecodeSteps | None = None
     """How tokens after the first are decoded where that is compiled or captured, else `None`."""
     counter: MacCounter | None = None
     """Counts the MACs of a model whose sizes do not say them, else `None`."""
@@ -81,6 +95,18 @@ class LanguageModel:
         """Weights that one decoded token is multiplied with: those of the layers, of experts the chosen ones, and the head."""
         network = self.network
         return self.counter.weights_read if self.counter else network.layers * network.layer_macs + network.head_macs
+
+
+@functools.cache
+def signature(model: Any) -> frozenset[str]:
+    """The names of what a class of models reads."""
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
+    """The logits [B, V] behind the last token of each sequence; what is read goes into the cache."""
+    logits_BV: Tensor = model(**inputs, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+    return logits_BV
 
 
 @contextlib.contextmanager
@@ -142,43 +168,15 @@ def load(condition: Condition, contents: Mapping[str, str] | None = None) -> Lan
         )
 
 
-def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> LanguageModel:
-    """The model of one arm, on the weights that `loaded` keeps; each dtype has weights of its own. Raises `Unsupported`."""
-    own = arm.condition(condition)
-    if (reason := compiled_decode.refuses(own)) is not None:
-        raise Unsupported(reason)
-    speaker = loaded(own, contents)
-    if (reason := methods.refuses(arm, speaker.network)) is not None:
-        raise Unsupported(reason)
-    model = twin(speaker.model)
-    speaker = replace(speaker, model=model, route=_attention(model, ATTENTIONS[own.attention]))
-    for step in arm.stack:
-        method, params = methods.spoken(step)
-        if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
-            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
-        speaker = method.apply(speaker, params)
-    speaker.model.eval()
-    return replace(speaker, steps=compiled_decode.steps(own.runtime, speaker))
-
-
-def _attention(model: Any, wanted: str) -> str | None:
-    """Give the model the attention that is wanted; where transformers has no such for it, keep and name the one it has."""
-    if model._can_set_attn_implementation():
-        model.set_attn_implementation(wanted if wanted != "sdpa" or model._supports_sdpa else "eager")
-    has: str = model.config._attn_implementation
-    return None if has == wanted else f"{has} attention"
-
-
 def _known(condition: Condition) -> LanguageModel:
     """A size of `CONFIGS`."""
     name, config = condition.model, dict(CONFIGS[condition.model])
     network = from_config(name, config)
-    if condition.weights == cache.TRAINED:
+    if condition.weights == recipes.TRAINED:
         if name not in TRAINED_LANGUAGE:
             raise Unsupported(f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only")
-        recipe = recipes.recipe(name)
-        speaker = _folder(recipes.obtain(recipe), condition)
-        return replace(speaker, network=network, origin=recipe.hash, counter=None)
+        speaker = _folder(trained(name), condition)
+        return replace(speaker, network=network, origin=recipes.recipe_for(name).hash, counter=None)
     if condition.weights != "random":
         raise Unsupported(
             f"weights {condition.weights}: {name} is a size with random weights; for others name a folder or a hub's model"
@@ -200,7 +198,7 @@ def _folder(folder: Path, condition: Condition) -> LanguageModel:
         geometry(str(folder))
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
-    tokenizer = tokenization.read(folder / recipes.TOKENIZER)
+    tokenizer = tokenization.read(folder / tokenization.FILE)
     return _speaker(str(folder), condition, tokenizer, content(str(folder)), options)
 
 
@@ -215,7 +213,7 @@ def _hub(condition: Condition) -> LanguageModel:
 
 def _downloaded(condition: Condition, *, local: bool) -> LanguageModel:
     name = condition.model
-    tokenizer = tokenization.read(hub.fetched(name, recipes.TOKENIZER, local=local))
+    tokenizer = tokenization.read(hub.fetched(name, tokenization.FILE, local=local))
     commit = hub.fetched(name, "config.json", local=local).parent.name
     options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
     return _speaker(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)
@@ -243,7 +241,7 @@ def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
     wrong = sorted(found["missing_keys"]) + sorted(str(each) for each in found["mismatched_keys"])
     if wrong:
         raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
-    if "past_key_values" not in compiled_decode.signature(model.__class__):
+    if "past_key_values" not in signature(model.__class__):
         raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values, which language jobs keep in a cache")
     return _ready(model, condition)
 

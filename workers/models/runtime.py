@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from workers.models import Unsupported
+from workers.errors import Unsupported
 
 CAPTURE_WARMUP = 3
 """Forwards on a side stream before a capture, so that lazily made workspaces exist (as torch's documentation asks)."""

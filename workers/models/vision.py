@@ -1,10 +1,9 @@
 """Vision transformers of timm, ready to run: a condition's model loaded once, and each arm built from it on shared weights."""
 
-import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import timm
 import torch
@@ -14,14 +13,13 @@ from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
 from sweeps.geometry.vit_catalogue import classes, networks, not_known
-from sweeps.job import Arm, Condition, Dtype
+from sweeps.job import Condition, Dtype
 from sweeps.method import Network
 from sweeps.parsing.condition_parser import NAMED_WEIGHTS
-from workers import cache, methods
 from workers.data import head_outputs
-from workers.models import Unsupported
-from workers.models.runtime import Autocast, Compiled, CudaGraph
-from workers.models.share_weights import twin
+from workers.errors import Unsupported
+from workers.training import recipes
+from workers.training.weights import trained
 
 DTYPES: dict[Dtype, torch.dtype] = {
     "float32": torch.float32,
@@ -49,10 +47,10 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     network = networks().get(condition.model)
     if network is None:
         raise Unsupported(not_known(condition.model, list(networks())))
-    _check_size(network, condition.pixels)
+    check_size(network, condition.pixels)
     pretrained = condition.weights == "pretrained"
-    if condition.weights == cache.TRAINED and condition.model not in cache.RECIPES:
-        raise Unsupported(f"weights trained: there is a recipe for {' and '.join(cache.RECIPES)} only")
+    if condition.weights == recipes.TRAINED and condition.model not in recipes.RECIPES:
+        raise Unsupported(f"weights trained: there is a recipe for {' and '.join(recipes.RECIPES)} only")
     known = timm.models.get_pretrained_cfg(condition.model)
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
@@ -63,8 +61,8 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
         model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=condition.pixels, **head)
-    if condition.weights == cache.TRAINED:
-        _read_weights(model, cache.trained(condition.model))
+    if condition.weights == recipes.TRAINED:
+        _read_weights(model, trained(condition.model))
     elif checkpoint is not None:
         _read_weights(model, checkpoint)
     if outputs is not None and (made_for := classes(condition.model)) is not None:
@@ -74,39 +72,6 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     return Loaded(model.eval().to(device), network)
 
 
-def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
-    """The model of one arm: images [B, channels, size, size] to logits [B, classes]. `loaded.model` stays as it is.
-
-    Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size
-    its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
-    """
-    own = arm.condition(condition)
-    _check_size(loaded.network, own.pixels)
-    if (reason := methods.refuses(arm, loaded.network)) is not None:
-        raise Unsupported(reason)
-    model = twin(loaded.model)
-    if own.pixels != model.patch_embed.img_size[0]:
-        model.set_input_size((own.pixels, own.pixels))
-    if DTYPES[own.dtype] != torch.float32:
-        model = copy.deepcopy(model).to(DTYPES[own.dtype])
-    for part in model.modules():
-        if hasattr(part, "fused_attn"):
-            part.fused_attn = own.attention == "sdpa"
-    for step in arm.stack:
-        method, params = methods.applied(step)
-        params = methods.chosen(method, params, own)
-        if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
-            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
-        model = method.apply(model, params)
-    if own.dtype == "autocast-float16":
-        model = Autocast(model)
-    if own.runtime == "compile":
-        model = Compiled(model)
-    elif own.runtime == "cudagraph":
-        model = CudaGraph(model)
-    return cast(nn.Module, model.eval())
-
-
 def example_input(condition: Condition, network: Network, device: torch.device) -> Tensor:
     """Seeded random images [B, channels, size, size] on the device, in the type that `condition` (the arm's own) calls for."""
     shape = (condition.batch_size, network.channels, condition.pixels, condition.pixels)
@@ -114,7 +79,7 @@ def example_input(condition: Condition, network: Network, device: torch.device) 
     return images.to(device, DTYPES[condition.dtype])
 
 
-def _check_size(network: Network, image_size: int) -> None:
+def check_size(network: Network, image_size: int) -> None:
     try:
         network.patch_tokens(image_size)
     except ValueError as error:

@@ -52,7 +52,7 @@ def eager_only(params: Chooses) -> str | None:
 
 def check_native(like: "Tensor") -> None:
     """Raise `Unsupported` unless the compiled kernel is there and takes tokens like the model's weights."""
-    from workers.models import Unsupported
+    from workers.errors import Unsupported
     from workers.token_reduction.tome_cpp import available
 
     if (reason := available(like)) is not None:

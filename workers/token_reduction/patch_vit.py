@@ -13,7 +13,7 @@ from timm.layers.attention import Attention
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.models.share_weights import M, twin
 
 CACHE_BYTES = 2 << 20

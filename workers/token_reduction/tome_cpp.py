@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.models.cpp_build import NotBuilt, library
 
 SOURCE = Path(__file__).with_name("tome.cpp")

@@ -22,7 +22,7 @@ from workers.data import tokenization
 from workers.data.text import DOCS, corpus
 from workers.data.tokenization import END, FastTokenizer
 from workers.measure.threads import one_thread
-from workers.training.llm_recipes import FACTS, TOKENIZER, LanguageRecipe
+from workers.training.recipes import LanguageRecipe
 
 LOG = logging.getLogger(__name__)
 RISE = 0.1
@@ -79,8 +79,8 @@ def train(recipe: LanguageRecipe, folder: Path) -> None:
         "transformers": transformers.__version__,
     }
     model.save_pretrained(folder)
-    (folder / TOKENIZER).write_text(tokenizer.backend.to_str(), encoding="utf-8")
-    (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    (folder / tokenization.FILE).write_text(tokenizer.backend.to_str(), encoding="utf-8")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def encoded(documents: Iterable[str], tokenizer: FastTokenizer) -> Tensor:

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
 from sweeps.job import Condition
-from workers.cache import Recipe, trained
 from workers.data.digits import digits
 from workers.data.preprocessing import Preprocessing
 from workers.measure.threads import one_thread
+from workers.training.recipes import Recipe
 
 LOG = logging.getLogger(__name__)
 EVALUATED_AT_ONCE = 128
@@ -36,17 +36,17 @@ class Part(NamedTuple):
     labels_B: Tensor
 
 
-def train(recipe: Recipe, file: Path) -> None:
+def train(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
     """Train and write `file` (safetensors); its metadata holds the recipe, the held-out accuracy, seconds and versions.
 
-    Raises `TrainingTargetMissed`.
+    `initial` are the trained weights of `recipe.begins_with`. Raises `TrainingTargetMissed`.
     """
     started = time.monotonic()
     with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
         torch.manual_seed(recipe.seed)
         model: Any = timm.create_model(recipe.model)
-        if recipe.begins_with is not None:
-            timm.models.load_checkpoint(model, str(trained(recipe.begins_with)), use_ema=False, filter_fn=checkpoint_filter_fn)
+        if initial is not None:
+            timm.models.load_checkpoint(model, str(initial), use_ema=False, filter_fn=checkpoint_filter_fn)
         learnt, held_out = parts(model)
         fit(model, Part(*(each[: recipe.images] for each in learnt)), recipe)
         accuracy = evaluated(model, held_out)

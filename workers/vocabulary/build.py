@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.identity import FrozenModel, digest
-from workers.cache import kept
-from workers.models import Unsupported
+from workers.cache import cached
+from workers.errors import Unsupported
 from workers.vocabulary.ngram_tokenizer import UnusableVocabulary, Vocabulary, backend, count, fingerprint, read, specials
 from workers.vocabulary.ngrams import expanded
 
@@ -58,7 +58,7 @@ def obtain(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, origin: str,
     def make(file: Path) -> None:
         build(tokenizer, texts, recipe, text=text).write(file)
 
-    return read(kept(f"vocabulary-{key}.json", make))
+    return read(cached(f"vocabulary-{key}.json", make))
 
 
 def build(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, text: str = "") -> Vocabulary:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from sweeps.identity import FrozenModel, digest
-from workers.cache import kept
+from workers.cache import cached
 from workers.models.architectures import layers_of
 from workers.models.share_weights import twin
 
@@ -63,7 +63,7 @@ def tuned(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, mad
         facts = {"tuning": tuning.model_dump(), "losses": losses, "seconds": seconds, "torch": torch.__version__}
         save_file(weights, file, metadata={"breakeven": json.dumps(facts)})
 
-    return kept(f"tuned-{key}.safetensors", make)
+    return cached(f"tuned-{key}.safetensors", make)
 
 
 def with_weights(model: nn.Module, file: "Path") -> Any:

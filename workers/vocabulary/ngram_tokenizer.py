@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from tokenizers import Tokenizer as Backend
 
 from sweeps.identity import FrozenModel, digest
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.vocabulary.ngrams import expanded, match, trie
 
 Format = Literal["breakeven-vocabulary-1"]

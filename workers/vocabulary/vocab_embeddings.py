@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
-from workers.models import Unsupported
+from workers.errors import Unsupported
 from workers.models.share_weights import twin
 from workers.vocabulary.ngram_tokenizer import Vocabulary
 

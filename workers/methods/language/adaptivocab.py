@@ -123,7 +123,7 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     and `DataError` for a text that cannot be read.
     """
     from workers.data.text import corpus
-    from workers.models import Unsupported
+    from workers.errors import Unsupported
     from workers.models.share_weights import twin
     from workers.vocabulary import build as vocabularies
     from workers.vocabulary.finetune import Tuning, tuned, with_weights

@@ -78,7 +78,7 @@ def check_triton(like: "Tensor") -> None:
     """Raise `Unsupported` unless Triton is installed and the model is on a CUDA device."""
     from importlib.util import find_spec
 
-    from workers.models import Unsupported
+    from workers.errors import Unsupported
 
     if not like.is_cuda:
         raise Unsupported(f"implementation: triton runs on CUDA devices only, and the model is on {like.device.type}")

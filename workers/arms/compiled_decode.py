@@ -3,27 +3,20 @@
 Shapes: B sequences, V tokens of the vocabulary.
 """
 
-import functools
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from sweeps.job import Condition
+from workers.errors import Unsupported
 from workers.kv_caches import make_cache
-from workers.models import Unsupported
+from workers.models.language import Inputs, LanguageModel, last_logits
 from workers.models.runtime import Captured, alone
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
-
-    from workers.models.language import LanguageModel
-
-Inputs = Mapping[str, Tensor]
-"""What a model of transformers reads: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
 
 
 def refuses(condition: Condition) -> str | None:
@@ -39,25 +32,13 @@ def refuses(condition: Condition) -> str | None:
     return None
 
 
-@functools.cache
-def signature(model: Any) -> frozenset[str]:
-    """The names of what a class of models reads."""
-    return frozenset(inspect.signature(model.forward).parameters)
-
-
-def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
-    """The logits [B, V] behind the last token of each sequence; what is read goes into the cache."""
-    logits_BV: Tensor = model(**inputs, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
-    return logits_BV
-
-
 class Steps(ABC):
     """The steps of one arm. What is compiled or captured is bound to the memory of its cache, so that every run gets the same one.
 
     Raises `Unsupported` where a layer's cache changes its shapes all the same, as with a sliding window.
     """
 
-    def __init__(self, speaker: "LanguageModel") -> None:
+    def __init__(self, speaker: LanguageModel) -> None:
         from transformers.cache_utils import StaticLayer
 
         for index, layer in enumerate(make_cache("static", speaker, 1, 1).layers):
@@ -86,7 +67,7 @@ class Steps(ABC):
 class CompiledSteps(Steps):
     """`torch.compile` of the step as one graph, on its first call; `options` go to torch.compile."""
 
-    def __init__(self, speaker: "LanguageModel", **options: Any) -> None:
+    def __init__(self, speaker: LanguageModel, **options: Any) -> None:
         super().__init__(speaker)
         model = speaker.model
 
@@ -102,7 +83,7 @@ class CompiledSteps(Steps):
 class CapturedSteps(Steps):
     """The step as a CUDA graph, captured on its first call and replayed; the next call overwrites the logits."""
 
-    def __init__(self, speaker: "LanguageModel") -> None:
+    def __init__(self, speaker: LanguageModel) -> None:
         super().__init__(speaker)
         self._captured: Captured | None = None
         self._inputs: dict[str, Tensor] = {}
@@ -129,7 +110,7 @@ class CapturedSteps(Steps):
         self._captured = Captured(lambda: last_logits(self.speaker.model, self._inputs, cache), device, after_warmup=rewind)
 
 
-def steps(runtime: str, speaker: "LanguageModel") -> Steps | None:
+def steps(runtime: str, speaker: LanguageModel) -> Steps | None:
     """How the runtime decodes one token after another; `None` for eager, which needs nothing. Raises `Unsupported`."""
     if runtime == "compile":
         return CompiledSteps(speaker)

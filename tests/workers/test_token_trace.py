@@ -8,8 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
-from workers.measure.macs import Trace, count_forwards, trace
-from workers.models.vision import Loaded, build, load
+from workers.arms.vision import build
+from workers.models.token_trace import Trace, count_forwards, trace
+from workers.models.vision import Loaded, load
 
 calm = pytest.fixture(autouse=True)(calm)
 

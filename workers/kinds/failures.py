@@ -11,17 +11,13 @@ from typing import Any
 import torch
 
 from sweeps.outcome import ArmOutcome, Failure, FailureReason
+from workers.errors import NotANumberError, Unsupported
 from workers.kinds import KindResult
 from workers.measure.process_state import Changes
 from workers.measure.timeout import CompilationTimedOut, TimedOut
-from workers.models import Unsupported
 
 _ASKED = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch says what it could not get, on a CPU and on a GPU."""
-
-
-class NotANumberError(Exception):
-    """The model's logits are not all finite."""
 
 
 class FailureCollector:
