@@ -23,6 +23,8 @@ from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of
 from workers.measure.descendants import descendants, lives
 
+pytestmark = pytest.mark.ray
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -14,6 +14,8 @@ import pytest
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.sweeps import test_outcome
 
+pytestmark = pytest.mark.ray
+
 
 @pytest.mark.parametrize(
     ("wrong", "message"),

@@ -18,6 +18,8 @@ from tests.orchestrator.commands import ROOT, SWEEP
 from tests.orchestrator.machines import RAY, free_port, started
 from tests.store import postgresql
 
+pytestmark = pytest.mark.ray
+
 PROGRAMS = postgresql.programs()
 CHAPTER = (ROOT / "README.md").read_text().partition("\n## On a cluster\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"```(console|yaml)\n(.*?)```", CHAPTER, re.DOTALL)

@@ -18,6 +18,8 @@ from sweeps.job import Arm, Step
 from sweeps.parsing.file_schema import Retry
 from tests.orchestrator.conftest import Store, job
 
+pytestmark = pytest.mark.ray
+
 ROOT = Path(__file__).parents[2]
 
 

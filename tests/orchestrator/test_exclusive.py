@@ -19,6 +19,8 @@ from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head
 
+pytestmark = pytest.mark.ray
+
 ROOT = Path(__file__).parents[2]
 ENTRY = Setting("tests.orchestrator.worker_entrypoints:noop", path=(str(ROOT),))
 

@@ -22,6 +22,8 @@ from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from workers.data.tokenization import FastTokenizer, train
 from workers.vocabulary.build import Recipe, build
 
+pytestmark = pytest.mark.ray
+
 SWEEP = """\
 schema: 1
 name: faults

@@ -11,6 +11,8 @@ from store.queue import progress
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.machines import clean_environment, head, kill, started
 
+pytestmark = pytest.mark.ray
+
 SCRIPT = """
     import sys
     from pathlib import Path

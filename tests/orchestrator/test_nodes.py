@@ -18,6 +18,8 @@ from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head, kill, started
 from tests.orchestrator.worker_entrypoints import SURVEY
 
+pytestmark = pytest.mark.ray
+
 OURS = (package_version.version(),)
 
 

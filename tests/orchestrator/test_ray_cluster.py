@@ -13,6 +13,8 @@ from sweeps.outcome import Outcome
 from tests.orchestrator.conftest import Store, job
 from workers.measure.environment import fingerprint
 
+pytestmark = pytest.mark.ray
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -16,6 +16,8 @@ from orchestrator.ray_start import ClusterError, join
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.orchestrator.machines import RAY, free_port, head
 
+pytestmark = pytest.mark.ray
+
 SECONDS = 20.0
 """It takes two seconds on an idle machine."""
 JOIN = """

@@ -8,6 +8,8 @@ import pytest
 
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 
+pytestmark = pytest.mark.ray
+
 
 @pytest.mark.slow
 def test_a_new_file_is_a_method(tmp_path: Path) -> None:

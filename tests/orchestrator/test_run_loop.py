@@ -29,6 +29,8 @@ from sweeps.parsing.yaml_reader import Document
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
 
+pytestmark = pytest.mark.ray
+
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = "elsewhere:17:4711"
 SITES = [Site(platform.node(), {"cpu": worker_entrypoints.SURVEY["cpu"]})]
