@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from orchestrator.failure_isolation import Task, attributed, baseline_alone, failed, suspect
 from orchestrator.interruption import stop_requested
@@ -119,11 +119,7 @@ class Dispatcher:
                 self._give_back(task)
 
     def _refuse_infeasible(self) -> None:
-        offered = {device for node in self._cluster.nodes() for device in node.devices}
-        for device in set(get_args(Device)) - offered:
-            for queued in self._claim(device):
-                queue.release(self._engine, queued.row, self._owner)
-                self._cluster.require([device])
+        self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
 
     def _fill(self) -> None:
         """Give every node what it has room for, machines that can do little first, so that the GPU is left to those who need it."""
@@ -146,9 +142,9 @@ class Dispatcher:
     def _jobs_on(self, node: Node) -> list[Job]:
         return [running.job for running in self._tasks if running.node.node_id == node.node_id]
 
-    def _claim(self, device: Device, node: Node | None = None, beside: Occupation | None = None) -> list[queue.QueuedJob]:
-        offer = None if node is None else node.offer(device, self._demands)
-        return queue.claim(self._engine, self._sweep_id, owner=self._owner, device=device, offer=offer, limit=1, beside=beside)
+    def _claim(self, device: Device, node: Node, beside: Occupation | None) -> list[queue.QueuedJob]:
+        offer = node.offer(device, self._demands)
+        return queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, beside=beside)
 
     def _start(self, node: Node, task: Task) -> None:
         job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)

@@ -14,7 +14,7 @@ from orchestrator.dispatcher import Event
 from orchestrator.forecast import Forecast
 from orchestrator.planning import duration
 from orchestrator.report.labels import STYLES
-from store.queue import Holder
+from store.queue import LeaseHolder
 from sweeps.job import Job, Pair
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.outcome import Outcome
@@ -129,7 +129,7 @@ class Display:
         parts = (f"[{self._done}/{self._comparisons}] {'; '.join(listed)}", self._left(now))
         self._say(Text(", ".join(filter(None, parts)), style="dim"))
 
-    def waiting(self, holders: Sequence[Holder]) -> None:
+    def waiting(self, holders: Sequence[LeaseHolder]) -> None:
         """Show who else measures the rest: at once, and as often as anything is printed."""
         now = time.monotonic()
         names = [holder.owner for holder in holders]

@@ -4,28 +4,21 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy import text as sql
+from sqlalchemy import Connection, Engine, and_, func, or_, select
+from sqlmodel import col
 
+from store.answers import Round
 from store.placement import Wanted
+from store.tables.planned import Job as JobRow
+from store.tables.planned import Sweep as SweepRow
+from store.tables.planned import SweepJob as SweepJobRow
+from store.tables.results import Attempt as AttemptRow
+from store.tables.results import Failure as FailureRow
+from store.tables.results import Pairing as ComparisonAttemptRow
 from store.transactions import reading
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS
 from sweeps.protocol import Protocol
-
-NEWEST_ATTEMPT = sql("SELECT coalesce(max(id), 0) FROM attempt")
-RECORDED = sql(
-    """SELECT p.comparison_id, t.round, f.reason FROM attempt AS t JOIN pairing AS p ON p.attempt = t.id
-         LEFT JOIN failure AS f ON f.id = p.failure WHERE t.id > :since"""
-)
-HELD = sql(
-    """SELECT j.id, j.job_id, j.resources, j.document FROM job AS j
-       WHERE j.state = 'running' OR (j.state = 'waiting' AND j.parent IS NOT NULL AND EXISTS (
-         SELECT 1 FROM sweep_job AS l JOIN sweep AS s ON s.id = l.sweep WHERE l.job = j.id AND s.name <> :name)) ORDER BY j.id"""
-)
-"""Jobs that a new plan for a sweep does not replace. Of those that wait only parts of split ones can overlap it by its age."""
-
-Round = tuple[str, int]
 
 
 class Holding(NamedTuple):
@@ -61,23 +54,40 @@ class Overlap(NamedTuple):
 
 
 def newest_attempt(engine: Engine) -> int:
-    """The newest execution in the store, to be asked for before a plan is made; 0 if there is none."""
+    """The newest execution in the store, to be read before a plan is made; 0 if there is none."""
     with reading(engine) as connection:
-        return int(connection.execute(NEWEST_ATTEMPT).scalar_one())
+        return connection.execute(select(func.max(col(AttemptRow.id)))).scalar_one() or 0
 
 
-def overlap(connection: Connection, name: str, since: int | None) -> Overlap:
-    """What a plan for the sweep called `name` need not queue; `since` is the newest attempt that the plan took into account.
+def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overlap:
+    """What a plan for the sweep of that name need not queue; `since` is the newest attempt that the plan took into account.
 
     Without `since` nothing counts as answered meanwhile. Attempts are numbered in the order in which they are stored, because
     there is one writer at a time.
     """
     answered = set[Round]()
-    for row in () if since is None else connection.execute(RECORDED, {"since": since}):
-        if row.reason is None or row.reason in ANSWERS:
-            answered.add((row.comparison_id, row.round))
+    if since is not None:
+        recorded = connection.execute(
+            select(col(ComparisonAttemptRow.comparison_id), col(AttemptRow.round), col(FailureRow.reason))
+            .join(AttemptRow, col(AttemptRow.id) == col(ComparisonAttemptRow.attempt))
+            .outerjoin(FailureRow, col(FailureRow.id) == col(ComparisonAttemptRow.failure))
+            .where(col(AttemptRow.id) > since)
+        )
+        answered = {(row.comparison_id, row.round) for row in recorded if row.reason is None or row.reason in ANSWERS}
+    # A new plan does not replace these. Of jobs that wait only parts of split ones can overlap it by its age.
+    linked_elsewhere = (
+        select(col(SweepJobRow.job))
+        .join(SweepRow, col(SweepRow.id) == col(SweepJobRow.sweep))
+        .where(col(SweepJobRow.job) == col(JobRow.id), col(SweepRow.name) != sweep)
+    )
+    part = and_(col(JobRow.state) == "waiting", col(JobRow.parent).is_not(None), linked_elsewhere.exists())
+    jobs = connection.execute(
+        select(col(JobRow.id), col(JobRow.resources), col(JobRow.document))
+        .where(or_(col(JobRow.state) == "running", part))
+        .order_by(col(JobRow.id))
+    )
     held: dict[Round, list[Holding]] = defaultdict(list)
-    for row in connection.execute(HELD, {"name": name}):
+    for row in jobs:
         job = Job.model_validate_json(row.document)
         for comparison_id in job.comparison_ids():
             held[comparison_id, job.round].append(Holding(row.id, row.resources, job.protocol))

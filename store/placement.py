@@ -4,41 +4,25 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row
-from sqlalchemy import text as sql
+from sqlalchemy import Connection, Row, func, or_, select, update
+from sqlalchemy.orm import aliased
+from sqlmodel import col
 
+from store.tables.planned import Job as JobRow
+from store.tables.planned import Sweep as SweepRow
+from store.tables.planned import SweepJob as SweepJobRow
 from sweeps.identity import digest
-from sweeps.job import Job
-
-TIMED = ("latency", "generation")
-"""Kinds whose comparisons are points of curves; what the others find does not depend on the machine."""
-
-PIN_GROUP = sql(
-    """UPDATE job SET pinned_host = :host, pinned_environment = :environment, pinned_by = :owner, renewed_at = :now
-       WHERE curve_group = :curve_group AND resources = :resources AND state = 'waiting' AND pinned_host IS NULL
-         AND id IN (SELECT job FROM sweep_job WHERE sweep = :sweep)"""
-)
-PLACE_JOB = sql(
-    """UPDATE job SET curve_group = :curve_group, resources = :resources, pinned_host = :pinned_host,
-         pinned_environment = :pinned_environment, pinned_by = :pinned_by, renewed_at = :renewed_at
-       WHERE id = :job AND state = 'waiting'"""
-)
-PLACE_OF = sql("SELECT curve_group, resources, pinned_host, pinned_environment, pinned_by, renewed_at FROM job WHERE id = :job")
-RENEW_PINS = sql("UPDATE job SET renewed_at = :now WHERE state = 'waiting' AND pinned_by = :owner")
-PINS = sql(
-    """SELECT j.curve_group, j.resources, j.pinned_environment, j.pinned_host, j.pinned_by, count(*) AS jobs,
-         (SELECT max(k.renewed_at) FROM job AS k WHERE k.owner = j.pinned_by OR k.pinned_by = j.pinned_by) AS renewed_at
-       FROM job AS j JOIN sweep_job AS l ON l.job = j.id JOIN sweep AS s ON s.id = l.sweep
-       WHERE s.name = :name AND j.state IN ('waiting', 'running') AND j.pinned_by IS NOT NULL AND j.pinned_by <> :owner
-       GROUP BY j.curve_group, j.resources, j.pinned_environment, j.pinned_host, j.pinned_by ORDER BY j.pinned_by"""
-)
-WAITING = sql(
-    """SELECT DISTINCT j.device, j.resources, j.pinned_environment, j.pinned_host
-       FROM job AS j JOIN sweep_job AS l ON l.job = j.id WHERE l.sweep = :sweep AND j.state = 'waiting'"""
-)
+from sweeps.job import TIMING, Job
 
 Group = tuple[str, str]
 """Jobs that belong on one place: `curve_group` and `resources` of their rows."""
+
+
+COLUMNS: tuple[Any, ...] = (
+    *(col(JobRow.curve_group), col(JobRow.resources), col(JobRow.pinned_host)),
+    *(col(JobRow.pinned_environment), col(JobRow.pinned_by), col(JobRow.renewed_at)),
+)
+"""Of table `job`, that place a job."""
 
 
 class Place(NamedTuple):
@@ -83,19 +67,19 @@ class Pin(NamedTuple):
 def curve_group(job: Job) -> str:
     """Identity of the jobs whose comparisons can lie on one curve; empty for kinds that have none.
 
-    All that share a `describing.curve_id` share it, as do arms under one condition that are split into several jobs, since
+    All that share a `row_mapping.curve_id` share it, as do arms under one condition that are split into several jobs, since
     curves along GMACs saved run from arm to arm.
     """
-    if job.kind not in TIMED:
+    if job.kind not in TIMING:
         return ""
     condition = job.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})
     return digest({"kind": job.kind, "condition": condition})
 
 
-def columns(wanted: Wanted, taken: Mapping[Group, Pin], me: str) -> dict[str, Any]:
-    """The columns of table `job` that place it: where another dispatcher has its group, or else where it is wanted, for `me`."""
+def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str) -> dict[str, Any]:
+    """The columns of table `job` that place a job: where another dispatcher pinned its group, else where `owner` wants it."""
     group, resources = key = wanted.group
-    pin = taken.get(key) or (None if wanted.place is None else Pin(wanted.place, me))
+    pin = pins.get(key) or (None if wanted.place is None else Pin(wanted.place, owner))
     return {
         "curve_group": group,
         "resources": resources,
@@ -106,33 +90,52 @@ def columns(wanted: Wanted, taken: Mapping[Group, Pin], me: str) -> dict[str, An
     }
 
 
-def pins(connection: Connection, name: str, me: str, alive: Callable[[str, float], bool]) -> dict[Group, Pin]:
-    """The places that other dispatchers, which are at work on the sweep called `name`, chose for groups of jobs."""
-    found: dict[Group, Pin] = {}
-    for row in connection.execute(PINS, {"name": name, "owner": me}):
-        place, renewed_at = Place(row.pinned_environment, row.pinned_host), row.renewed_at or 0.0
-        if alive(row.pinned_by, renewed_at):
-            found[row.curve_group, row.resources] = Pin(place, row.pinned_by, row.jobs, renewed_at)
-    return found
+def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str, float], bool]) -> dict[Group, Pin]:
+    """The places that other live dispatchers than `me` chose for groups of jobs of the sweep of that name."""
+    related = aliased(JobRow)
+    renewed_at = (
+        select(func.max(col(related.renewed_at)))
+        .where(or_(col(related.owner) == col(JobRow.pinned_by), col(related.pinned_by) == col(JobRow.pinned_by)))
+        .correlate(JobRow)
+        .scalar_subquery()
+    )
+    group = (
+        *(col(JobRow.curve_group), col(JobRow.resources)),
+        *(col(JobRow.pinned_environment), col(JobRow.pinned_host), col(JobRow.pinned_by)),
+    )
+    rows = connection.execute(
+        select(*group, func.count().label("jobs"), renewed_at.label("renewed_at"))
+        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
+        .join(SweepRow, col(SweepRow.id) == col(SweepJobRow.sweep))
+        .where(
+            col(SweepRow.name) == sweep,
+            col(JobRow.state).in_(("waiting", "running")),
+            col(JobRow.pinned_by).is_not(None),
+            col(JobRow.pinned_by) != me,
+        )
+        .group_by(*group)
+        .order_by(col(JobRow.pinned_by))
+    )
+    return {
+        (row.curve_group, row.resources): Pin(
+            Place(row.pinned_environment, row.pinned_host), row.pinned_by, row.jobs, row.renewed_at or 0.0
+        )
+        for row in rows
+        if alive(row.pinned_by, row.renewed_at or 0.0)
+    }
 
 
 def pin_groups(connection: Connection, sweep: int, claimed: Collection[Row[Any]], place: Place, owner: str) -> None:
     """Keep the rest of the groups that the claimed rows of `job` belong to for `place`."""
     for group, resources in {(row.curve_group, row.resources) for row in claimed if row.curve_group and row.pinned_host is None}:
-        asked = {"curve_group": group, "resources": resources, "sweep": sweep, "owner": owner, "now": time.time()}
-        connection.execute(PIN_GROUP, {**asked, **place._asdict()})
-
-
-def claimable(connection: Connection, sweep: int, offers: Collection[Offer]) -> bool:
-    """Whether a job of the sweep waits that one of the offers could run."""
-    return any(_takes(offer, row) for row in connection.execute(WAITING, {"sweep": sweep}).all() for offer in offers)
-
-
-def demands(connection: Connection, sweep: int) -> set[str]:
-    """What waiting jobs of the sweep ask of a node's labels, as in `job.resources`."""
-    return {row.resources for row in connection.execute(WAITING, {"sweep": sweep})}
-
-
-def _takes(offer: Offer, row: Row[Any]) -> bool:
-    pinned = row.pinned_host is not None and Place(row.pinned_environment, row.pinned_host) != offer.place
-    return row.device == offer.device and row.resources in offer.resources and not pinned
+        connection.execute(
+            update(JobRow)
+            .where(
+                col(JobRow.curve_group) == group,
+                col(JobRow.resources) == resources,
+                col(JobRow.state) == "waiting",
+                col(JobRow.pinned_host).is_(None),
+                col(JobRow.id).in_(select(col(SweepJobRow.job)).where(col(SweepJobRow.sweep) == sweep)),
+            )
+            .values(pinned_host=place.host, pinned_environment=place.environment, pinned_by=owner, renewed_at=time.time())
+        )

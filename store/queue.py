@@ -2,62 +2,30 @@
 
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, bindparam
-from sqlalchemy import text as sql
+from sqlalchemy import Connection, Engine, Row, Select, and_, func, or_, select, text, update
+from sqlmodel import col
 
 from store import placement
 from store.errors import StoreError
 from store.owners import alive, owner
 from store.placement import Offer, Place
-from store.row_mapping import insert_jobs
+from store.row_mapping import insert_jobs, link_jobs
+from store.tables.planned import Job as JobRow
+from store.tables.planned import Sweep as SweepRow
+from store.tables.planned import SweepJob as SweepJobRow
 from store.tables.states import STATES
 from store.transactions import reading, writing
 from store.views import public
-from sweeps.job import Device, Job, Occupation
+from sweeps.job import TIMING, Device, Job, Occupation
 from sweeps.outcome import Outcome
 
 if TYPE_CHECKING:
-    from store.record import AttemptWriter  # imports NumPy and the table models, which most calls do not need
+    from store.record import AttemptWriter  # imports NumPy and SciPy, which most calls do not need
 
-
-NEXT = sql(
-    """SELECT j.id, j.document, j.attempts FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep AND j.state = 'waiting' AND (:device = '' OR j.device = :device)
-         AND (:beside = '' OR (:beside = 'shared' AND j.kind IN ('accuracy', 'quality'))
-              OR (:beside = 'device' AND j.exclusive = 'device'))
-       ORDER BY j.id LIMIT :limit"""
-)
-NEXT_HERE = sql(
-    """SELECT j.id, j.document, j.attempts, j.curve_group, j.resources, j.pinned_host
-       FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep AND j.state = 'waiting' AND j.device = :device AND j.resources IN :resources
-         AND (j.pinned_host IS NULL OR (j.pinned_host = :host AND j.pinned_environment = :environment))
-         AND (:beside = '' OR (:beside = 'shared' AND j.kind IN ('accuracy', 'quality'))
-              OR (:beside = 'device' AND j.exclusive = 'device'))
-       ORDER BY j.id LIMIT :limit"""
-).bindparams(bindparam("resources", expanding=True))
-LEASE = sql("UPDATE job SET state = 'running', owner = :owner, renewed_at = :now WHERE id = :job")
-RENEW = sql("UPDATE job SET renewed_at = :now WHERE state = 'running' AND owner = :owner")
-DOCUMENT = sql("SELECT document FROM job WHERE id = :job")
-INHERIT = sql("INSERT INTO sweep_job (sweep, job) SELECT sweep, :child FROM sweep_job WHERE job = :parent")
-HELD = sql("SELECT owner, max(renewed_at) AS renewed_at FROM job WHERE state = 'running' GROUP BY owner")
-TAKE_BACK = sql("UPDATE job SET state = 'waiting', owner = NULL, renewed_at = NULL WHERE state = 'running' AND owner = :owner")
-HOLDERS = sql(
-    """SELECT j.owner, count(*) AS jobs, max(j.renewed_at) AS renewed_at FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep AND j.state = 'running' AND j.owner <> :owner GROUP BY j.owner ORDER BY j.owner"""
-)
-HELD_ELSEWHERE = sql(
-    """SELECT j.document FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep AND j.state = 'running' AND j.owner <> :owner ORDER BY j.id"""
-)
-SWEEP_NAME = sql("SELECT name FROM sweep WHERE id = :sweep")
-COUNTS = sql(
-    """SELECT j.state, count(*) AS jobs FROM job AS j JOIN sweep_job AS l ON l.job = j.id
-       WHERE l.sweep = :sweep GROUP BY j.state"""
-)
-ANSWERS = sql(
+RUNNING, WAITING = col(JobRow.state) == "running", col(JobRow.state) == "waiting"
+ANSWERS = text(
     f"""SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
           SELECT coalesce(max(r.measured), 0) AS measured,
                  CASE WHEN max(r.measured) = 0 AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
@@ -76,7 +44,7 @@ class QueuedJob(NamedTuple):
     sweep: int
 
 
-class Holder(NamedTuple):
+class LeaseHolder(NamedTuple):
     """Another dispatcher that measures jobs of a sweep."""
 
     owner: str
@@ -109,40 +77,42 @@ class Progress(NamedTuple):
 
 
 def claim(
-    engine: Engine,
-    sweep_id: int,
-    *,
-    owner: str,
-    device: Device | None = None,
-    offer: Offer | None = None,
-    limit: int = 1,
-    beside: Occupation | None = None,
+    engine: Engine, sweep_id: int, *, owner: str, offer: Offer | None = None, limit: int = 1, beside: Occupation | None = None
 ) -> list[QueuedJob]:
     """Take up to `limit` waiting jobs of the sweep and mark them running, oldest first.
 
     With an `offer` only such as may run there, and what waits of their groups is pinned there, so that no other place
-    measures a part of a curve; else those for one class of device, or any. `beside` bounds them to what may run
-    beside jobs of that occupation.
+    measures a part of a curve. `beside` bounds them to what may run beside jobs of that occupation.
     """
+    query = _jobs_of(sweep_id).where(WAITING).order_by(col(JobRow.id)).limit(limit)
+    if beside == "shared":
+        query = query.where(col(JobRow.kind).not_in(TIMING))
+    elif beside == "device":
+        query = query.where(col(JobRow.exclusive) == "device")
+    if offer is not None:
+        here = and_(col(JobRow.pinned_host) == offer.place.host, col(JobRow.pinned_environment) == offer.place.environment)
+        query = query.where(
+            col(JobRow.device) == offer.device,
+            col(JobRow.resources).in_(offer.resources),
+            or_(col(JobRow.pinned_host).is_(None), here),
+        )
     with writing(engine) as connection:
-        asked = {"sweep": sweep_id, "limit": limit, "beside": beside or ""}
-        if offer is None:
-            found = connection.execute(NEXT, {**asked, "device": device or ""}).all()
-        else:
-            here = {"device": offer.device, "resources": list(offer.resources), **offer.place._asdict()}
-            found = connection.execute(NEXT_HERE, {**asked, **here}).all()
+        found = connection.execute(query).all()
+        if offer is not None:
             placement.pin_groups(connection, sweep_id, found, offer.place, owner)
         if found:
-            now = time.time()
-            connection.execute(LEASE, [{"job": row.id, "owner": owner, "now": now} for row in found])
+            rows = [row.id for row in found]
+            lease = {"state": "running", "owner": owner, "renewed_at": time.time()}
+            connection.execute(update(JobRow).where(col(JobRow.id).in_(rows)).values(lease))
     return [QueuedJob(row.id, Job.model_validate_json(row.document), row.attempts, sweep_id) for row in found]
 
 
 def renew(engine: Engine, owner: str) -> int:
     """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it holds."""
+    now = update(JobRow).values(renewed_at=time.time())
     with writing(engine) as connection:
-        connection.execute(placement.RENEW_PINS, {"owner": owner, "now": time.time()})
-        return int(connection.execute(RENEW, {"owner": owner, "now": time.time()}).rowcount)
+        connection.execute(now.where(WAITING, col(JobRow.pinned_by) == owner))
+        return connection.execute(now.where(RUNNING, col(JobRow.owner) == owner)).rowcount
 
 
 def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None) -> None:
@@ -150,29 +120,30 @@ def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None
 
     Raises `LeaseError` if `owner` does not hold the lease.
     """
-    attempt = _incoming(outcome)
+    attempt = _attempt(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "waiting", attempt)
 
 
 def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: Outcome | None = None) -> list[int]:
-    """Replace a claimed job by `parts`, which wait in its place, to find the arm at fault. Returns their rows.
+    """Replace a claimed job by `parts`, which wait in its place, to isolate the failing arm. Returns their rows.
 
     An `outcome` is kept as an attempt of the whole that answers nothing. Raises `LeaseError` if `owner` does not hold the
-    lease, and `StoreError` if the parts do not ask exactly what the whole asks.
+    lease, and `StoreError` if the parts do not request exactly the comparisons of the whole.
     """
-    attempt = _incoming(outcome)
+    attempt = _attempt(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "split", attempt)
-        whole = Job.model_validate_json(connection.execute(DOCUMENT, {"job": row}).scalar_one())
-        if sorted(whole.comparison_ids()) != sorted(asked for part in parts for asked in part.comparison_ids()):
+        found = connection.execute(select(col(JobRow.document), *placement.COLUMNS).where(col(JobRow.id) == row)).one()
+        whole = Job.model_validate_json(found.document)
+        if sorted(whole.comparison_ids()) != sorted(comparison_id for part in parts for comparison_id in part.comparison_ids()):
             raise StoreError(
                 f"job {row} cannot be split: the {len(parts)} parts must ask each of its {len(whole.pairs)} questions once"
             )
-        placed = connection.execute(placement.PLACE_OF, {"job": row}).one()._asdict()
+        placed = {column.key: getattr(found, column.key) for column in placement.COLUMNS}
         children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)
-        for child in children:
-            connection.execute(INHERIT, {"parent": row, "child": child})
+        for sweep in connection.execute(select(col(SweepJobRow.sweep)).where(col(SweepJobRow.job) == row)).scalars().all():
+            link_jobs(connection, sweep, children)
     return children
 
 
@@ -181,59 +152,102 @@ def recover(engine: Engine) -> int:
 
     An owner on this host is dead if no such process runs; one elsewhere if its lease was not renewed for `LEASE_S`.
     """
+    leases = select(col(JobRow.owner), func.max(col(JobRow.renewed_at)).label("renewed_at")).where(RUNNING)
     with writing(engine) as connection:
-        held = connection.execute(HELD).all()
+        held = connection.execute(leases.group_by(col(JobRow.owner))).all()
         dead = [row.owner for row in held if not alive(row.owner, row.renewed_at)]
-        return sum(connection.execute(TAKE_BACK, {"owner": owner}).rowcount for owner in dead)
+        orphaned = update(JobRow).where(RUNNING, col(JobRow.owner).in_(dead))
+        return connection.execute(orphaned.values(state="waiting", owner=None, renewed_at=None)).rowcount if dead else 0
 
 
 def waiting(engine: Engine, sweep_id: int, offers: Collection[Offer]) -> bool:
     """Whether a job of the sweep waits that one of the offers could run."""
-    with reading(engine) as connection:
-        return placement.claimable(connection, sweep_id, offers)
+    rows = _waiting(engine, sweep_id)
+    return any(
+        (row.device == offer.device and row.resources in offer.resources)
+        and (row.pinned_host is None or (row.pinned_environment, row.pinned_host) == offer.place)
+        for row in rows
+        for offer in offers
+    )
+
+
+def waiting_devices(engine: Engine, sweep_id: int) -> set[Device]:
+    """The classes of device that waiting jobs of the sweep need."""
+    return {row.device for row in _waiting(engine, sweep_id)}
 
 
 def demands(engine: Engine, sweep_id: int) -> set[str]:
-    """What waiting jobs of the sweep ask of a node's labels, as in `job.resources`."""
-    with reading(engine) as connection:
-        return placement.demands(connection, sweep_id)
+    """The labels that waiting jobs of the sweep demand of a node, as in `job.resources`."""
+    return {row.resources for row in _waiting(engine, sweep_id)}
 
 
 def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
     """The places that other live dispatchers have chosen for groups of jobs of the sweep called `name`."""
     with reading(engine) as connection:
-        return {group: pin.place for group, pin in placement.pins(connection, name, owner(), alive).items()}
+        return {group: pin.place for group, pin in placement.live_pins(connection, name, owner(), alive).items()}
 
 
-def held(engine: Engine, sweep_id: int) -> list[Holder]:
+def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
     """The dispatchers, other than this process, that jobs of the sweep are running for, or that have pinned such as wait."""
-    now = time.time()
-    holders: dict[str, Holder] = {}
+    now, me = time.time(), owner()
+    leases = (
+        select(col(JobRow.owner), func.count().label("jobs"), func.max(col(JobRow.renewed_at)).label("renewed_at"))
+        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
+        .where(col(SweepJobRow.sweep) == sweep_id, RUNNING, col(JobRow.owner) != me)
+        .group_by(col(JobRow.owner))
+        .order_by(col(JobRow.owner))
+    )
+    holders: dict[str, LeaseHolder] = {}
     with reading(engine) as connection:
-        for row in connection.execute(HOLDERS, {"sweep": sweep_id, "owner": owner()}):
-            holders[row.owner] = Holder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
-        name = connection.execute(SWEEP_NAME, {"sweep": sweep_id}).scalar_one()
-        for pin in placement.pins(connection, name, owner(), alive).values():
-            holders.setdefault(pin.owner, Holder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at)))
+        for row in connection.execute(leases):
+            holders[row.owner] = LeaseHolder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
+        for pin in placement.live_pins(connection, _sweep_name(connection, sweep_id), me, alive).values():
+            holders.setdefault(pin.owner, LeaseHolder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at)))
     return list(holders.values())
 
 
 def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
     """The jobs of the sweep that run for other dispatchers than this process."""
+    query = _jobs_of(sweep_id).where(RUNNING, col(JobRow.owner) != owner()).order_by(col(JobRow.id))
     with reading(engine) as connection:
-        rows = connection.execute(HELD_ELSEWHERE, {"sweep": sweep_id, "owner": owner()})
-        return [Job.model_validate_json(row.document) for row in rows]
+        return [Job.model_validate_json(row.document) for row in connection.execute(query)]
 
 
 def progress(engine: Engine, sweep_id: int) -> Progress:
-    """How far the sweep in row `sweep_id` is."""
-    with engine.connect() as connection:
-        name = connection.execute(SWEEP_NAME, {"sweep": sweep_id}).scalar_one_or_none()
-        if name is None:
-            raise StoreError(f"there is no sweep {sweep_id} in the store")
-        counts = dict.fromkeys(STATES, 0) | {row.state: row.jobs for row in connection.execute(COUNTS, {"sweep": sweep_id})}
+    """How far the sweep in row `sweep_id` is. Raises `StoreError` if there is none."""
+    states = (
+        select(col(JobRow.state), func.count().label("jobs"))
+        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
+        .where(col(SweepJobRow.sweep) == sweep_id)
+        .group_by(col(JobRow.state))
+    )
+    with reading(engine) as connection:
+        name = _sweep_name(connection, sweep_id)
+        counts = dict.fromkeys(STATES, 0) | {row.state: row.jobs for row in connection.execute(states)}
         answers = connection.execute(ANSWERS, {"sweep": sweep_id}).one()
     return Progress(name, counts, answers.comparisons, answers.measured, answers.failed)
+
+
+def _jobs_of(sweep_id: int) -> Select[*tuple[Any, ...]]:
+    return (
+        select(col(JobRow.id), col(JobRow.document), col(JobRow.attempts), *placement.COLUMNS)
+        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
+        .where(col(SweepJobRow.sweep) == sweep_id)
+    )
+
+
+def _waiting(engine: Engine, sweep_id: int) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The distinct devices, demands and pins of the sweep's waiting jobs."""
+    columns = (col(JobRow.device), col(JobRow.resources), col(JobRow.pinned_environment), col(JobRow.pinned_host))
+    with reading(engine) as connection:
+        return connection.execute(_jobs_of(sweep_id).with_only_columns(*columns).where(WAITING).distinct()).all()
+
+
+def _sweep_name(connection: Connection, sweep_id: int) -> str:
+    name = connection.execute(select(col(SweepRow.name)).where(col(SweepRow.id) == sweep_id)).scalar_one_or_none()
+    if name is None:
+        raise StoreError(f"there is no sweep {sweep_id} in the store")
+    return name
 
 
 def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: "AttemptWriter | None") -> None:
@@ -245,7 +259,7 @@ def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: 
         attempt.insert(connection, row, n, "measured")
 
 
-def _incoming(outcome: Outcome | None) -> "AttemptWriter | None":
+def _attempt(outcome: Outcome | None) -> "AttemptWriter | None":
     from store.record import AttemptWriter
 
     return None if outcome is None else AttemptWriter(outcome)

@@ -7,23 +7,22 @@ from typing import Any, Literal
 
 from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, String, bindparam, text
-from sqlmodel import SQLModel
 
 from store.derive import speedup
 from store.derive.pair_status import fates
 from store.derive.quality import JUDGES
 from store.errors import StoreError
 from store.row_mapping import (
-    INSERT_COMPARISON,
-    INSERT_ENVIRONMENT,
     comparison_row,
     environment_row,
     finite,
     insert_into,
+    insert_new,
+    insert_row,
     spoken_row,
 )
 from store.sample_codec import pack, pack_series, timings
-from store.tables import results
+from store.tables import planned, results
 from store.transactions import writing
 from sweeps.identity import canonical
 from sweeps.job import Job
@@ -175,7 +174,7 @@ class AttemptWriter:
     def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
         """Insert the attempt, the `n`-th of its job, with what was said of its arms. Returns its row; `answer` makes it count."""
         outcome = self.outcome
-        connection.execute(INSERT_ENVIRONMENT, self.environment)
+        insert_new(connection, planned.Environment, [self.environment])
         columns = {
             "digest": self.digest,
             "job": row,
@@ -193,7 +192,7 @@ class AttemptWriter:
             "readings": to_json(outcome.readings, inf_nan_mode="constants").decode(),
             "document": self.document,
         }
-        attempt = _insert(connection, results.Attempt, columns)
+        attempt = insert_row(connection, results.Attempt, columns)
         if self.samples is not None:
             connection.execute(insert_into(results.Sample), {**self.samples, "attempt": attempt})
         if self.series:
@@ -209,20 +208,22 @@ class AttemptWriter:
         if metrics:
             connection.execute(insert_into(results.Metric), metrics)
         self.failures = {
-            failure: _insert(connection, results.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
+            failure: insert_row(connection, results.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
         }
         return attempt
 
     def answer(self, connection: Connection, attempt: int) -> None:
         """Let the inserted attempt answer the job's questions, and bring up to date what is derived from the answers."""
         stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
-        for comparison_id, comparison in zip(self.comparison_ids, self.job.comparisons(), strict=True):
-            if comparison_id not in stored:
-                connection.execute(INSERT_COMPARISON, comparison_row(comparison, self.job.contents))
+        requested = zip(self.comparison_ids, self.job.comparisons(), strict=True)
+        new = [
+            comparison_row(comparison, self.job.contents) for comparison_id, comparison in requested if comparison_id not in stored
+        ]
+        insert_new(connection, planned.Comparison, new)
         rows = {}
         for comparison_id, (pair, failure) in zip(self.comparison_ids, self.fates, strict=True):
             if failure is not None and failure not in self.failures:
-                self.failures[failure] = _insert(connection, results.Failure, _failure_row(failure, attempt))
+                self.failures[failure] = insert_row(connection, results.Failure, _failure_row(failure, attempt))
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
         connection.execute(insert_into(results.Pairing), list(rows.values()))
@@ -264,13 +265,6 @@ def _elsewhere(outcome: Outcome) -> Any:
     plain = {place: {"route"} for place, arm in enumerate(outcome.arms) if arm.route is None}
     empty = {name: True for name in ("notes", "cores") if not getattr(outcome, name)}
     return {"samples": True, "evaluation": True, "scores": True, "job": younger, "arms": plain, **empty}
-
-
-def _insert(connection: Connection, table: type[SQLModel], columns: dict[str, Any]) -> int:
-    """Insert a row and return its number."""
-    key = connection.execute(insert_into(table), columns).inserted_primary_key
-    assert key is not None
-    return int(key[0])
 
 
 def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:

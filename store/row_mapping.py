@@ -1,13 +1,18 @@
-"""Rows from nouns: how a comparison, an environment and a job look as columns."""
+"""Row mapping: how a comparison, an environment and a job look as columns, and how such rows are inserted."""
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, TextClause, insert, text
+from sqlalchemy import Connection, Dialect, Insert, func, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlmodel import SQLModel, col
 
+from store.tables.planned import Job as JobRow
+from store.tables.planned import SweepJob as SweepJobRow
 from sweeps.identity import canonical, digest, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
 from sweeps.outcome import Environment
@@ -19,31 +24,6 @@ SPOKEN_FIELDS = (
     *("batch_size", "kv_cache", "dtype", "attention", "runtime", "seed", "exclusive"),
 )
 """Condition fields that table `spoken_arm` has."""
-
-INSERT_COMPARISON = text(
-    """INSERT INTO comparison (comparison_id, question_id, curve_id, arm_id, kind, device, model, weights, image_size, batch_size,
-         threads, dtype, attention, runtime, seed, method, params, baseline, document, contents,
-         data, corruption, severity, prompt_tokens, new_tokens, kv_cache, decoding, baseline_id,
-         condition_id, exclusive)
-       VALUES (:comparison_id, :question_id, :curve_id, :arm_id, :kind, :device, :model, :weights, :image_size, :batch_size,
-         :threads, :dtype, :attention, :runtime, :seed, :method, :params, :baseline, :document, :contents,
-         :data, :corruption, :severity, :prompt_tokens, :new_tokens, :kv_cache, :decoding, :baseline_id,
-         :condition_id, :exclusive)
-       ON CONFLICT DO NOTHING"""
-)
-INSERT_ENVIRONMENT = text(
-    """INSERT INTO environment (environment_id, device, device_name, facts)
-       VALUES (:environment_id, :device, :device_name, :facts) ON CONFLICT DO NOTHING"""
-)
-INSERT_JOB = text(
-    """INSERT INTO job (job_id, kind, device, state, attempts, owner, parent, queued_at, document,
-         curve_group, resources, pinned_host, pinned_environment, pinned_by, renewed_at, exclusive)
-       VALUES (:job_id, :kind, :device, 'waiting', 0, NULL, :parent, :queued_at, :document,
-         :curve_group, :resources, :pinned_host, :pinned_environment, :pinned_by, :renewed_at, :exclusive)"""
-)
-LAST_JOB = text("SELECT coalesce(max(id), 0) FROM job")
-JOBS_AFTER = text("SELECT id FROM job WHERE id > :last ORDER BY id")
-LINK_JOB = text("INSERT INTO sweep_job (sweep, job) VALUES (:sweep, :job) ON CONFLICT DO NOTHING")
 
 
 @lru_cache(maxsize=100)
@@ -160,13 +140,13 @@ def environment_row(environment: Environment) -> dict[str, Any]:
 
 
 def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, Any]]], parent: int | None = None) -> list[int]:
-    """Queue jobs as waiting, in order, each with the columns that place it (`placement.columns`), and return their rows.
+    """Queue jobs as waiting, in order, each with its `placement.COLUMNS`, and return their rows.
 
     All within one write transaction, so that rows follow each other.
     """
     if not jobs:
         return []
-    now, last = time.time(), connection.execute(LAST_JOB).scalar_one()
+    now, last = time.time(), connection.execute(select(func.max(col(JobRow.id)))).scalar_one() or 0
     rows = [
         {
             **placed,
@@ -174,22 +154,51 @@ def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, A
             "kind": job.kind,
             "device": job.condition.device,
             "exclusive": job.condition.exclusive,
+            "state": "waiting",
+            "attempts": 0,
+            "owner": None,
             "parent": parent,
             "queued_at": now,
             "document": job.model_dump_json(),
         }
         for job, placed in jobs
     ]
-    connection.execute(INSERT_JOB, rows)
-    return list(connection.execute(JOBS_AFTER, {"last": last}).scalars())
+    connection.execute(insert_into(JobRow), rows)
+    # Not RETURNING, which SQLAlchemy executes row by row on SQLite where the order of the rows matters.
+    new = select(col(JobRow.id)).where(col(JobRow.id) > last).order_by(col(JobRow.id))
+    return [row for row in connection.execute(new).scalars() if row is not None]
 
 
-def insert_many(connection: Connection, statement: TextClause, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Execute the statement for all rows of plain values, without the processing of each that SQLAlchemy is made for."""
-    compiled = statement.compile(dialect=connection.dialect)
-    names = compiled.positiontup
-    values = [dict(row) for row in rows] if names is None else [tuple([row[name] for name in names]) for row in rows]
-    connection.exec_driver_sql(str(compiled), values)
+def link_jobs(connection: Connection, sweep: int, jobs: Iterable[int]) -> None:
+    """Let the sweep wait for the jobs in these rows too."""
+    insert_new(connection, SweepJobRow, [{"sweep": sweep, "job": job} for job in jobs])
+
+
+def insert_row(connection: Connection, table: type[SQLModel], columns: Mapping[str, Any]) -> int:
+    """Insert a row and return its number."""
+    key = connection.execute(insert_into(table), columns).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def insert_new(connection: Connection, table: type[SQLModel], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert the rows, all with the same columns, that the table does not have yet.
+
+    Without the processing of each value that SQLAlchemy does, which plain numbers and text do not need.
+    """
+    if rows:
+        sql, names = _insert_new_sql(table, tuple(rows[0]), connection.dialect)
+        values = [dict(row) for row in rows] if names is None else [tuple([row[name] for name in names]) for row in rows]
+        connection.exec_driver_sql(sql, values)
+
+
+@lru_cache(maxsize=100)
+def _insert_new_sql(table: type[SQLModel], names: tuple[str, ...], dialect: Dialect) -> tuple[str, list[str] | None]:
+    """The statement, and the order of its parameters where they have no names."""
+    insert_or_skip = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+    compiled = insert_or_skip(table).on_conflict_do_nothing().compile(dialect=dialect, column_keys=list(names))
+    assert isinstance(compiled, SQLCompiler)
+    return str(compiled), compiled.positiontup
 
 
 def timestamp(seconds: float) -> str:

@@ -1,17 +1,22 @@
-"""Plans: a sweep and the jobs for what is not answered yet, put into the queue."""
+"""Submission: a sweep and the jobs for what is not answered yet, put into the queue."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, bindparam
-from sqlalchemy import text as sql
+from sqlalchemy import Connection, Engine, Row, bindparam, delete, select, update
+from sqlmodel import col
 
 from store import placement
-from store.overlap import Overlap, overlap
+from store.overlap import Overlap, find_overlap
 from store.owners import alive, owner
-from store.placement import Pin, Wanted
-from store.row_mapping import INSERT_COMPARISON, LINK_JOB, comparison_row, insert_jobs, insert_many
+from store.placement import Pin, Wanted, placement_columns
+from store.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
+from store.tables.planned import Comparison as ComparisonRow
+from store.tables.planned import Job as JobRow
+from store.tables.planned import Sweep as SweepRow
+from store.tables.planned import SweepComparison as SweepComparisonRow
+from store.tables.planned import SweepJob as SweepJobRow
 from store.transactions import reading, writing
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Job
@@ -20,28 +25,8 @@ from sweeps.protocol import Protocol
 BATCH = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 
-Asked = Comparison | tuple[Comparison, Mapping[str, str]] | Job
+Requested = Comparison | tuple[Comparison, Mapping[str, str]] | Job
 """A comparison, alone or with its `contents` (see `Comparison.comparison_id`), or all those of a job."""
-
-LINKED = sql("SELECT comparison_id FROM sweep_comparison_row WHERE sweep = :sweep")
-LINK_COMPARISON = sql("INSERT INTO sweep_comparison_row (sweep, comparison_id) VALUES (:sweep, :comparison) ON CONFLICT DO NOTHING")
-NEWEST = sql("SELECT id, revision, text FROM sweep WHERE name = :name ORDER BY revision DESC LIMIT 1")
-INSERT_SWEEP = sql(
-    """INSERT INTO sweep (name, revision, text, question, settings, submitted_at)
-       VALUES (:name, :revision, :text, :question, :settings, :now) RETURNING id"""
-)
-CANCEL = sql("UPDATE job SET state = 'cancelled' WHERE id = :job")
-ACTIVE = sql(
-    """SELECT id, job_id, resources, state, document FROM job
-       WHERE job_id IN :job_ids AND state IN ('waiting', 'running') ORDER BY id"""
-).bindparams(bindparam("job_ids", expanding=True))
-TIGHTEN = sql("UPDATE job SET document = :document WHERE id = :job")
-PLANNED = sql(
-    """SELECT DISTINCT j.id, j.state FROM job AS j JOIN sweep_job AS l ON l.job = j.id JOIN sweep AS s ON s.id = l.sweep
-       WHERE s.name = :name AND j.state IN ('waiting', 'failed', 'cancelled', 'split')
-         AND NOT EXISTS (SELECT 1 FROM sweep_job AS k JOIN sweep AS t ON t.id = k.sweep WHERE k.job = j.id AND t.name <> :name)"""
-)
-UNLINK = sql("DELETE FROM sweep_job WHERE job = :job")
 
 
 def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
@@ -49,7 +34,7 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     name: str,
     text: str,
     question: str,
-    comparisons: Iterable[Asked],
+    comparisons: Iterable[Requested],
     jobs: Iterable[Job | Wanted],
     settings: Mapping[str, Any] | None = None,
     since: int | None = None,
@@ -65,21 +50,20 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     are left to those, which the sweep then waits for too. Pairs that were answered after attempt `since`
     (`overlap.newest_attempt` before the plan was made) are not queued either: whoever submits a plan makes a new one afterwards.
     """
-    asked = _asked(comparisons)
-    # rows are made before the transaction, in which all others wait
-    rows = {key: _row(key, asked) for key in asked.keys() - _linked(engine, name, text)}
+    requested = _by_id(comparisons)
+    # rows are built before the transaction, in which all others wait
+    rows = {key: comparison_row(*requested[key], key) for key in requested.keys() - _linked_to_text(engine, name, text)}
     with writing(engine) as connection:
-        sweep = _sweep(connection, name, text, question, canonical(settings or {}))
-        fresh = sorted(asked.keys() - set(connection.execute(LINKED, {"sweep": sweep}).scalars()))
-        if fresh:
-            insert_many(connection, INSERT_COMPARISON, [rows.get(key) or _row(key, asked) for key in fresh])
-            insert_many(connection, LINK_COMPARISON, [{"sweep": sweep, "comparison": key} for key in fresh])
+        sweep = _sweep_row(connection, name, text, question, canonical(settings or {}))
+        new = sorted(requested.keys() - _linked(connection, sweep))
+        if new:
+            insert_new(connection, ComparisonRow, [rows.get(key) or comparison_row(*requested[key], key) for key in new])
+            insert_new(connection, SweepComparisonRow, [{"sweep": sweep, "comparison_id": key} for key in new])
             _derive(connection, sweep)
-        taken = placement.pins(connection, name, owner(), alive)
-        wanted = _queued(connection, jobs, taken, overlap(connection, name, since))
-        _drop_stale_plan(connection, name, wanted)
-        if wanted:
-            connection.execute(LINK_JOB, [{"sweep": sweep, "job": row} for row in sorted(wanted)])
+        pins = placement.live_pins(connection, name, owner(), alive)
+        queued = _queue(connection, jobs, pins, find_overlap(connection, name, since))
+        _drop_stale_plan(connection, name, queued)
+        link_jobs(connection, sweep, sorted(queued))
     return sweep
 
 
@@ -89,113 +73,120 @@ def _derive(connection: Connection, sweep: int) -> None:
     derive_sweep(connection, sweep)
 
 
-def _asked(comparisons: Iterable[Asked]) -> dict[str, tuple[Comparison, Mapping[str, str]]]:
+def _by_id(comparisons: Iterable[Requested]) -> dict[str, tuple[Comparison, Mapping[str, str]]]:
     """Each comparison with its contents, by its identity."""
     found: dict[str, tuple[Comparison, Mapping[str, str]]] = {}
     for item in comparisons:
         if isinstance(item, Job):
-            found.update(
-                zip(item.comparison_ids(), ((comparison, item.contents) for comparison in item.comparisons()), strict=True)
-            )
+            pairs = ((comparison, item.contents) for comparison in item.comparisons())
+            found.update(zip(item.comparison_ids(), pairs, strict=True))
         else:
             comparison, contents = item if isinstance(item, tuple) else (item, {})
             found[comparison.comparison_id(contents)] = comparison, contents
     return found
 
 
-def _row(key: str, asked: Mapping[str, tuple[Comparison, Mapping[str, str]]]) -> dict[str, Any]:
-    return comparison_row(*asked[key], key)
+def _newest(connection: Connection, name: str) -> Row[*tuple[Any, ...]] | None:
+    revisions = select(col(SweepRow.id), col(SweepRow.revision), col(SweepRow.text)).where(col(SweepRow.name) == name)
+    return connection.execute(revisions.order_by(col(SweepRow.revision).desc()).limit(1)).one_or_none()
 
 
-def _linked(engine: Engine, name: str, text: str) -> set[str]:
+def _linked(connection: Connection, sweep: int) -> set[str]:
+    linked = select(col(SweepComparisonRow.comparison_id)).where(col(SweepComparisonRow.sweep) == sweep)
+    return set(connection.execute(linked).scalars())
+
+
+def _linked_to_text(engine: Engine, name: str, text: str) -> set[str]:
     """The comparisons of the sweep of this name and text that are in the store."""
     with reading(engine) as connection:
-        newest = connection.execute(NEWEST, {"name": name}).one_or_none()
-        if newest is None or newest.text != text:
-            return set()
-        return set(connection.execute(LINKED, {"sweep": newest.id}).scalars())
+        newest = _newest(connection, name)
+        return set() if newest is None or newest.text != text else _linked(connection, newest.id)
 
 
-def _sweep(connection: Connection, name: str, text: str, question: str, settings: str) -> int:
+def _sweep_row(connection: Connection, name: str, text: str, question: str, settings: str) -> int:
     """The row of the sweep: that of the newest revision if its text is the same, else a new one."""
-    newest = connection.execute(NEWEST, {"name": name}).one_or_none()
+    newest = _newest(connection, name)
     if newest is not None and newest.text == text:
         return int(newest.id)
     revision = 1 if newest is None else newest.revision + 1
-    row = {"name": name, "revision": revision, "text": text, "question": question, "settings": settings, "now": time.time()}
-    return int(connection.execute(INSERT_SWEEP, row).scalar_one())
+    row = {"name": name, "revision": revision, "text": text, "question": question, "settings": settings}
+    return insert_row(connection, SweepRow, {**row, "submitted_at": time.time()})
 
 
-def _queued(
-    connection: Connection, jobs: Iterable[Job | Wanted], taken: Mapping[placement.Group, Pin], others: Overlap
-) -> set[int]:
-    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that will do, else new ones.
+def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[placement.Group, Pin], overlap: Overlap) -> set[int]:
+    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that satisfies, else new ones.
 
-    `taken` holds the places that other dispatchers chose for groups, `others` what need not be queued.
+    `pins` are the places that other dispatchers chose for groups, `overlap` is what need not be queued.
     """
-    me = owner()
-    asked = _merged(jobs)
-    active = _active(connection, asked)
-    held, kept = set[int](), list[Wanted]()
-    for key, wanted in asked.items():
-        left, rows = (wanted, set[int]()) if key in active else others.rest(wanted)
-        held |= rows
-        kept += [] if left is None else [left]
-    if kept != list(asked.values()):
-        asked = _merged(kept)
-        active |= _active(connection, asked.keys() - active.keys())
-    placed = {key: placement.columns(wanted, taken, me) for key, wanted in asked.items()}
-    shared = {key: _shared(connection, asked[key].job, rows) for key, rows in active.items()}
-    waiting = [
-        {**placed[key], "job": row.id}
-        for key, rows in active.items()
-        for row in rows
-        if row.state == "waiting" and shared[key] == row.id
-    ]
-    if waiting:
-        connection.execute(placement.PLACE_JOB, waiting)
-    fresh = [(wanted.job, placed[key]) for key, wanted in asked.items() if shared.get(key) is None]
-    return held.union(insert_jobs(connection, fresh), (row for row in shared.values() if row is not None))
+    requested = _merge(jobs)
+    active = _active(connection, requested)
+    rows, left = set[int](), list[Wanted]()
+    for key, wanted in requested.items():
+        rest, standing = (wanted, set[int]()) if key in active else overlap.rest(wanted)
+        rows |= standing
+        left += [] if rest is None else [rest]
+    if left != list(requested.values()):
+        requested = _merge(left)
+        active |= _active(connection, requested.keys() - active.keys())
+    new: list[tuple[Job, dict[str, Any]]] = []
+    moved: list[dict[str, Any]] = []
+    for key, wanted in requested.items():
+        placed = placement_columns(wanted, pins, owner())
+        row = _equal_row(connection, wanted.job, active.get(key, ()))
+        if row is None:
+            new.append((wanted.job, placed))
+            continue
+        rows.add(row.id)
+        if row.state == "waiting":
+            moved.append({**placed, "row": row.id})
+    if moved:
+        values: dict[str, Any] = {column.key: bindparam(column.key) for column in placement.COLUMNS}
+        connection.execute(update(JobRow).where(col(JobRow.id) == bindparam("row")).values(values), moved)
+    return rows.union(insert_jobs(connection, new))
 
 
-def _merged(jobs: Iterable[Job | Wanted]) -> dict[tuple[str, str], Wanted]:
+def _merge(jobs: Iterable[Job | Wanted]) -> dict[tuple[str, str], Wanted]:
     """The jobs by identity and demand, equal ones as one under the stricter of their protocols."""
-    asked: dict[tuple[str, str], Wanted] = {}
+    merged: dict[tuple[str, str], Wanted] = {}
     for job in jobs:
         wanted = job if isinstance(job, Wanted) else Wanted(job)
         key = (wanted.job.job_id, wanted.resources)
-        there = asked.get(key)
-        both = wanted.job if there is None else _with(wanted.job, stricter(there.job.protocol, wanted.job.protocol))
-        asked[key] = wanted._replace(job=both)
-    return asked
+        if key in merged:
+            wanted = wanted._replace(job=_stricter_job(merged[key].job, wanted.job))
+        merged[key] = wanted
+    return merged
 
 
-def _active(connection: Connection, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Row[Any]]]:
-    """The rows of waiting and running jobs that equal one of those `asked` for."""
-    active: dict[tuple[str, str], list[Row[Any]]] = {}
-    ids = list({job_id for job_id, _ in asked})
+def _active(connection: Connection, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Row[*tuple[Any, ...]]]]:
+    """The rows of waiting and running jobs with these identities and demands."""
+    active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
+    columns = (col(JobRow.id), col(JobRow.job_id), col(JobRow.resources), col(JobRow.state), col(JobRow.document))
+    ids = list({job_id for job_id, _ in keys})
     for start in range(0, len(ids), BATCH):
-        for row in connection.execute(ACTIVE, {"job_ids": ids[start : start + BATCH]}):
-            if (row.job_id, row.resources) in asked:
+        equal = col(JobRow.job_id).in_(ids[start : start + BATCH])
+        query = select(*columns).where(equal, col(JobRow.state).in_(("waiting", "running"))).order_by(col(JobRow.id))
+        for row in connection.execute(query):
+            if (row.job_id, row.resources) in keys:
                 active.setdefault((row.job_id, row.resources), []).append(row)
     return active
 
 
-def _shared(connection: Connection, job: Job, rows: Iterable[Row[Any]]) -> int | None:
+def _equal_row(connection: Connection, job: Job, rows: Iterable[Row[*tuple[Any, ...]]]) -> Row[*tuple[Any, ...]] | None:
     """The first of the rows that can stand for the job, its protocol made as strict where it still waits."""
     for row in rows:
-        there = Job.model_validate_json(row.document)
-        if there.protocol.satisfies(job.protocol):
-            return int(row.id)
+        queued = Job.model_validate_json(row.document)
+        if queued.protocol.satisfies(job.protocol):
+            return row
         if row.state == "waiting":
-            both = _with(there, stricter(there.protocol, job.protocol))
-            connection.execute(TIGHTEN, {"job": row.id, "document": both.model_dump_json()})
-            return int(row.id)
+            document = _stricter_job(job, queued).model_dump_json()
+            connection.execute(update(JobRow).where(col(JobRow.id) == row.id).values(document=document))
+            return row
     return None
 
 
-def _with(job: Job, protocol: Protocol) -> Job:
-    return job.model_copy(update={"protocol": protocol})
+def _stricter_job(one: Job, other: Job) -> Job:
+    """`other` under a protocol that satisfies both."""
+    return other.model_copy(update={"protocol": stricter(one.protocol, other.protocol)})
 
 
 def stricter(one: Protocol, other: Protocol) -> Protocol:
@@ -218,9 +209,19 @@ def _most(*amounts: int | None) -> int | None:
 
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:
-    """Cancel what waits under this sweep's name and is not in its new plan; let go of what former plans left unanswered."""
-    stale = [row for row in connection.execute(PLANNED, {"name": name}).all() if row.id not in wanted]
-    if waiting := [{"job": row.id} for row in stale if row.state == "waiting"]:
-        connection.execute(CANCEL, waiting)
+    """Cancel what waits under this sweep's name and is not in its new plan; unlink what former plans left unanswered."""
+    linked = select(col(SweepJobRow.job)).join(SweepRow, col(SweepRow.id) == col(SweepJobRow.sweep))
+    planned = (
+        select(col(JobRow.id), col(JobRow.state))
+        .where(
+            col(JobRow.state).in_(("waiting", "failed", "cancelled", "split")),
+            col(JobRow.id).in_(linked.where(col(SweepRow.name) == name)),
+            col(JobRow.id).not_in(linked.where(col(SweepRow.name) != name)),
+        )
+        .order_by(col(JobRow.id))
+    )
+    stale = [row for row in connection.execute(planned).all() if row.id not in wanted]
+    if waiting := [{"row": row.id} for row in stale if row.state == "waiting"]:
+        connection.execute(update(JobRow).where(col(JobRow.id) == bindparam("row")).values(state="cancelled"), waiting)
     if stale:
-        connection.execute(UNLINK, [{"job": row.id} for row in stale])
+        connection.execute(delete(SweepJobRow).where(col(SweepJobRow.job) == bindparam("row")), [{"row": row.id} for row in stale])

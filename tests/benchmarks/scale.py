@@ -18,8 +18,7 @@ from orchestrator import planning
 from orchestrator.sites import here
 from orchestrator.submission import submit
 from store.engine import connect
-from store.record import INSERT_ENVIRONMENT
-from store.row_mapping import environment_row
+from store.row_mapping import environment_row, insert_new
 from sweeps.identity import canonical
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +61,7 @@ def submitting(folder: Path) -> None:
 def answering(folder: Path) -> None:
     """Every comparison answered, without a worker: an attempt for each job, and a row of derived figures for each of its pairs."""
     from store.tables.derived import Speedup
+    from store.tables.planned import Environment as EnvironmentRow
     from store.tables.results import Pairing
 
     engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
@@ -79,7 +79,7 @@ def answering(folder: Path) -> None:
     }
     figures |= {"host": "scale", "pairs": 300, "speedup": 1.0, "speedup_low": 0.999, "speedup_high": 1.001, "measured_at": "2026"}
     with engine.begin() as connection:
-        connection.execute(INSERT_ENVIRONMENT, environment_row(environment))
+        insert_new(connection, EnvironmentRow, [environment_row(environment)])
         where = environment.environment_id
         for number, job in enumerate(expansion.jobs):
             asked = {"digest": str(number), "job_id": job.job_id, "environment": where, "protocol": canonical(job.protocol)}

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, event, text
 from store import owners, queue, submission
 from store.errors import StoreError
 from store.overlap import newest_attempt
+from store.placement import Offer, Place
 from store.record import record
 from store.transactions import writing
 from sweeps.job import Job
@@ -52,8 +53,11 @@ def test_claim_for_a_device(engine: Engine, make_job: MakeJob) -> None:
     job = make_job()
     cuda = job.model_copy(update={"condition": job.condition.model_copy(update={"device": "cuda"})})
     sweep = submit(engine, [job, cuda])
-    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, device="cuda", limit=5)] == [cuda]
-    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, device="cpu", limit=5)] == [job]
+    assert queue.waiting_devices(engine, sweep) == {"cpu", "cuda"}
+    gpu, cpu = (Offer(device, Place(f"environment of {device}", "here")) for device in ("cuda", "cpu"))
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, offer=gpu, limit=5)] == [cuda]
+    assert queue.waiting_devices(engine, sweep) == {"cpu"}
+    assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, offer=cpu, limit=5)] == [job]
 
 
 def test_same_text_is_the_same_sweep(engine: Engine, make_job: MakeJob) -> None:
