@@ -76,9 +76,10 @@ def report(
     form: Annotated[str, typer.Option("--format", metavar="table|markdown|json|csv")] = "table",
 ) -> None:
     """Print speed-ups with intervals, what the MACs promise beside them, and the break-even points."""
-    from orchestrator.report.render import read, write
+    from orchestrator.report.data import load_report
+    from orchestrator.report.render import write_report
 
-    write(read(db, name), _one_of("--format", form, ("table", "markdown", "json", "csv")), _console())
+    write_report(load_report(db, name), _one_of("--format", form, ("table", "markdown", "json", "csv")), _console())
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -13,7 +13,7 @@ from rich.text import Text
 from orchestrator.dispatcher import Event
 from orchestrator.forecast import Forecast
 from orchestrator.planning import duration
-from orchestrator.report.labels import STYLES
+from orchestrator.report.section import style_of
 from store.queue import LeaseHolder
 from sweeps.job import Job, Pair
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
@@ -183,7 +183,7 @@ def lines(outcome: Outcome) -> Iterator[Text]:
             yield Text(f"{name}: {f'{failure.reason}: {failure.message}' if failure else 'no samples'}", style="red")
         else:
             words, judged = said[pair]
-            yield Text(f"{name}: {words} {judged}", style=STYLES[judged])
+            yield Text(f"{name}: {words} {judged}", style=style_of(judged))
 
 
 def _speedups(outcome: Outcome) -> dict[Pair, tuple[str, str]]:

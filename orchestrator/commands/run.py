@@ -40,8 +40,9 @@ Again = Literal["all"] | Doubt
 
 def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
     """Measure what is left of the sweep, and what is asked for `again`, and print its report. Returns the exit code."""
+    from orchestrator.report.data import load_report
     from orchestrator.report.next_steps import flag_steps
-    from orchestrator.report.render import read, render
+    from orchestrator.report.render import render_table
     from orchestrator.terminal import output
 
     console = output()
@@ -78,8 +79,8 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
             console.print(f"stopped with {left} left; the same command goes on from here", style="yellow")
             return INTERRUPTED
     console.print()
-    report = read(db, expansion.sweep.name)
-    console.print(render(report, flag_steps(report, str(file))))  # `_conclude` has the rest
+    report = load_report(db, expansion.sweep.name)
+    console.print(render_table(report, flag_steps(report, str(file))))  # `_conclude` has the rest
     return _conclude(console, engine, plan, file)
 
 

@@ -1,250 +1,184 @@
-"""The language part of a report: what each arm buys in speed, what it costs in quality, what it needs of memory."""
+"""Sections on language models: what each arm gains in speed, what it costs in quality, and what it needs of memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
-from rich.console import RenderableType
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
-from orchestrator.report import zeroshot
-from orchestrator.report.arm_comparison import METRICS, Duel, control_clause, quality_of, quality_state, stacks
-from orchestrator.report.labels import AXES, STYLES, bounded, label, markdown_row, named, of_several, rows, sentence
-from orchestrator.report.verdict_words import bits
+from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
+from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
+from orchestrator.report.data import Report
+from orchestrator.report.section import Column, Line, Section, flags_of, groups, rows_of, style_of
 from store.host_labels import places
 from sweeps.caveats import cautions
+from sweeps.kinds import KINDS
+from sweeps.labels import BITS, Conclusion, conclude_row
+from sweeps.metrics import METRICS
+from sweeps.number_format import AXES, number, with_interval
+from workers.methods.arm_labels import params_label
 
 MIB = 2**20
-SPEEDS = (
-    *("method", "MACs promise of each", *(f"per {what} [95 %]" for what in METRICS.values()), "pairs", "verdicts"),
-    *("bits per byte [95 %]", "same top-1 %", "quality", "flags"),
-)
-ARMS = (
-    *("arm", "first token, ms", "output token, ms", "p95, ms", "prefill tokens/s", "decode tokens/s", "characters/s"),
-    *("read / machine, GB/s", "KV needed, MiB", "resident", "virtual", "peak RSS, MiB", "sparsity", "kernel calls", "to dense"),
-)
-LEFT = {"method", "arm", "verdicts", "quality", "flags"}
-
-
-class Part(NamedTuple):
-    """A headline with a table, or with lines, below it."""
-
-    headline: str
-    headings: Sequence[str] = ()
-    cells: Sequence[tuple[str, ...]] = ()
-    styles: Sequence[str] = ()
-    lines: Sequence[str] = ()
-
-
-class Spoken(NamedTuple):
-    """What a sweep knows of language models.
-
-    Rows of the views `speedup` (generation), `language`, `quality` and `break_even`, of `orchestrator.report.zeroshot`, of
-    `store.asked.states` (quality) and of `store.quality_join.beside_controls`.
-    """
-
-    speedups: pd.DataFrame
-    arms: pd.DataFrame
-    qualities: pd.DataFrame
-    break_evens: pd.DataFrame
-    zeroshot: pd.DataFrame
-    asked: pd.DataFrame
-    controls: pd.DataFrame
-
-
-def render(spoken: Spoken) -> list[RenderableType]:
-    """The parts for a terminal."""
-    shown: list[RenderableType] = []
-    for part in parts(spoken):
-        shown += [Text(), Text(part.headline, style="bold" if part.lines else "")]
-        if part.cells:
-            table = Table(box=None, pad_edge=False, header_style="bold")
-            for heading in part.headings:
-                table.add_column(heading, justify="left" if heading in LEFT else "right", no_wrap=heading != "flags")
-            for cells, style in zip(part.cells, part.styles or [""] * len(part.cells), strict=True):
-                table.add_row(*map(escape, cells), style=style)
-            shown.append(table)
-        shown += [Text(f"  {line}") for line in part.lines]
-    return shown
-
-
-def markdown(spoken: Spoken) -> list[str]:
-    """The same as lines of GitHub-flavoured Markdown."""
-    lines: list[str] = []
-    for part in parts(spoken):
-        lines += [f"## {part.headline}", ""]
-        if part.cells:
-            lines += [markdown_row(part.headings), markdown_row(["---"] * len(part.headings)), *map(markdown_row, part.cells)]
-        lines += [*(f"- {line}" for line in part.lines), ""]
-    return lines
-
-
-def parts(spoken: Spoken) -> Iterator[Part]:
-    """Everything that is told, in order: each condition with its arms, break-even, quality that stands alone, and a caution."""
-    known = places(spoken.speedups)
-    for (environment, host, condition), points in _groups(spoken.speedups, ("environment", "host", "condition_id")):
-        own = spoken.arms[spoken.arms["condition_id"] == condition]
-        own = own[(own["environment"] == environment) & (own["host"] == host)]
-        yield from _condition(points, own, spoken, known[environment, host])
-    yield from _break_evens(spoken.break_evens, _labels(spoken.arms), known)
-    yield from _quality(spoken.qualities)
-    yield from (Part(headline, lines=lines) for headline, lines in zeroshot.told(spoken.zeroshot))
-    told = pd.concat([frame[["model", "weights"]] for frame in (spoken.speedups, spoken.qualities)]).drop_duplicates()
-    if len(told):
-        yield Part("What this does not say", lines=list(_cautions(told, spoken.arms)))
-
-
-# ---- speed ----
-
-
-def _condition(points: pd.DataFrame, arms: pd.DataFrame, spoken: Spoken, place: str) -> Iterator[Part]:
-    where = _place(points, arms) + (place and f" ({place})")
-    pitted: dict[str, list[Duel]] = {}
-    labels = _labels(arms)
-    shortest = {key[0]: min(found["baseline"], key=len) for key, found in _groups(points, ("baseline_id",))}
-    names = [(labels.get(key, text), key) for key, text in shortest.items()]
-    for baseline, key in sorted(names, key=lambda found: (not found[0].startswith("dense"), found)):
-        against = points[points["baseline_id"] == key]
-        duels = [
-            Duel(
-                found,
-                quality_of(found, spoken.qualities),
-                quality_state(found, spoken.asked),
-                control_clause(found, spoken.controls),
-            )
-            for _, found in _groups(against, ("arm_id",))
-        ]
-        pitted[baseline] = duels
-        styles = [STYLES.get(duel.speed("time_per_char").word, "dim") for duel in duels]
-        yield Part(f"{where}, against {baseline}", SPEEDS, [duel.cells() for duel in duels], styles)
-    if len(arms):
-        yield Part(f"{where}, each arm", ARMS, [_arm_cells(row) for row in rows(arms.sort_values(["method", "params"]))])
-    yield Part(f"{where}: what each arm buys, and what it costs", lines=list(_words(pitted)))
-
-
-def _words(pitted: dict[str, list[Duel]]) -> Iterator[str]:
-    """A sentence for each arm: all metrics and the cost against its first baseline, the last metric against the others."""
-    told: dict[str, list[str]] = {}
-    for baseline, duels in pitted.items():
-        for duel in duels:
-            whole = duel.name not in told
-            told.setdefault(duel.name, []).append(f"{duel.sentence(baseline) if whole else f'{duel.last()} against {baseline}'}")
-    for name, sentences in told.items():
-        yield f"{name}: {'; '.join(sentences)}"
-    for baseline, duels in pitted.items():
-        if baseline.startswith("dense"):  # what a part brings alone is told by the unmodified model
-            yield from (f"{line}, against {baseline}" for line in stacks(duels))
-
-
-# ---- arms, break-even, quality ----
-
-
-def _arm_cells(row: Any) -> tuple[str, ...]:
-    flags = f" ({', '.join(sorted({*filter(None, (row.arm_flags + ',' + row.job_flags).split(','))}))})".replace(" ()", "")
-    return (
-        f"{label(row)}{flags}",
-        _number(row.ttft_ms, ".1f"),
-        _number(row.tpot_ms, ".2f"),
-        _number(row.tpot_p95_ms, ".2f"),
-        _number(row.prefill_tokens_per_s, ".0f"),
-        _number(row.decode_tokens_per_s, ".1f"),
-        _number(row.chars_per_s, ".1f"),
-        f"{_number(row.effective_gb_per_s, '.1f')} / {_number(row.machine_gb_per_s, '.1f')}",
-        *(_number(size, ".2f", MIB) for size in (row.kv_bytes_needed, row.kv_bytes_resident, row.kv_bytes_virtual)),
-        _number(row.peak_rss_fresh_bytes, ".0f", MIB),
-        _number(row.achieved_sparsity, ".3f"),
-        _number(row.kernel_calls, ".0f"),
-        _number(row.fallback_calls, ".0f"),
-    )
-
-
-def _number(value: float | None, form: str, unit: float = 1) -> str:
-    """A number in `unit`s; a dash where it was not measured."""
-    return "-" if value is None or pd.isna(value) else f"{value / unit:{form}}"
-
-
-def _labels(arms: pd.DataFrame) -> dict[str, str]:
-    """Arms by id, as tables name them."""
-    return {row.arm_id: label(row) for row in rows(arms)}
-
-
-def _break_evens(break_evens: pd.DataFrame, labels: Mapping[str, str], known: Mapping[tuple[str, str], str]) -> Iterator[Part]:
-    curves = break_evens[
-        (break_evens["points"] > 1) & (break_evens["axis"] != "gmacs")
-    ]  # GMACs grow with the prompt and say no more
-    for (axis, metric), found in _groups(curves, ("axis", "metric")):
-        lines = []
-        for row in rows(found):
-            place = known.get((row.environment, row.host), "")
-            against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
-            lines.append(f"{named(row)}, {row.model}, {against}: {sentence(row)}")
-        yield Part(f"Break-even in {AXES[str(axis)]}, by time per {METRICS.get(str(metric), metric)}", lines=lines)
-
-
-QUALITY = (
-    *("method", "tokens", "bits per byte", "change [95 %]", "verdict", "perplexity per own token", "same top-1 % [95 %]"),
-    *("KL, nats [95 %]", "flags"),
-)
+WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", "threads")
+"""Fields of a condition's title that no arm overrides."""
+SETTINGS = ("dtype", "runtime", "kv_cache")
+"""Those that arms override; the title has those of the unmodified model."""
 QUALITY_CONDITION = ("device_name", "model", "weights", "data", "windows", "characters", "baseline", "seed", "environment")
 
 
-def _quality(qualities: pd.DataFrame) -> Iterator[Part]:
-    for key, found in _groups(qualities, QUALITY_CONDITION):
-        about = dict(zip(QUALITY_CONDITION, key, strict=True))
-        ordered = found.sort_values(["method", "params"])
-        yield Part(
-            f"Quality of {about['model']} (weights {about['weights']}) on {about['characters']:.0f} characters of {about['data']} "
-            f"in {about['windows']:.0f} windows, on {about['device_name']}, against {about['baseline']}",
-            QUALITY,
-            [_quality_cells(row) for row in rows(ordered)],
-            [STYLES[bits(row).word] for row in rows(ordered)],
+def _arm_label(row: Any) -> str:
+    flags = sorted({*filter(None, f"{row.arm_flags},{row.job_flags}".split(","))})
+    return params_label(row.method, row.params) + (f" ({', '.join(flags)})" if flags else "")
+
+
+def _figure(label: str, name: str, form: str, unit: float = 1) -> Column:
+    return Column(label, lambda row: number(getattr(row, name), form, unit))
+
+
+ARM_COLUMNS = (
+    Column("arm", _arm_label, left=True),
+    _figure("first token, ms", "ttft_ms", ".1f"),
+    _figure("output token, ms", "tpot_ms", ".2f"),
+    _figure("p95, ms", "tpot_p95_ms", ".2f"),
+    _figure("prefill tokens/s", "prefill_tokens_per_s", ".0f"),
+    _figure("decode tokens/s", "decode_tokens_per_s", ".1f"),
+    _figure("characters/s", "chars_per_s", ".1f"),
+    Column("read / machine, GB/s", lambda row: f"{number(row.effective_gb_per_s, '.1f')} / {number(row.machine_gb_per_s, '.1f')}"),
+    _figure("KV needed, MiB", "kv_bytes_needed", ".2f", MIB),
+    _figure("resident", "kv_bytes_resident", ".2f", MIB),
+    _figure("virtual", "kv_bytes_virtual", ".2f", MIB),
+    _figure("peak RSS, MiB", "peak_rss_fresh_bytes", ".0f", MIB),
+    _figure("sparsity", "achieved_sparsity", ".3f"),
+    _figure("kernel calls", "kernel_calls", ".0f"),
+    _figure("to dense", "fallback_calls", ".0f"),
+)
+
+
+def bits_per_byte_of(row: Any) -> Conclusion:
+    """What a row of the view `quality` allows to conclude about bits per byte."""
+    return conclude_row(BITS, row, "bits_per_byte_change")
+
+
+QUALITY_COLUMNS = (
+    Column("method", lambda row: params_label(row.method, row.params), left=True),
+    Column("tokens", lambda row: f"{row.tokens_baseline:.0f} > {row.tokens:.0f}"),
+    Column("bits per byte", lambda row: f"{row.bits_per_byte_baseline:.4f} > {row.bits_per_byte:.4f}"),
+    Column("change [95 %]", lambda row: bits_per_byte_of(row).numbers),
+    Column("verdict", lambda row: bits_per_byte_of(row).word, left=True),
+    Column("perplexity per own token", lambda row: f"{number(row.perplexity_baseline, '.4g')} > {number(row.perplexity, '.4g')}"),
+    Column(
+        "same top-1 % [95 %]",
+        lambda row: with_interval(row.top1_agreement, row.top1_agreement_low, row.top1_agreement_high, ".1f"),
+    ),
+    Column("KL, nats [95 %]", lambda row: with_interval(row.kl, row.kl_low, row.kl_high, ".4f")),
+    Column("flags", flags_of, left=True, wraps=True),
+)
+
+
+def sections(report: Report) -> Iterator[Section]:
+    """Each condition with its arms, then break-even points; quality by itself is in `quality_sections`."""
+    timed = report.speedups[report.speedups["image_size"].isna()]
+    compared = with_quality(timed, report.qualities, report.quality_states, report.controls)
+    named = places(timed)
+    for key, points in groups(compared, ("environment", "host", "condition_id")):
+        arms = report.arms
+        for name, value in key.items():
+            arms = arms[arms[name] == value]
+        yield from _condition(points, arms, named[key["environment"], key["host"]])
+    yield from _break_evens(report.break_evens[report.break_evens["kind"].isin(timed["kind"])], report.arms, named)
+
+
+def quality_sections(report: Report) -> Iterator[Section]:
+    """Quality by itself, against each baseline."""
+    for condition, found in groups(report.qualities, QUALITY_CONDITION):
+        yield Section(
+            title=f"Quality of {describe_condition(condition)}",
+            columns=QUALITY_COLUMNS,
+            rows=rows_of(found.sort_values(["method", "params"])),
+            row_style=lambda row: style_of(bits_per_byte_of(row).word),
         )
 
 
-def _quality_cells(row: Any) -> tuple[str, ...]:
-    return (
-        label(row),
-        f"{row.tokens_baseline:.0f} > {row.tokens:.0f}",
-        f"{row.bits_per_byte_baseline:.4f} > {row.bits_per_byte:.4f}",
-        bits(row).numbers,
-        bits(row).word,
-        f"{_number(row.perplexity_baseline, '.4g')} > {_number(row.perplexity, '.4g')}",
-        bounded(row.top1_agreement, row.top1_agreement_low, row.top1_agreement_high, ".1f"),
-        bounded(row.kl, row.kl_low, row.kl_high, ".4f"),
-        row.flags or "",
-    )
-
-
-# ---- words ----
-
-
-def _cautions(told: pd.DataFrame, arms: pd.DataFrame) -> Iterator[str]:
-    for row in rows(told):
-        own = arms[arms["model"] == row.model]
+def limits(report: Report) -> Iterator[Section]:
+    """What small and random models cannot show."""
+    timed = report.speedups[report.speedups["image_size"].isna()]
+    models = pd.concat([frame[["model", "weights"]] for frame in (timed, report.qualities)]).drop_duplicates()
+    lines: list[Line] = []
+    for row in rows_of(models):
+        own = report.arms[report.arms["model"] == row.model]
         dense = own[own["method"] == "dense"]  # other arms untie the head, or add adapters
         sizes = (dense if len(dense) else own)["parameters"]
-        yield from cautions(row.model, row.weights, sizes.min() if len(sizes) else None)
+        lines += map(Line, cautions(row.model, row.weights, sizes.min() if len(sizes) else None))
+    if lines:
+        yield Section(title="Limits of these results", lines=lines)
 
 
-def _attention(ran: Any) -> str:
-    """The attention that ran, which is not the condition's where transformers has no such for the model."""
-    return str(ran.route) if str(ran.route).endswith(" attention") else f"{ran.attention} attention"
+def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator[Section]:
+    title = _title(points, arms, place)
+    metrics = KINDS[points["kind"].iloc[0]].metrics
+    by_baseline: dict[str, list[ArmComparison]] = {}
+    for baseline, own in _by_baseline(points, _labels(arms)):
+        comparisons = [ArmComparison(found, metrics) for _, found in groups(own, ("arm_id",))]
+        by_baseline[baseline] = comparisons
+        yield Section(
+            title=f"{title}, against {baseline}",
+            columns=columns(metrics),
+            rows=comparisons,
+            row_style=lambda comparison: style_of(comparison.main_speedup.word),
+        )
+    if len(arms):
+        yield Section(title=f"{title}, each arm", columns=ARM_COLUMNS, rows=rows_of(arms.sort_values(["method", "params"])))
+    yield Section(title=f"{title}: gain and cost of each arm", lines=list(map(Line, _sentences(by_baseline))))
 
 
-def _place(points: pd.DataFrame, arms: pd.DataFrame) -> str:
-    row = next(rows(points))
-    plain = arms[arms["method"] == "dense"].assign(length=arms["params"].str.len()).sort_values("length")
-    ran = next(rows(plain), row)
-    weights = "random weights" if row.weights == "random" else f"weights {row.weights}"
-    return (
-        f"{row.model} ({weights}), {row.prompt_tokens:.0f} tokens of {row.data} and {row.new_tokens:.0f} new "
-        f"({row.decoding}), batch {row.batch_size}, {ran.dtype}, {_attention(ran)}, {ran.runtime}, {ran.kv_cache} cache, "
-        f"on {row.device_name}{of_several(row.exclusive)}, {row.threads} threads"
-    )
+def _by_baseline(points: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, pd.DataFrame]]:
+    """The rows against each baseline with its label; those against the unmodified model first."""
+    found = [
+        (labels.get(key["baseline_id"], min(own["baseline"], key=len)), key["baseline_id"], own)
+        for key, own in groups(points, ("baseline_id",))
+    ]
+    ordered = sorted(found, key=lambda each: (not each[0].startswith("dense"), each[:2]))
+    return [(label, own) for label, _, own in ordered]
 
 
-def _groups(frame: pd.DataFrame, columns: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    if len(frame):
-        yield from frame.groupby(list(columns), sort=False, dropna=False)
+def _sentences(by_baseline: Mapping[str, Sequence[ArmComparison]]) -> Iterator[str]:
+    """One for each arm: all metrics and the cost against its first baseline, the first metric against the others."""
+    clauses: dict[str, list[str]] = {}
+    for baseline, comparisons in by_baseline.items():
+        for each in comparisons:
+            first = each.label not in clauses
+            text = each.describe(baseline) if first else f"{each.describe_main_speedup()} against {baseline}"
+            clauses.setdefault(each.label, []).append(text)
+    for label, texts in clauses.items():
+        yield f"{label}: {'; '.join(texts)}"
+    for baseline, comparisons in by_baseline.items():
+        if baseline.startswith("dense"):  # only the unmodified model shows what a part gains alone
+            yield from (f"{line}, against {baseline}" for line in describe_stacks(comparisons))
+
+
+def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
+    row = points.iloc[0]
+    plain = arms[arms["method"] == "dense"]
+    ran = plain.iloc[int(plain["params"].fillna("").str.len().argmin())] if len(plain) else row
+    # the attention that ran is not the condition's where transformers has no such implementation for the model
+    attention = str(ran["route"]).removesuffix(" attention") if str(ran["route"]).endswith(" attention") else ran["attention"]
+    condition = {"model": row["model"], "weights": row["weights"], "attention": attention}
+    condition |= {name: row[name] for name in WORKLOAD} | {name: ran[name] for name in SETTINGS}
+    return describe_condition(condition, place)
+
+
+def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> Iterator[Section]:
+    labels = _labels(arms)
+    # GMACs grow with the prompt: break-even along them repeats that along tokens
+    curves = break_evens[(break_evens["points"] > 1) & (break_evens["axis"] != "gmacs")]
+    for key, found in groups(curves, ("axis", "metric")):
+        lines = []
+        for row in rows_of(found):
+            place = named.get((row.environment, row.host), "")
+            against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
+            lines.append(Line(f"{curve_label(row)}, {row.model}, {against}: {describe_break_even(row)}", style_of(row.verdict)))
+        yield Section(title=f"Break-even in {AXES[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
+
+
+def _labels(arms: pd.DataFrame) -> dict[str, str]:
+    """Labels of arms by their ids."""
+    return {row.arm_id: params_label(row.method, row.params) for row in rows_of(arms)}

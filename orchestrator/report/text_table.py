@@ -51,3 +51,8 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     """Whether a column holds numbers, and nothing else but NULL."""
     kinds = {type(value) for value in values} - {type(None)}
     return bool(kinds) and kinds <= {int, float, bool}
+
+
+def markdown_row(cells: Sequence[Any]) -> str:
+    """One row of a table in GitHub-flavoured Markdown."""
+    return "| " + " | ".join(cell(each).replace("|", "\\|") for each in cells) + " |"

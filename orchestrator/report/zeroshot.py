@@ -1,54 +1,32 @@
-"""Zero-shot tasks in a report: what each arm reaches in them, and what it loses on the very documents of its baseline."""
+"""Sections on zero-shot tasks: what each arm reaches in them, and what it loses on the documents of its baseline."""
 
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
+from orchestrator.report.conditions import describe_condition
+from orchestrator.report.data import Report
+from orchestrator.report.section import Line, Section, groups, rows_of
+from sweeps.labels import TASK, conclude_interval
+from sweeps.number_format import is_missing
+from workers.methods.arm_labels import params_label
 
-from orchestrator.report.labels import label, rows
-from sweeps.labels import TASK, conclude
-from sweeps.stats.classification import interval_verdict
-
-ROWS = """
-SELECT q.environment, q.device_name, q.model, q.weights, q.baseline, q.method, q.params, m.metric, m.value, m.n,
-       b.value AS value_baseline, d.value AS lost, d.low AS lost_low, d.high AS lost_high
-FROM quality AS q
-JOIN pairing AS p ON p.comparison_id = q.comparison_id
-JOIN attempt AS t ON t.id = p.attempt AND t.environment = q.environment
-JOIN metric AS m ON m.attempt = p.attempt AND m.arm = p.arm AND m.metric LIKE 'zeroshot%' AND m.metric NOT LIKE '%_drop'
-JOIN metric AS b ON b.attempt = p.attempt AND b.arm = p.baseline AND b.metric = m.metric
-LEFT JOIN metric AS d ON d.attempt = p.attempt AND d.arm = p.arm AND d.metric = m.metric || '_drop'
-WHERE q.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :name)
-  AND NOT EXISTS (SELECT 1 FROM pairing AS o WHERE o.attempt = p.attempt AND o.arm = p.arm AND o.baseline < p.baseline)
-  AND NOT EXISTS (
-    SELECT 1 FROM pairing AS o JOIN attempt AS u ON u.id = o.attempt JOIN metric AS s ON s.attempt = o.attempt AND s.arm = o.arm
-    WHERE o.comparison_id = p.comparison_id AND u.environment = t.environment AND u.id > t.id AND s.metric = m.metric)
-ORDER BY q.model, q.method, q.params, m.metric"""
-"""For `store.queries.table`: each task's numbers of the newest attempt, beside those of the arm's first baseline.
-
-What an arm loses is measured against that one alone.
-"""
 CONDITION = ("model", "weights", "device_name", "environment", "baseline")
 
 
-def told(found: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    """A headline for each model and baseline of the rows of `ROWS`, and a line for each arm; nothing where no task was run."""
-    if not len(found):
-        return
-    for key, group in found.groupby(list(CONDITION), sort=False, dropna=False):
-        about = dict(zip(CONDITION, key, strict=True))
-        lines: dict[str, list[str]] = {}
-        for row in rows(group):
-            lines.setdefault(label(row), []).append(_said(row))
-        headline = f"Zero-shot tasks of {about['model']} (weights {about['weights']}), on {about['device_name']}"
-        yield f"{headline}, against {about['baseline']}", [f"{name}: {'; '.join(said)}" for name, said in lines.items()]
+def sections(report: Report) -> Iterator[Section]:
+    """A line for each arm, by model and baseline; nothing where no task was run."""
+    for condition, found in groups(report.zeroshot, CONDITION):
+        by_arm: dict[str, list[str]] = {}
+        for row in rows_of(found):
+            by_arm.setdefault(params_label(row.method, row.params), []).append(_task(row))
+        lines = [Line(f"{arm}: {'; '.join(tasks)}") for arm, tasks in by_arm.items()]
+        yield Section(title=f"Zero-shot tasks of {describe_condition(condition)}", lines=lines)
 
 
-def _said(row: Any) -> str:
+def _task(row: Any) -> str:
     """`piqa_acc 0.612 > 0.598, drop +0.014 [-0.002, +0.030] on 1838 documents: unclear`."""
-    name = row.metric.removeprefix("zeroshot_")
-    values = f"{name} {row.value_baseline:.3f} > {row.value:.3f}"
-    if pd.isna(row.lost):
+    values = f"{row.metric.removeprefix('zeroshot_')} {row.value_baseline:.3f} > {row.value:.3f}"
+    if is_missing(row.task_drop):
         return f"{values} on {row.n:.0f} documents"
-    found = conclude(TASK, row.lost, row.lost_low, row.lost_high, verdict=interval_verdict(row.lost_low, row.lost_high, TASK.floor))
-    return f"{values}, drop {found.numbers} on {row.n:.0f} documents: {found.word}"
+    drop = conclude_interval(TASK, row.task_drop, row.task_drop_low, row.task_drop_high)
+    return f"{values}, drop {drop.numbers} on {row.n:.0f} documents: {drop.word}"

@@ -1,4 +1,4 @@
-"""Accuracy as people read it: the report's section in every format, lines of progress, and the plan's estimate."""
+"""Accuracy in the report in every format, in lines of progress, and in the estimate of a plan."""
 
 import csv
 import io
@@ -6,27 +6,22 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from rich.console import Console
 
 from orchestrator import estimate, planning
 from orchestrator.progress import lines
-from orchestrator.report.render import Report, read, write
+from orchestrator.report.data import Report, load_report
+from orchestrator.report.render import Format
 from orchestrator.sites import Site
 from store.engine import Engine, connect
 from store.record import record
 from store.submission import submit
-from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Step
-from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
-from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
+from sweeps.job import Job
+from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
+from tests.orchestrator.vision_fixtures import CPU, IMAGES, RATES, job, outcome, printed, topk
 
-CPU = Environment(device="cpu", device_name="Imaginary CPU")
-IMAGES = 4000
-RATES = (0.2, 0.4, 0.6, 0.8)
-LOSSES = (0.3, 0.1, 0.0005, 0.0)
-SPEEDUPS = (2.0, 1.5, 1.2, 0.9)
+FORMS: tuple[Format, ...] = ("table", "markdown")
 SWEEP = """\
 schema: 1
 name: digits
@@ -36,46 +31,6 @@ axes: {batch_size: [1, 8]}
 methods: [{method: topk, keep_rate: [0.2, 0.5], layers: {list: [3, 6, 9]}}]
 jobs: {latency: {budget: 1s}, accuracy: {images: 1000, timeout: 10m}}
 """
-
-
-def topk(rate: float, **overrides: str) -> Arm:
-    return Arm(stack=(Step(method="topk", params={"keep_rate": rate}),), overrides=Overrides(**overrides))
-
-
-def job(kind: Kind, arms: Sequence[Arm], batch_size: int = 1) -> Job:
-    data = {"data": "digits"} if kind == "accuracy" else {}
-    condition = Condition(model="digits_vit_64", weights="trained", image_size=32, batch_size=batch_size, **data)
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms) + 1))
-    return Job(kind=kind, condition=condition, arms=(DENSE, *arms), pairs=pairs)
-
-
-def outcome(asked: Job, *, failures: Sequence[Failure] = ()) -> Outcome:
-    """What a worker would say; arms cost their keep rate."""
-    known = {"gmacs_method": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens": 64, "tokens_final": 9}
-    failed = {failure.arm for failure in failures}
-    ran = [index for index in range(len(asked.arms)) if index not in failed]
-    gmacs = [0.02, *(0.02 * arm.stack[0].params["keep_rate"] for arm in asked.arms[1:])]
-    arms = tuple(ArmOutcome(arm=index, gmacs=gmacs[index], trace=(), threads=2, **known) for index in ran)
-    plain = {"job": asked, "environment": CPU, "host": "here", "started_at": 1.0, "ended_at": 2.0, "arms": arms}
-    if asked.kind == "accuracy":
-        return Outcome(**plain, failures=tuple(failures), evaluation=evaluation(asked, ran))
-    times = tuple((0.01, *(0.01 / speedup for speedup in SPEEDUPS[: len(asked.arms) - 1])) for _ in range(40))
-    columns = tuple(range(len(asked.arms)))
-    timed = Samples(arms=columns, seconds=times, order=(columns,) * 40, inner=(1,) * len(columns), stopped="half_width")
-    return Outcome(**plain, samples=timed)
-
-
-def evaluation(asked: Job, ran: Sequence[int]) -> Evaluation:
-    random = np.random.default_rng(0)
-    dense = np.where(random.random(IMAGES) < 0.95, 0, 2)
-    ranks = [dense, *(np.where(random.random(IMAGES) < loss, 7, dense) for loss in LOSSES)]
-    images = [
-        ArmImages(arm=arm, predicted=pack(ranks[arm], "i2"), rank=pack(ranks[arm], "i2"), margin=pack(5.0 - ranks[arm], "f4"))
-        for arm in ran
-    ]
-    apart = [PairImages(baseline=0, arm=arm, kl=pack(random.lognormal(-3, 0.5, IMAGES), "f4")) for arm in ran if arm]
-    labels = pack(np.zeros(IMAGES), "i2")
-    return Evaluation(images=IMAGES, classes=10, labels=labels, listing="ab", arms=tuple(images), pairs=tuple(apart))
 
 
 @pytest.fixture
@@ -94,21 +49,15 @@ def filled(engine: Engine, path: Path, jobs: Sequence[Job]) -> Report:
     submit(engine, "digits", "text", "What does speed cost?", [each for job in jobs for each in job.comparisons()], [])
     for each in jobs:
         record(engine, None, None, outcome(each))
-    return read(str(path), "digits")
-
-
-def shown(report: Report, form: str) -> str:
-    console = Console(file=io.StringIO(), width=240)
-    write(report, form, console)  # type: ignore[arg-type]
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+    return load_report(str(path), "digits")
 
 
 def test_a_section_for_people(engine: Engine, path: Path) -> None:
     """Terminal and Markdown show top-1, drop with interval and verdict, KL, margin change, and the speed-up beside them."""
     arms = [topk(rate) for rate in RATES]
     report = filled(engine, path, [job("accuracy", arms), job("latency", arms), job("latency", arms, batch_size=8)])
-    for form in ("table", "markdown"):
-        text = shown(report, form)
+    for form in FORMS:
+        text = printed(report, form)
         assert "digits_vit_64 (weights trained), 32 px, 4000 images of digits, float32, sdpa attention, on Imaginary CPU" in text
         (worst,) = [line for line in text.splitlines() if "keep_rate=0.2" in line and " worse " in line]
         found = report.accuracies.iloc[0]
@@ -124,9 +73,9 @@ def test_a_section_for_people(engine: Engine, path: Path) -> None:
 def test_the_same_for_programs(engine: Engine, path: Path) -> None:
     """JSON has the rows of the view; CSV one row for each comparison, told apart by its kind."""
     report = filled(engine, path, [job("accuracy", [topk(0.2)]), job("latency", [topk(0.2)])])
-    (row,) = json.loads(shown(report, "json"))["accuracies"]
+    (row,) = json.loads(printed(report, "json"))["accuracies"]
     assert (row["kind"], row["data"], row["images"], row["verdict"]) == ("accuracy", "digits", IMAGES, "worse")
-    latency, accuracy = csv.DictReader(io.StringIO(shown(report, "csv")))
+    latency, accuracy = csv.DictReader(io.StringIO(printed(report, "csv")))
     assert (latency["kind"], latency["speedup"][:3], latency["top1_drop"]) == ("latency", "2.0", "")
     assert (accuracy["kind"], accuracy["speedup"], float(accuracy["top1_drop"])) == ("accuracy", "", row["top1_drop"])
 
@@ -135,29 +84,29 @@ def test_the_runtime_of_an_arm_does_not_hide_its_speed(engine: Engine, path: Pat
     """An arm timed under several runtimes was evaluated once; its speed-ups stand beside as a range."""
     timed = [topk(0.2), topk(0.2, runtime="compile")]
     report = filled(engine, path, [job("accuracy", [topk(0.2)]), job("latency", timed)])
-    assert "1.50x to 2.00x" in shown(report, "table")
+    assert "1.50x to 2.00x" in printed(report, "table")
 
 
 def test_without_accuracy_there_is_no_section(engine: Engine, path: Path) -> None:
     """A sweep of latency alone looks as it did, and one of accuracy alone has no speed-ups."""
     report = filled(engine, path, [job("latency", [topk(0.2), topk(0.4)])])
-    assert "Accuracy" not in shown(report, "table") + shown(report, "markdown")
-    assert "GMACs saved" not in shown(report, "table")
+    assert "Accuracy" not in printed(report, "table") + printed(report, "markdown")
+    assert "GMACs saved" not in printed(report, "table")
     alone = filled(engine, path, [job("accuracy", [topk(0.2)])])
-    text = shown(alone, "table")
+    text = printed(alone, "table")
     assert "Accuracy" in text
     assert "nothing measured yet" not in text
 
 
 def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
-    """A parameter that moves at one size has a break-even in GMACs saved, which names it without a value."""
+    """A parameter that moves at one size has a break-even in GMACs saved, which is named without a value."""
     report = filled(engine, path, [job("latency", [topk(rate) for rate in RATES])])
-    line = "topk, keep_rate moving: pays from {} of the baseline's GMACs saved on (between 20 % and 40 %, neighbours on the grid)"
+    line = "topk, keep_rate varies: pays from {} of the baseline's GMACs saved on (between 20 % and 40 %, neighbours on the grid)"
     (row,) = [row for row in report.break_evens.itertuples() if row.axis == "gmacs_saved"]
-    assert line.format(f"{100 * row.x:.3g} %") in shown(report, "table")
-    assert "Break-even in GMACs saved" in shown(report, "table")
-    assert "- **topk, keep_rate moving**, GMACs saved: pays from" in shown(report, "markdown")
-    assert "One point is not a curve" not in shown(report, "table")
+    assert line.format(f"{100 * row.x:.3g} %") in printed(report, "table")
+    assert "Break-even in GMACs saved" in printed(report, "table")
+    assert "### Break-even in GMACs saved\n\n- topk, keep_rate varies: pays from" in printed(report, "markdown")
+    assert "One point is not a curve" not in printed(report, "table")
 
 
 @pytest.mark.parametrize("flags", ["", "contended"])
@@ -166,8 +115,8 @@ def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -
     found = job("latency", [topk(0.2), topk(0.4)])
     submit(engine, "digits", "text", "What does speed cost?", found.comparisons(), [])
     record(engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()}))
-    for form in ("table", "markdown"):
-        text = shown(read(str(path), "digits"), form)
+    for form in FORMS:
+        text = printed(load_report(str(path), "digits"), form)
         advice = (
             "2 comparisons have the flag contended: the machine was busy; when it is quiet, run again: "
             "breakeven run FILE --again --only flagged"
@@ -176,8 +125,8 @@ def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -
         assert text.count("MACs promise") == 1
 
 
-def test_progress_tells_the_drop() -> None:
-    """A line for each arm says top-1, drop and verdict; a failed arm says why."""
+def test_progress_shows_the_drop() -> None:
+    """A line for each arm has top-1, drop and verdict; that of a failed arm the reason."""
     failure = Failure(arm=2, reason="not_a_number", message="logits are not finite")
     worse, failed = lines(outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure]))
     assert worse.plain.startswith("  topk keep_rate=0.2: top-1 9")

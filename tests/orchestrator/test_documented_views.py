@@ -13,7 +13,7 @@ from store.submission import submit
 from store.user_sql import query
 from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
-from tests.orchestrator import test_accuracy_report as vision
+from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
 

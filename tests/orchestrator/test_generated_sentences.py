@@ -1,4 +1,4 @@
-"""The language report's sentences over generated numbers: each word agrees with the interval before it."""
+"""Sentences of the report on language models, for generated numbers: each word agrees with the interval before it."""
 
 import json
 import re
@@ -8,12 +8,15 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.report.arm_comparison import METRICS, Duel, control_clause, quality_of, quality_state, stacks
+from orchestrator.report.arm_comparison import ArmComparison, describe_stacks, with_quality
+from sweeps.kinds import KINDS
+from sweeps.labels import State
 
 WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
-STATES = ("queued", "failed", "not measured", "measured")
+METRICS = KINDS["generation"].metrics
+STATES: tuple[State, ...] = ("queued", "failed", "not measured", "measured")
 NUMBER = r"[+-]?\d+\.\d+"
-SPEED = re.compile(rf"({NUMBER})x(?: \[({NUMBER}), ({NUMBER})\])? per [a-z ]+ \(([a-z ]+)\)")
+SPEED = re.compile(rf"({NUMBER})x(?: \[({NUMBER}), ({NUMBER})\])? in [a-z ]+ \(([a-z ]+)\)")
 SIDED = re.compile(rf"(better|worse) by ({NUMBER}) \[({NUMBER}), ({NUMBER})\] bits per byte")
 
 
@@ -51,6 +54,7 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
                 "gmacs": 1.0,
                 "gmacs_baseline": 1.0,
                 "gmacs_method": 0.0,
+                "speedup_macs": 1.0,
                 "verdict": draw(st.sampled_from(("faster", "slower", "same", "unclear", "insufficient"))),
             }
         )
@@ -121,9 +125,8 @@ def test_a_sentence_contradicts_none_of_its_numbers(
     found = pd.DataFrame(rows)
     asked = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash"}])
     asked = asked if state != "not asked" else asked.iloc[:0]
-    judged = quality_of(found, qualities(change, verdict))
-    duel = Duel(found, judged, quality_state(found, asked), control_clause(found, controls(control, tuned=tuned)))
-    sentence = duel.sentence("dense")
+    joined = with_quality(found, qualities(change, verdict), asked, controls(control, tuned=tuned))
+    sentence = ArmComparison(joined, METRICS).describe("dense")
     check(sentence)
     if change is None:
         words = {"failed": "failed (crash)", "queued": "queued, not measured yet", "not asked": "not asked"}
@@ -138,8 +141,7 @@ def test_a_product_rests_on_intervals(one: list[dict[str, Any]], other: list[dic
     steps = '[{"method":"a","r":1},{"method":"b","s":2}]'
     whole = [{**row, "method": "a+b", "params": steps} for row in one]
     frames = [one, other, whole] if both else [one, whole]
-    state = quality_state(pd.DataFrame(one), qualities(None, "same").assign(state="", reason=""))
-    (line,) = stacks([Duel(pd.DataFrame(rows), None, state) for rows in frames])
+    (line,) = describe_stacks([ArmComparison(pd.DataFrame(rows), METRICS) for rows in frames])
     parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]
     enough = both and all(row["pairs"] >= 6 and row["verdict"] != "insufficient" for row in parts)
     product = re.search(rf"the product of the parts is ({NUMBER})x \[({NUMBER}), ({NUMBER})\]", line)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from orchestrator.report.render import Format, read, write
+from orchestrator.report.data import load_report
+from orchestrator.report.render import Format, write_report
 from store.engine import connect
 from store.record import record
 from store.submission import submit
@@ -25,7 +26,7 @@ def report(path: Path, outcomes: list[Outcome], form: Format = "markdown") -> st
     for found in outcomes:
         record(engine, None, None, found)
     printed = io.StringIO()
-    write(read(str(path), "hosts"), form, Console(file=printed, width=400))
+    write_report(load_report(str(path), "hosts"), form, Console(file=printed, width=400))
     return printed.getvalue()
 
 
@@ -39,9 +40,9 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
     text = report(tmp_path / "store.db", outcomes)
     headlines = [line for line in text.splitlines() if line.startswith("## ")]
     assert ["on Imaginary CPU (host a), 2 threads" in headlines[0], "on Imaginary CPU (host b)," in headlines[1]] == [True, True]
-    whole, part = [line for line in text.splitlines() if line.startswith("- **topk") and ", tokens:" in line]
-    assert "tokens: pays from" in whole
-    assert "tokens: incomplete, 2 of 4 points are missing on host b; never pays" in part
+    whole, part = [section.split("\n\n")[0] for section in text.split("### Break-even in tokens\n")[1:]]
+    assert ": pays from" in whole
+    assert ": incomplete, 2 of 4 points are missing on host b; never pays" in part
     assert "incomplete, 2 of 4 points are missing on host b; never pays" in report(tmp_path / "store.db", outcomes, "table")
 
 

@@ -1,18 +1,16 @@
 """The end of a report: what its words mean, and what to do about answers that are flagged, unclear or too few."""
 
 import dataclasses
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from orchestrator.report.data import Report, load_report
 from orchestrator.report.next_steps import flag_steps, legend, steps
-from orchestrator.report.render import Report, markdown, read, render
 from store.engine import connect
 from store.record import record
 from store.submission import submit
-from tests.orchestrator.test_accuracy_report import job, outcome, topk
+from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +22,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Report:
     submit(engine, "sweep", "text", "What is next?", found.comparisons(), [])
     record(engine, None, None, outcome(found))
     engine.dispose()
-    return read(path, "sweep")
+    return load_report(path, "sweep")
 
 
 def altered(report: Report, **columns: Any) -> Report:
@@ -36,18 +34,11 @@ def altered(report: Report, **columns: Any) -> Report:
     return dataclasses.replace(report, speedups=speedups)
 
 
-def shown(report: Report) -> str:
-    console = Console(file=io.StringIO(), width=240)
-    console.print(render(report))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def test_clear_answers_need_nothing(measured: Report) -> None:
     """A report without doubts ends with its numbers."""
     assert not list(steps(measured))
     assert not list(legend(measured))
-    assert "What to do next" not in shown(measured) + markdown(measured)
+    assert "What to do next" not in printed(measured, "table") + printed(measured, "markdown")
 
 
 def test_doubtful_answers_name_the_command(measured: Report) -> None:
@@ -69,14 +60,16 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
 
 def test_words_are_explained_where_they_are_used(measured: Report) -> None:
     """`probably slower` stands in the table in place of `unclear`, and below it what that means."""
-    text = shown(altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985))
+    text = printed(altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985), "table")
     assert "0.970x [0.950, 0.985]     40  probably slower" in text
     assert "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs" in text
-    text = shown(altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008))
+    text = printed(altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008), "table")
     assert "1.005x [1.002, 1.008]     40  within floor" in text
     assert "within floor: the interval excludes no difference, but lies within the floor" in text
 
 
 def test_notes_separate_route_and_flags_alike(measured: Report) -> None:
     """A row's notes are one list: the route and each flag, with the same separator."""
-    assert "route: native, contended, unsteady" in markdown(altered(measured, route="native", flags="contended,unsteady"))
+    assert "route: native, contended, unsteady" in printed(
+        altered(measured, route="native", flags="contended,unsteady"), "markdown"
+    )

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from orchestrator.report import zeroshot
+from orchestrator.report.data import load_report
 from store.engine import connect
-from store.queries import table
 from store.record import record
 from store.submission import submit
 from sweeps.job import DENSE
@@ -31,13 +31,15 @@ def answered(ended_at: float, task: str = "piqa", shift: float = 0.0) -> Outcome
 
 def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
     """Of two attempts the newer counts; what is lost stands once, against the baseline that it was measured against."""
-    engine = connect(str(tmp_path / "store.db"))
+    path = str(tmp_path / "store.db")
+    engine = connect(path)
     submit(engine, "asked", "text", "Does it pay?", JOB.comparisons(), [JOB])
-    assert list(zeroshot.told(table(engine, zeroshot.ROWS, name="asked"))) == []
+    assert list(zeroshot.sections(load_report(path, "asked"))) == []
     for outcome in (answered(NOW, shift=-0.1), answered(NOW + 1)):
         record(engine, None, None, outcome)
-    ((headline, lines),) = zeroshot.told(table(engine, zeroshot.ROWS, name="asked"))
-    assert headline == "Zero-shot tasks of llama-220m (weights random), on Imaginary CPU, against dense"
+    (section,) = zeroshot.sections(load_report(path, "asked"))
+    lines = [line.text for line in section.lines]
+    assert section.title == "Zero-shot tasks of llama-220m (random weights), on Imaginary CPU, against dense"
     assert [line.partition(": ")[2] for line in lines] == [
         "piqa_acc 0.600 > 0.600, drop +0.000 [-0.050, +0.050] on 200 documents: unclear",
         "piqa_acc 0.600 > 0.590, drop +0.010 [-0.020, +0.040] on 200 documents: unclear",

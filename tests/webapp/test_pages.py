@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from orchestrator.report import verdict_words
+from sweeps.labels import SPEEDUP, conclude_row
 from tests.webapp.conftest import Open
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
@@ -60,7 +60,7 @@ def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report prints them."""
     table = opened(filled, sweep="quickstart").dataframe[0].value
     rows = [row for row in queries.points("quickstart", filled).itertuples() if not row.flags]
-    printed = {(found.word, found.interval) for found in map(verdict_words.speed, rows)}
+    printed = {(found.word, found.interval) for row in rows if (found := conclude_row(SPEEDUP, row, "speedup"))}
     assert set(zip(table["verdict"], table["interval"], strict=True)) == printed
 
 

@@ -1,4 +1,4 @@
-"""Language models as people read them: the report in every format, what stacks bring, lines of progress, and the estimate."""
+"""Language models: the report in every format, the parts of stacks, lines of progress, and the estimate."""
 
 import csv
 import io
@@ -11,7 +11,8 @@ from rich.console import Console
 
 from orchestrator import estimate
 from orchestrator.progress import lines
-from orchestrator.report.render import read, write
+from orchestrator.report.data import load_report
+from orchestrator.report.render import write_report
 from store.engine import Engine, connect
 from store.record import record
 from store.submission import submit
@@ -32,7 +33,7 @@ def store(path: Path, *outcomes: Outcome) -> Engine:
     """A store with a sweep that asks for what the outcomes answer."""
     engine = connect(str(path))
     asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
-    submit(engine, "spoken", "text", "What does it buy?", asked, [], {})
+    submit(engine, "llm", "text", "What does it buy?", asked, [], {})
     for found in outcomes:
         record(engine, None, None, found)
     return engine
@@ -40,15 +41,15 @@ def store(path: Path, *outcomes: Outcome) -> Engine:
 
 def written(path: Path, form: str) -> str:
     console = Console(file=io.StringIO(), width=1000)
-    write(read(str(path), "spoken"), form, console)  # type: ignore[arg-type]
+    write_report(load_report(str(path), "llm"), form, console)  # type: ignore[arg-type]
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A sweep with each method alone and all together, timed against two baselines and judged against dense."""
-    path = tmp_path / "spoken.db"
+    """A sweep with each method alone and all together, timed against two baselines, with quality against dense."""
+    path = tmp_path / "store.db"
     timed = a_generation(a_generation_job(arms=ARMS, baselines=BASELINES), SPEEDUPS)
     arms = [larosa(0.5), VOCABULARY, stacked(0.5)]
     judged = a_reading(a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002)
@@ -56,14 +57,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_each_arm_is_listed_with_what_it_buys_and_costs(path: Path) -> None:
+def test_each_arm_is_listed_with_its_gain_and_cost(path: Path) -> None:
     """Speed-ups by three metrics, bits per byte and its verdict stand in one sentence, for each baseline."""
     text = written(path, "table")
     sentence = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
-    assert "per first token (same)" in sentence
-    assert "per output token (faster)" in sentence
+    assert "in time to the first token (same)" in sentence
+    assert "in time per output token (faster)" in sentence
     assert "quality worse by 0.0401 [0.0399, 0.0404] bits per byte against dense; 1.27" in sentence
-    assert sentence.endswith("per character (faster) against larosa sparsity=0.0")
+    assert sentence.endswith("in time per character (faster) against larosa sparsity=0.0")
     gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
     assert "quality the same within 0.005 bits per byte: -0.0002 [" in gained
     (asked,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
@@ -72,7 +73,7 @@ def test_each_arm_is_listed_with_what_it_buys_and_costs(path: Path) -> None:
     assert "MACs promise of each" in text
 
 
-def test_a_stack_is_told_by_its_parts(path: Path) -> None:
+def test_a_stack_is_compared_with_its_parts(path: Path) -> None:
     """Each part alone, all together, and the product of the parts beside it."""
     (line,) = (line for line in written(path, "table").splitlines() if "all together" in line)
     for part in ("adaptivocab tokens=500 alone 1.", "sparsity=0.5 alone 1.", 'dense kv_cache="virtual" alone 1.0'):
@@ -108,7 +109,7 @@ def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
     engine = connect(str(tmp_path / "x.db"))
     asked = [(found.comparison(Pair(*pair)), found.contents) for found in (timed.job, judged) for pair in found.pairs]
     waiting = [judged] if state == "queued" else []
-    submit(engine, "spoken", "text", "What is gained?", asked[:1] if state == "not asked" else asked, waiting, {})
+    submit(engine, "llm", "text", "What is gained?", asked[:1] if state == "not asked" else asked, waiting, {})
     record(engine, None, None, timed)
     if state == "failed":
         record(engine, None, None, a_reading(judged, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
@@ -164,7 +165,7 @@ def test_a_missing_control_is_named(tmp_path: Path) -> None:
     assert "was not measured beside it: what tuning alone changes is not subtracted" in line
 
 
-def test_memory_and_proof_stand_beside_the_times(path: Path) -> None:
+def test_memory_and_counters_beside_the_times(path: Path) -> None:
     """Bytes of the cache, peak memory, sparsity reached and kernel calls are in the table of the arms."""
     text = written(path, "markdown")
     heading = next(line for line in text.splitlines() if line.startswith("| arm |"))
@@ -175,8 +176,8 @@ def test_memory_and_proof_stand_beside_the_times(path: Path) -> None:
     assert sparse.endswith("| 1024 | 0.500 | 28 | 0 |")
 
 
-def test_small_and_random_models_say_what_they_are(path: Path) -> None:
-    """The report does not let a small model with random weights stand for a large trained one."""
+def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
+    """The report warns that a small model with random weights does not stand for a large trained one."""
     text = written(path, "markdown")
     assert "llama-220m has random weights: its times are real, its quality says nothing" in text
     assert "of 222 M parameters ranks methods; it does not predict" in text
@@ -198,20 +199,20 @@ def test_quality_alone_is_a_report(tmp_path: Path) -> None:
     failed = Failure(arm=2, reason="not_a_number", message="7 logits are not finite")
     store(tmp_path / "x.db", a_reading(job, (0.0, 0.1, 0.0), failures=[failed])).dispose()
     text = written(tmp_path / "x.db", "table")
-    assert "Quality of tiny_lm (weights trained) on" in text
+    assert "Quality of tiny_lm (weights trained), 80976 characters of docs in 200 windows" in text
     assert "worse" in text
     assert "7 logits are not finite" in text
     assert "tiny_lm ranks methods" in text
 
 
-def test_break_even_is_told_by_metric(tmp_path: Path) -> None:
+def test_break_even_by_metric(tmp_path: Path) -> None:
     """Each metric has its own sentence along the tokens of the prompt."""
     gains = ((16, 0.8), (64, 0.9), (256, 1.3))
     store(tmp_path / "x.db", *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains)).dispose()
     text = written(tmp_path / "x.db", "table")
     assert "Break-even in tokens, by time per output token" in text
     assert "against dense: pays from" in text
-    assert "Break-even in tokens, by time per first token" in text
+    assert "Break-even in tokens, by time to the first token" in text
 
 
 def test_data_for_programs(path: Path) -> None:
@@ -219,21 +220,21 @@ def test_data_for_programs(path: Path) -> None:
     found = json.loads(written(path, "json"))
     assert {row["metric"] for row in found["speedups"]} == {"ttft", "tpot", "time_per_char"}
     assert len(found["qualities"]) == 3
-    assert len(found["language"]) == 6
+    assert len(found["arms"]) == 6
     assert all(row["speedup_macs"] > 0 for row in found["speedups"])
     kinds = [row["kind"] for row in csv.DictReader(io.StringIO(written(path, "csv")))]
     assert (kinds.count("generation"), kinds.count("quality")) == (27, 3)
 
 
-def test_progress_tells_metrics_and_bits() -> None:
+def test_progress_shows_metrics_and_bits_per_byte() -> None:
     """A line of progress has every metric of a generation job, and the bits per byte of a quality job."""
-    spoken = [str(line) for line in lines(a_generation(a_generation_job()))]
-    assert len(spoken) == 1
-    assert all(f"{metric} " in spoken[0] for metric in ("ttft", "tpot", "time_per_char"))
-    assert spoken[0].endswith("faster")
-    (judged,) = [str(line) for line in lines(a_reading(a_quality_job()))]
-    assert "bits per byte, change +0.0" in judged
-    assert judged.endswith("worse")
+    timed = [str(line) for line in lines(a_generation(a_generation_job()))]
+    assert len(timed) == 1
+    assert all(f"{metric} " in timed[0] for metric in ("ttft", "tpot", "time_per_char"))
+    assert timed[0].endswith("faster")
+    (scored,) = [str(line) for line in lines(a_reading(a_quality_job()))]
+    assert "bits per byte, change +0.0" in scored
+    assert scored.endswith("worse")
 
 
 def test_the_estimate_grows_with_the_work() -> None:

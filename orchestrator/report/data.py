@@ -1,0 +1,60 @@
+"""Data of a report: the rows of the public views that belong to one sweep."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from store.comparison_status import states
+from store.engine import connect_readonly
+from store.quality_join import beside_controls
+from store.queries import sweep, sweep_rows, zeroshot_rows
+from workers.methods import control
+
+
+@dataclass(frozen=True)
+class Report:
+    """The rows of one sweep, newest answers only; frames have the columns of the public views."""
+
+    name: str
+    question: str
+    speedups: pd.DataFrame
+    """View `speedup`, and `speedup_macs`: the speed-up that the MACs alone promise, the method's own included."""
+    break_evens: pd.DataFrame
+    failures: pd.DataFrame
+    accuracies: pd.DataFrame
+    """View `accuracy`, and `classes`: the number of outputs that accuracy and KL are about."""
+    qualities: pd.DataFrame
+    arms: pd.DataFrame
+    """View `language`: arms of generation jobs with their metrics."""
+    zeroshot: pd.DataFrame
+    """Zero-shot tasks, see `store.queries.zeroshot_rows`."""
+    quality_states: pd.DataFrame
+    """Comparisons of quality, see `store.comparison_status`."""
+    controls: pd.DataFrame
+    """Tuned arms against their controls, see `store.quality_join.beside_controls`."""
+
+    @property
+    def compared(self) -> tuple[pd.DataFrame, ...]:
+        """The frames with a row for each comparison that has an effect."""
+        return self.speedups, self.accuracies, self.qualities
+
+
+def load_report(db: str | None, name: str) -> Report:
+    """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an unknown name."""
+    engine = connect_readonly(db)
+    question = sweep(engine, name)["question"]
+    speedups = sweep_rows(engine, name, "speedup")
+    macs_speedup = speedups["gmacs_baseline"] / (speedups["gmacs"] + speedups["gmacs_method"].fillna(0))
+    return Report(
+        name,
+        question,
+        speedups.assign(speedup_macs=macs_speedup),
+        sweep_rows(engine, name, "break_even"),
+        sweep_rows(engine, name, "failures"),
+        sweep_rows(engine, name, "accuracy"),
+        sweep_rows(engine, name, "quality"),
+        sweep_rows(engine, name, "language"),
+        zeroshot_rows(engine, name),
+        states(engine, name, "quality"),
+        beside_controls(engine, name, control),
+    )

@@ -1,0 +1,74 @@
+"""Section of a report: a title, a table of described columns and lines of text, independent of the format it is rendered in."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STYLES: Mapping[str, str] = {
+    **dict.fromkeys(("faster", "better", "always"), "green"),
+    **dict.fromkeys(("slower", "worse", "never"), "red"),
+    **dict.fromkeys(("same", "within floor"), ""),
+    "crossing": "bold",
+}
+"""How the word of a verdict (`sweeps.labels`) or of a break-even looks on a terminal."""
+UNCERTAIN = "dim"
+"""How all other words look."""
+
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    label: str
+    cell: Callable[[Any], str]
+    """The text of a cell, from its row."""
+    left: bool = False
+    wraps: bool = False
+
+
+class Line(NamedTuple):
+    """A line of text below a table."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a report."""
+
+    title: str
+    columns: Sequence[Column] = ()
+    rows: Sequence[Any] = ()
+    row_style: Callable[[Any], str] = lambda _: ""
+    lines: Sequence[Line] = ()
+    note: str = ""
+    """What the columns mean, where their labels do not say it all."""
+    level: int = 2
+    """Depth of the title: 2 for a section, 3 for a part of the one before."""
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The text of every cell, by row."""
+        return [tuple(column.cell(row) for column in self.columns) for row in self.rows]
+
+
+def style_of(word: str) -> str:
+    return STYLES.get(word, UNCERTAIN)
+
+
+def rows_of(frame: "pd.DataFrame") -> list[Any]:
+    """The rows of a frame as named tuples, whose fields have no types."""
+    return list(frame.itertuples())
+
+
+def groups(frame: "pd.DataFrame", columns: Sequence[str]) -> Iterator[tuple[dict[str, Any], "pd.DataFrame"]]:
+    """The rows of a frame by equal values of `columns`, which come first as a mapping; in order of appearance."""
+    if len(frame):
+        for key, found in frame.groupby(list(columns), sort=False, dropna=False):
+            yield dict(zip(columns, key, strict=True)), found
+
+
+def flags_of(row: Any) -> str:
+    return ", ".join((row.flags or "").split(","))

@@ -1,0 +1,73 @@
+"""Sections on speed-ups of vision models: a table of points and the break-even points for each condition."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
+from orchestrator.report.data import Report
+from orchestrator.report.section import Column, Line, Section, groups, rows_of, style_of
+from store.host_labels import places
+from sweeps.labels import SPEEDUP, Conclusion, conclude_row
+from sweeps.metrics import METRICS
+from sweeps.number_format import AXES, is_missing
+from workers.methods.arm_labels import params_label
+
+CONDITION = (
+    *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size"),
+    *("baseline", "environment", "host", "exclusive"),
+)
+"""Equal for all rows of one section; ratios are never mixed across these."""
+
+
+def speedup_of(row: Any) -> Conclusion:
+    """What a row of the view `speedup` allows to conclude."""
+    return conclude_row(SPEEDUP, row, "speedup")
+
+
+def _notes(row: Any) -> str:
+    """The implementation that ran, where it is not torch's operators, and the flags."""
+    route = "" if is_missing(row.route) or row.route == "torch" else f"route: {row.route}"
+    return ", ".join(filter(None, (route, *(row.flags or "").split(","))))
+
+
+COLUMNS = (
+    Column("method", lambda row: params_label(row.method, row.params), left=True),
+    Column("tokens", lambda row: f"{row.tokens:.0f}"),
+    Column("px", lambda row: f"{row.image_size:.0f}"),
+    Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}"),
+    Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
+    Column("ms", lambda row: f"{row.baseline_ms:.3g} > {row.method_ms:.3g}"),
+    Column("speed-up [95 %]", lambda row: speedup_of(row).numbers),
+    Column("pairs", lambda row: f"{row.pairs:.0f}"),
+    Column("verdict", lambda row: speedup_of(row).word, left=True),
+    Column("notes", _notes, left=True, wraps=True),
+)
+
+
+def sections(report: Report) -> Iterator[Section]:
+    """The points of every condition, in order of appearance, each followed by its break-even points."""
+    named = places(report.speedups)
+    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], CONDITION):
+        label = METRICS[condition["metric"]].label
+        title = describe_condition(condition, named[condition["environment"], condition["host"]])
+        yield Section(
+            title=title if label == "latency" else f"{title}: {label}",
+            columns=COLUMNS,
+            rows=rows_of(points.sort_values(["method", "params", "tokens"])),
+            row_style=lambda row: style_of(speedup_of(row).word),
+        )
+        for found, curves in groups(_curves_of(report.break_evens, condition, points), ("axis",)):
+            lines = [Line(f"{curve_label(row)}: {describe_break_even(row)}", style_of(row.verdict)) for row in rows_of(curves)]
+            yield Section(title=f"Break-even in {AXES[found['axis']].title}", lines=lines, level=3)
+
+
+def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the same condition, without single points along tokens and GMACs where a parameter varies at one size."""
+    same = break_evens["kind"].isin(points["kind"])
+    for field in set(CONDITION) & set(break_evens.columns):
+        same &= break_evens[field].isna() if is_missing(condition[field]) else break_evens[field] == condition[field]
+    found = break_evens[same]
+    saved = found["axis"] == "gmacs_saved"
+    return found[saved | (found["points"] > 1)] if saved.any() else found
