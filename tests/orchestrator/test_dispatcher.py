@@ -37,7 +37,7 @@ def test_every_job_is_answered_once_by_one_warm_worker(store: Store, cluster: Cl
     sweep = store.submit([job("a", "b", image_size=size) for size in range(32, 192, 16)])
     summary, events = store.dispatch(sweep, cluster)
     assert summary == (20, 0, 0, False)
-    assert store.tables.states() == {"done": 10}
+    assert store.states() == {"done": 10}
     assert [event.what for event in events] == ["started", "answered"] * 10
     assert len({event.outcome.readings["pid"] for event in events if event.outcome}) == 1
     assert len(spans(store)) == 10
@@ -72,7 +72,7 @@ def test_guilty_arm_is_found_and_the_innocent_are_answered_once(
     answered = reason != "error"
     assert summary == (3, int(answered), int(not answered), False)
     assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", guilty: reason}
-    assert store.tables.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
+    assert store.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
     told = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
     assert told.to_dict("list") == {"message": [message], "n": [1]}
     assert len(spans(store)) == (
@@ -115,7 +115,7 @@ def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cl
     sweep = store.submit([here, there])
     with pytest.raises(ClusterError, match=r"no node offers device cuda; there is .+: cpu"):
         store.dispatch(sweep, cluster)
-    assert store.tables.states() == {"waiting": 2}
+    assert store.states() == {"waiting": 2}
 
 
 def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> None:
@@ -129,7 +129,7 @@ def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> N
 
     with pytest.raises(RuntimeError, match="the terminal is gone"):
         dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe)
-    assert store.tables.states() == {"done": 1, "waiting": 2}
+    assert store.states() == {"done": 1, "waiting": 2}
     assert store.dispatch(sweep, cluster)[0] == (2, 0, 0, False)
     assert len(spans(store)) == 3
 
@@ -185,10 +185,10 @@ def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, clust
         rest = process.stdout.read().split("\n")
         assert process.wait(10) == 0
         assert time.monotonic() - stop < 5
-    done = store.tables.states()["done"]
+    done = store.states()["done"]
     assert rest[-2] == f"{done} 0 0 True"
     assert set(rest[:-2]) <= {"started", "answered"}
-    assert store.tables.states() == {"done": done, "waiting": 8 - done}
+    assert store.states() == {"done": done, "waiting": 8 - done}
     assert store.dispatch(sweep, cluster)[0] == (8 - done, 0, 0, False)
     assert len(spans(store)) == 8
 
@@ -200,12 +200,12 @@ def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: 
     with started_elsewhere(store, sweep, tmp_path) as process:
         read_until(process, "answered", 3)
         process.kill()
-    assert store.tables.states().get("running", 0) <= 1
+    assert store.states().get("running", 0) <= 1
     begun = time.monotonic()
     summary, _ = store.dispatch(sweep, cluster)
     assert summary.measured in {4, 5}
     assert time.monotonic() - begun < 8
-    assert store.tables.states() == {"done": 8}
+    assert store.states() == {"done": 8}
     assert len(spans(store)) == 8
     assert overlaps(spans(store)) == 0
 

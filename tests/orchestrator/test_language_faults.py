@@ -173,7 +173,7 @@ def dispatched(store: Store, cluster: Cluster, text: str) -> dict[tuple[str, str
     expansion = planning.read("faults.yaml", auto="cpu", text=text)
     summary, _ = store.dispatch(store.submit(expansion.jobs), cluster, max_attempts=1)
     assert not summary.unanswered
-    assert set(store.tables.states()) == {"done"}
+    assert set(store.states()) == {"done"}
     rows = store.table("SELECT * FROM failures").to_dict("records")
     return {(row["kind"], row["method"], row["params"]): row for row in rows}
 

@@ -162,4 +162,4 @@ def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path:
         rest = process.stdout.read() if process.stdout else ""
         assert process.wait(120) == 0
     assert "Summary(measured=150, failed=0, unanswered=0, interrupted=False)" in rest
-    assert store.tables.states() == {"done": 150}
+    assert store.states() == {"done": 150}

@@ -141,6 +141,6 @@ def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp
     assert said.count("answered cpu") == 6
     assert "retried cuda" in said
     assert said[-1].startswith("no node offers device cuda; there is")
-    states = store.tables.states()
+    states = store.states()
     assert states["done"] == 6 + said.count("answered cuda")
     assert states == {"done": states["done"], "waiting": 12 - states["done"]}

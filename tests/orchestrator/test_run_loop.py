@@ -102,7 +102,7 @@ def test_the_other_run_finishes_what_a_killed_one_held(store: Store, cluster: Cl
         measured, _ = run(store, jobs, cluster)
         killer.join()
     assert (measured.plan.jobs, measured.plan.answered) == ((), len(jobs))
-    assert store.tables.states() == {"done": len(jobs)}
+    assert store.states() == {"done": len(jobs)}
 
 
 def test_lease_of_a_dead_host_is_waited_for(store: Store, cluster: Cluster) -> None:
@@ -112,7 +112,7 @@ def test_lease_of_a_dead_host_is_waited_for(store: Store, cluster: Cluster) -> N
     measured, shown = run(store, jobs, cluster)
     assert (measured.interrupted, measured.plan.jobs, measured.plan.answered) == (False, (), 2)
     assert "waiting: 1 job is being measured by process 17 on elsewhere (last heard of" in shown
-    assert store.tables.states() == {"done": 2}
+    assert store.states() == {"done": 2}
 
 
 def test_job_of_a_living_run_is_waited_for_and_not_measured_twice(store: Store, cluster: Cluster) -> None:
@@ -121,7 +121,7 @@ def test_job_of_a_living_run_is_waited_for_and_not_measured_twice(store: Store, 
     row = claimed_elsewhere(store, [held, free])
 
     def answer() -> None:
-        while store.tables.states() != {"running": 1, "done": 1}:
+        while store.states() != {"running": 1, "done": 1}:
             time.sleep(0.05)
         time.sleep(1)
         record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(held))
@@ -145,7 +145,7 @@ def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: 
     assert [claimed.row for claimed in queue.claim(store.engine, 1, owner=ELSEWHERE)] == [half]
 
     def answer() -> None:
-        while store.tables.states() != {"split": 1, "running": 1, "done": 1}:
+        while store.states() != {"split": 1, "running": 1, "done": 1}:
             time.sleep(0.05)
         record(store.engine, half, ELSEWHERE, worker_entrypoints.noop(halves[0]))
 
@@ -156,7 +156,7 @@ def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: 
     other.join()
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
     assert store.answers() == {"a": "measured", "b": "measured"}
-    assert store.tables.states() == {"split": 1, "done": 2}
+    assert store.states() == {"split": 1, "done": 2}
 
 
 def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Store, cluster: Cluster) -> None:
@@ -211,7 +211,7 @@ def test_result_of_a_lost_lease_is_dropped_and_the_run_goes_on(store: Store, clu
     jobs = [job("a", model="slow"), job("b", model="slow"), job("c")]
 
     def steal() -> None:
-        while "running" not in store.tables.states():
+        while "running" not in store.states():
             time.sleep(0.02)
         with store.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE job SET owner = ?, renewed_at = 0 WHERE state = 'running'", (ELSEWHERE,))
