@@ -2,8 +2,8 @@
 
 from orchestrator.gc_pause import uncollected
 from orchestrator.planning import Plan
-from store import submission
 from store.engine import Engine
+from store.submission import NewSweep, submit_sweep
 
 
 @uncollected()
@@ -12,4 +12,4 @@ def submit(engine: Engine, plan: Plan) -> int:
     sweep = plan.expansion.sweep
     asked = [job for job in plan.expansion.jobs if job.round == 0]
     settings = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
-    return submission.submit(engine, sweep.name, plan.expansion.text, sweep.question, asked, plan.wanted, settings, plan.since)
+    return submit_sweep(engine, NewSweep(sweep.name, plan.expansion.text, sweep.question, settings), asked, plan.wanted, plan.since)

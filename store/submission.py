@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, bindparam, delete, select, update
 from sqlmodel import col
@@ -29,15 +30,19 @@ Requested = Comparison | tuple[Comparison, Mapping[str, str]] | Job
 """A comparison, alone or with its `contents` (see `Comparison.comparison_id`), or all those of a job."""
 
 
-def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
-    engine: Engine,
-    name: str,
-    text: str,
-    question: str,
-    comparisons: Iterable[Requested],
-    jobs: Iterable[Job | Wanted],
-    settings: Mapping[str, Any] | None = None,
-    since: int | None = None,
+class NewSweep(NamedTuple):
+    """A sweep as its file defines it."""
+
+    name: str
+    text: str
+    """The whole file."""
+    question: str
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """Retry and limits."""
+
+
+def submit_sweep(
+    engine: Engine, new: NewSweep, comparisons: Iterable[Requested], jobs: Iterable[Job | Wanted], since: int | None = None
 ) -> int:
     """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered yet. Returns the sweep's row.
 
@@ -52,17 +57,16 @@ def submit(  # noqa: PLR0917 - the parts of a sweep, in the order of its file
     """
     requested = _by_id(comparisons)
     # rows are built before the transaction, in which all others wait
-    rows = {key: comparison_row(*requested[key], key) for key in requested.keys() - _linked_to_text(engine, name, text)}
+    rows = {key: comparison_row(*requested[key], key) for key in requested.keys() - _linked_to_text(engine, new)}
     with writing(engine) as connection:
-        sweep = _sweep_row(connection, name, text, question, canonical(settings or {}))
-        new = sorted(requested.keys() - _linked(connection, sweep))
-        if new:
-            insert_new(connection, ComparisonRow, [rows.get(key) or comparison_row(*requested[key], key) for key in new])
-            insert_new(connection, SweepComparisonRow, [{"sweep": sweep, "comparison_id": key} for key in new])
+        sweep = _sweep_row(connection, new)
+        if unlinked := sorted(requested.keys() - _linked(connection, sweep)):
+            insert_new(connection, ComparisonRow, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
+            insert_new(connection, SweepComparisonRow, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
             _derive(connection, sweep)
-        pins = placement.live_pins(connection, name, owner(), alive)
-        queued = _queue(connection, jobs, pins, find_overlap(connection, name, since))
-        _drop_stale_plan(connection, name, queued)
+        pins = placement.live_pins(connection, new.name, owner(), alive)
+        queued = _queue(connection, jobs, pins, find_overlap(connection, new.name, since))
+        _drop_stale_plan(connection, new.name, queued)
         link_jobs(connection, sweep, sorted(queued))
     return sweep
 
@@ -96,21 +100,21 @@ def _linked(connection: Connection, sweep: int) -> set[str]:
     return set(connection.execute(linked).scalars())
 
 
-def _linked_to_text(engine: Engine, name: str, text: str) -> set[str]:
+def _linked_to_text(engine: Engine, new: NewSweep) -> set[str]:
     """The comparisons of the sweep of this name and text that are in the store."""
     with reading(engine) as connection:
-        newest = _newest(connection, name)
-        return set() if newest is None or newest.text != text else _linked(connection, newest.id)
+        newest = _newest(connection, new.name)
+        return set() if newest is None or newest.text != new.text else _linked(connection, newest.id)
 
 
-def _sweep_row(connection: Connection, name: str, text: str, question: str, settings: str) -> int:
+def _sweep_row(connection: Connection, new: NewSweep) -> int:
     """The row of the sweep: that of the newest revision if its text is the same, else a new one."""
-    newest = _newest(connection, name)
-    if newest is not None and newest.text == text:
+    newest = _newest(connection, new.name)
+    if newest is not None and newest.text == new.text:
         return int(newest.id)
     revision = 1 if newest is None else newest.revision + 1
-    row = {"name": name, "revision": revision, "text": text, "question": question, "settings": settings}
-    return insert_row(connection, SweepRow, {**row, "submitted_at": time.time()})
+    row = {**new._asdict(), "settings": canonical(dict(new.settings)), "revision": revision, "submitted_at": time.time()}
+    return insert_row(connection, SweepRow, row)
 
 
 def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[placement.Group, Pin], overlap: Overlap) -> set[int]:

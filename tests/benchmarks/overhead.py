@@ -16,7 +16,7 @@ from typing import Any
 from orchestrator.dispatcher import dispatch
 from orchestrator.ray_cluster import Cluster
 from store.engine import connect
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.parsing.file_schema import Retry
 
@@ -42,9 +42,9 @@ def breakeven(cluster: Cluster, folder: Path) -> tuple[float, float]:
         for batch, size in itertools.islice(conditions, JOBS + 1)
     ]
     engine = connect(str(folder / "breakeven.db"))
-    warm_up = submit(engine, "warm-up", "", "", [], jobs[:1])
+    warm_up = submit_sweep(engine, NewSweep("warm-up", "", ""), [], jobs[:1])
     dispatch(engine, warm_up, cluster, retry=Retry())
-    sweep = submit(engine, "overhead", "", "", [comparison for job in jobs[1:] for comparison in job.comparisons()], jobs[1:])
+    sweep = submit_sweep(engine, NewSweep("overhead", "", ""), jobs[1:], jobs[1:])
     began, began_cpu = time.perf_counter(), time.process_time()
     summary = dispatch(engine, sweep, cluster, retry=Retry())
     took, cpu = time.perf_counter() - began, time.process_time() - began_cpu

@@ -16,7 +16,7 @@ from store.engine import connect
 from store.owners import owner
 from store.queue import claim
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP
@@ -75,7 +75,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
         )
         for size in (32, 48)
     ]
-    sweep = submit(engine, "kills", "text", "Why?", [comparison for job in jobs for comparison in job.comparisons()], jobs)
+    sweep = submit_sweep(engine, NewSweep("kills", "text", "Why?"), jobs, jobs)
     for _ in jobs:
         (queued,) = claim(engine, sweep, owner=owner(), limit=1)
         record(engine, queued.row, owner(), toy.run(queued.job))

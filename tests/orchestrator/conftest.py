@@ -11,7 +11,7 @@ import pytest
 from orchestrator.dispatcher import Event, Summary, dispatch
 from orchestrator.ray_cluster import Cluster
 from store.engine import Engine, connect
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.parsing.file_schema import Retry
 from sweeps.protocol import Protocol
@@ -41,7 +41,7 @@ class Store:
 
     def submit(self, jobs: Sequence[Job], name: str = "sweep") -> int:
         comparisons = [comparison for job in jobs for comparison in job.comparisons()]
-        return submit(self.engine, name, "text", "Does it pay?", comparisons, jobs)
+        return submit_sweep(self.engine, NewSweep(name, "text", "Does it pay?"), comparisons, jobs)
 
     def dispatch(self, sweep: int, cluster: Cluster, *, max_attempts: int = 2) -> tuple[Summary, list[Event]]:
         events: list[Event] = []

@@ -15,7 +15,7 @@ from orchestrator.report.render import Format
 from orchestrator.sites import Site
 from store.engine import Engine, connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
@@ -46,7 +46,9 @@ def engine(path: Path) -> Iterator[Engine]:
 
 
 def filled(engine: Engine, path: Path, jobs: Sequence[Job]) -> Report:
-    submit(engine, "digits", "text", "What does speed cost?", [each for job in jobs for each in job.comparisons()], [])
+    submit_sweep(
+        engine, NewSweep("digits", "text", "What does speed cost?"), [each for job in jobs for each in job.comparisons()], []
+    )
     for each in jobs:
         record(engine, None, None, outcome(each))
     return load_report(str(path), "digits")
@@ -113,7 +115,7 @@ def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
 def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -> None:
     """Flagged answers are to be measured again when the machine is quiet, by a command; without flags no line mentions it."""
     found = job("latency", [topk(0.2), topk(0.4)])
-    submit(engine, "digits", "text", "What does speed cost?", found.comparisons(), [])
+    submit_sweep(engine, NewSweep("digits", "text", "What does speed cost?"), found.comparisons(), [])
     record(engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()}))
     for form in FORMS:
         text = printed(load_report(str(path), "digits"), form)

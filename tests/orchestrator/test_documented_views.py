@@ -9,7 +9,7 @@ from sqlalchemy import inspect
 
 from store.engine import connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from store.user_sql import query
 from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
@@ -46,7 +46,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_reading(a_quality_job()),
     ]
     asked = [(found.job.comparison(pair), found.job.contents) for found in outcomes for pair in found.job.pairs]
-    submit(engine, "all", "text", "What do the views hold?", asked, [], {})
+    submit_sweep(engine, NewSweep("all", "text", "What do the views hold?"), asked, [])
     for outcome in outcomes:
         record(engine, None, None, outcome)
     engine.dispose()

@@ -15,7 +15,7 @@ from orchestrator.report.data import load_report
 from orchestrator.report.render import write_report
 from store.engine import Engine, connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Step
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
@@ -33,7 +33,7 @@ def store(path: Path, *outcomes: Outcome) -> Engine:
     """A store with a sweep that asks for what the outcomes answer."""
     engine = connect(str(path))
     asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
-    submit(engine, "llm", "text", "What does it buy?", asked, [], {})
+    submit_sweep(engine, NewSweep("llm", "text", "What does it buy?"), asked, [])
     for found in outcomes:
         record(engine, None, None, found)
     return engine
@@ -109,7 +109,7 @@ def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
     engine = connect(str(tmp_path / "x.db"))
     asked = [(found.comparison(Pair(*pair)), found.contents) for found in (timed.job, judged) for pair in found.pairs]
     waiting = [judged] if state == "queued" else []
-    submit(engine, "llm", "text", "What is gained?", asked[:1] if state == "not asked" else asked, waiting, {})
+    submit_sweep(engine, NewSweep("llm", "text", "What is gained?"), asked[:1] if state == "not asked" else asked, waiting)
     record(engine, None, None, timed)
     if state == "failed":
         record(engine, None, None, a_reading(judged, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))

@@ -9,7 +9,7 @@ from orchestrator.report.data import load_report
 from orchestrator.report.render import Format, write_report
 from store.engine import connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Pair
 from sweeps.outcome import Environment, Outcome
 from tests.store.conftest import a_job, an_outcome
@@ -22,7 +22,7 @@ OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "
 def report(path: Path, outcomes: list[Outcome], form: Format = "markdown") -> str:
     engine = connect(str(path))
     asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
-    submit(engine, "hosts", "text", "?", asked, [], {})
+    submit_sweep(engine, NewSweep("hosts", "text", "?"), asked, [])
     for found in outcomes:
         record(engine, None, None, found)
     printed = io.StringIO()

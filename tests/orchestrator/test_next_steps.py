@@ -9,7 +9,7 @@ from orchestrator.report.data import Report, load_report
 from orchestrator.report.next_steps import flag_steps, legend, steps
 from store.engine import connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 
 
@@ -19,7 +19,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Report:
     path = str(tmp_path_factory.mktemp("steps") / "store.db")
     engine = connect(path)
     found = job("latency", [topk(0.2), topk(0.4)])
-    submit(engine, "sweep", "text", "What is next?", found.comparisons(), [])
+    submit_sweep(engine, NewSweep("sweep", "text", "What is next?"), found.comparisons(), [])
     record(engine, None, None, outcome(found))
     engine.dispose()
     return load_report(path, "sweep")

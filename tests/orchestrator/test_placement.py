@@ -1,9 +1,10 @@
 """A mixed cluster: every curve is whole on one host in one environment, whoever claims, dies, comes back or asks for more."""
 
 from orchestrator.submission import submit
-from store import owners, queue, submission
+from store import owners, queue
 from store.placement import curve_group
 from store.record import record
+from store.submission import NewSweep, submit_sweep
 from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
 from tests.orchestrator.conftest import Store
@@ -186,12 +187,10 @@ def test_outcomes_of_several_hosts_are_imported_as_their_curves(store: Store) ->
     for host, sizes in (("a", SIZES), ("b", SIZES[:2])):
         for job in jobs(sizes, models=("deit_tiny_patch16_224",)):
             record(store.engine, None, None, an_outcome(job, host=host, environment=LIBRARIES["old"]))
-    submission.submit(
+    submit_sweep(
         store.engine,
-        "sweep",
-        "text",
-        "?",
-        [one for job in jobs(models=("deit_tiny_patch16_224",)) for one in job.comparisons()],
+        NewSweep("sweep", "text", "?"),
+        jobs(models=("deit_tiny_patch16_224",)),
         [],
     )
     assert curves(store) == [("tiny", "a", 4, 0), ("tiny", "b", 2, 2)]

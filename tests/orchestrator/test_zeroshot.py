@@ -6,7 +6,7 @@ from orchestrator.report import zeroshot
 from orchestrator.report.data import load_report
 from store.engine import connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE
 from sweeps.outcome import Metric, Outcome
 from tests.store.language_fixtures import NOW, a_quality_job, a_reading, larosa
@@ -33,7 +33,7 @@ def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
     """Of two attempts the newer counts; what is lost stands once, against the baseline that it was measured against."""
     path = str(tmp_path / "store.db")
     engine = connect(path)
-    submit(engine, "asked", "text", "Does it pay?", JOB.comparisons(), [JOB])
+    submit_sweep(engine, NewSweep("asked", "text", "Does it pay?"), JOB.comparisons(), [JOB])
     assert list(zeroshot.sections(load_report(path, "asked"))) == []
     for outcome in (answered(NOW, shift=-0.1), answered(NOW + 1)):
         record(engine, None, None, outcome)

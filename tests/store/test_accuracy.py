@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import queries, queue, submission
+from store import queries, queue
 from store.answers import answers
 from store.derive.quality import ACCURACY
 from store.errors import StoreError
 from store.record import reanalyse, record
+from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
@@ -87,7 +88,7 @@ def test_accuracy_and_speed_stand_in_one_join(
 def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
     """An arm that gave no numbers is in failures with its data; the innocent one is in accuracy; a later answer clears it."""
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
-    sweep = submission.submit(engine, "sweep", "text", "?", job.comparisons(), [])
+    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), job.comparisons(), [])
     failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
     record(engine, None, None, make_evaluation(job, losses=(0, 0), failures=[failure]))
     (failed,) = rows(engine, "SELECT reason, kind, data, params FROM failures")
@@ -194,6 +195,6 @@ def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job
     """Two sweeps that wait for one evaluation get as many images as either asks; all is most."""
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
         job = make_job(kind="accuracy", protocol=Protocol(images=images))
-        submission.submit(engine, name, "text", "?", job.comparisons(), [job])
+        submit_sweep(engine, NewSweep(name, "text", "?"), job.comparisons(), [job])
         (waiting,) = rows(engine, "SELECT document FROM job")
         assert Job.model_validate_json(waiting["document"]).protocol.images == (100, 500, None, None)[number]

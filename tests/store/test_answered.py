@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store import owners, queries, queue, submission
+from store import owners, queries, queue
 from store.answers import answers, doubted
 from store.errors import StoreError
 from store.record import record
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Environment, Failure, Outcome
 from sweeps.protocol import Protocol
@@ -152,7 +153,7 @@ def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make
 def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The list of sweeps counts comparisons, answers and jobs."""
     jobs = [make_job(size) for size in (32, 64, 96)]
-    row = submission.submit(engine, "quick", "text", "Does it pay?", [each for job in jobs for each in job.comparisons()], jobs)
+    row = submit_sweep(engine, NewSweep("quick", "text", "Does it pay?"), jobs, jobs)
     me = owners.owner()
     first, second = queue.claim(engine, row, owner=me, limit=2)
     record(engine, first.row, me, make_outcome(first.job))
@@ -173,7 +174,7 @@ def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
     """A name that is not there is answered with the nearest ones."""
     with pytest.raises(StoreError, match="no sweep called quick; there is none yet"):
         queries.sweep(engine, "quick")
-    submission.submit(engine, "quickstart", "text", "?", make_job().comparisons(), [])
+    submit_sweep(engine, NewSweep("quickstart", "text", "?"), make_job().comparisons(), [])
     assert queries.sweep(engine, "quickstart")["text"] == "text"
     with pytest.raises(StoreError, match="did you mean quickstart"):
         queries.sweep(engine, "quickstrat")

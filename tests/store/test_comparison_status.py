@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from store.comparison_status import states
 from store.quality_join import beside_controls
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Arm, Job, Pair, Step
 from sweeps.outcome import Failure
 from tests.store.language_fixtures import NOW, a_quality_job, a_reading, larosa
@@ -29,7 +29,7 @@ def filled(engine: Engine) -> None:
     measured, failed, queued, forgotten = (a_quality_job([larosa(sparsity)]) for sparsity in (0.2, 0.3, 0.4, 0.5))
     jobs: list[Job] = [measured, failed, queued, forgotten]
     asked = [(job.comparison(Pair(*pair)), job.contents) for job in jobs for pair in job.pairs]
-    submit(engine, "asked", "text", "What stands where?", asked, [queued])
+    submit_sweep(engine, NewSweep("asked", "text", "What stands where?"), asked, [queued])
     record(engine, None, None, a_reading(measured))
     record(engine, None, None, a_reading(failed, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
 
@@ -54,7 +54,7 @@ def test_a_tuned_arm_is_paired_with_its_control(engine: Engine) -> None:
     """The newest unflagged attempt with both counts; without the control in the job there is a row, and no change."""
     with_control, without = a_quality_job([tuned(500), tuned(0)]), a_quality_job([tuned(300)])
     asked = [(job.comparison(Pair(*pair)), job.contents) for job in (with_control, without) for pair in job.pairs]
-    submit(engine, "tuned", "text", "What does tuning do?", asked, [])
+    submit_sweep(engine, NewSweep("tuned", "text", "What does tuning do?"), asked, [])
     spoilt = a_reading(with_control, (0.0, 1.0, 0.0), noise=0.001, ended_at=NOW + 9).model_copy(update={"flags": ("contended",)})
     for outcome in (a_reading(with_control, (0.0, -0.47, -0.5), noise=0.001), spoilt, a_reading(without, (0.0, -0.4))):
         record(engine, None, None, outcome)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import submission
 from store.record import reanalyse, record
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from tests.store.test_record import rows
@@ -18,7 +18,7 @@ CURVES = """SELECT host, axis, verdict, points, points_missing, x FROM break_eve
 
 
 def asked(engine: Engine, jobs: Sequence[Job], name: str = "hosts") -> int:
-    return submission.submit(engine, name, "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    return submit_sweep(engine, NewSweep(name, "text", "?"), jobs, [])
 
 
 def routed(outcome: Outcome, route: str, arm: int = 1) -> Outcome:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import queue, submission
+from store import queue
 from store.answers import answers
 from store.derive.quality import QUALITY
 from store.errors import StoreError
 from store.record import reanalyse, record
+from store.submission import NewSweep, stricter, submit_sweep
 from store.user_sql import query
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import DENSE, Pair
@@ -33,7 +34,7 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 def submit(engine: Engine, *outcomes: Outcome) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
     asked = [(job.comparison(Pair(*pair)), job.contents) for outcome in outcomes for job in [outcome.job] for pair in job.pairs]
-    submission.submit(engine, "spoken", "text", "?", asked, [], {})
+    submit_sweep(engine, NewSweep("spoken", "text", "?"), asked, [])
     for outcome in outcomes:
         record(engine, None, None, outcome)
 
@@ -256,11 +257,11 @@ def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) ->
     record(engine, None, None, a_reading(asked, ended_at=NOW + 2))
     assert answers(engine, {comparison: one}, HERE).answered == {(comparison, 0)}
     assert answers(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE).answered == set()
-    assert submission.stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
+    assert stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")
     some, more = (one.model_copy(update={"documents": documents}) for documents in (50, 80))
-    assert submission.stricter(some, more).documents == submission.stricter(more, Protocol()).documents == 80
-    assert submission.stricter(some, one).documents is None
-    assert submission.stricter(Protocol(), Protocol()).tasks is None
+    assert stricter(some, more).documents == stricter(more, Protocol()).documents == 80
+    assert stricter(some, one).documents is None
+    assert stricter(Protocol(), Protocol()).tasks is None
 
 
 def test_every_metric_must_be_narrow(engine: Engine) -> None:

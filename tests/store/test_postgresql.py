@@ -13,12 +13,13 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Boolean, Engine, MetaData, create_engine, inspect, text
 
-from store import migration, queue, submission
+from store import migration, queue
 from store.answers import answers
 from store.engine import connect
 from store.errors import StoreError
 from store.overlap import newest_attempt
 from store.record import reanalyse, record
+from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
 from store.user_sql import query
 from store.views import public
@@ -88,7 +89,7 @@ def spoken(folder: Path) -> list[Outcome]:
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
     asked = [(each.job.comparison(Pair(*pair)), each.job.contents) for each in outcomes for pair in each.job.pairs]
-    submission.submit(engine, "spoken", "text", "?", asked, [], {})
+    submit_sweep(engine, NewSweep("spoken", "text", "?"), asked, [])
     for outcome in outcomes:
         assert record(engine, None, None, outcome)
         assert not record(engine, None, None, outcome)
@@ -198,12 +199,12 @@ def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engi
     whole = a_job(keep_rates=(0.3, 0.5, 0.7))
     for engine in engines:
         since = newest_attempt(engine)
-        sweep = submission.submit(engine, "sweep", "text", "?", [whole], [whole], {})
+        sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), [whole], [whole])
         (claimed,) = queue.claim(engine, sweep, owner="elsewhere:1:1")
         parts = [whole.only([pair]) for pair in whole.pairs]
         rows = queue.split(engine, claimed.row, "elsewhere:1:1", parts)
         queue.claim(engine, sweep, owner="elsewhere:1:1", limit=2)
         record(engine, rows[0], "elsewhere:1:1", an_outcome(parts[0]))
-        submission.submit(engine, "sweep", "text", "?", [whole], [whole], {}, since)
+        submit_sweep(engine, NewSweep("sweep", "text", "?"), [whole], [whole], since)
         assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [parts[2]]
         assert [holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"] == [1]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from store import queue, submission
+from store import queue
 from store.engine import connect
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 
 DISPATCHER = """
@@ -39,7 +40,7 @@ def jobs(make_job: Callable[..., Job], count: int) -> list[Job]:
 
 
 def submit(engine: Engine, planned: list[Job]) -> int:
-    return submission.submit(engine, "sweep", "text", "?", [each for job in planned for each in job.comparisons()], planned)
+    return submit_sweep(engine, NewSweep("sweep", "text", "?"), planned, planned)
 
 
 def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store import owners, queue, submission
+from store import owners, queue
 from store.errors import StoreError
 from store.overlap import newest_attempt
 from store.placement import Offer, Place
 from store.record import record
+from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
@@ -28,7 +29,7 @@ ME = owners.owner()
 def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
     jobs = list(jobs)
     asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
-    return submission.submit(engine, name, text, "Does it pay?", asked, jobs, {"retry": {"max_attempts": 2}}, since)
+    return submit_sweep(engine, NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}), asked, jobs, since)
 
 
 def states(engine: Engine) -> list[str]:
@@ -97,7 +98,7 @@ def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJo
 
 def test_comparisons_may_come_without_contents(engine: Engine, make_job: MakeJob) -> None:
     """A comparison alone is one whose contents are empty; a sweep may be stored before it is planned."""
-    sweep = submission.submit(engine, "sweep", "text", "?", make_job().comparisons(), [])
+    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [])
     assert queue.progress(engine, sweep) == queue.Progress("sweep", dict.fromkeys(queue.STATES, 0), 1, 0, 0)
 
 
@@ -304,7 +305,7 @@ def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob)
 
     def counts(name: str, jobs: list[Job], plan: list[Job]) -> int:
         statements.clear()
-        submission.submit(engine, name, "text", "Does it pay?", jobs, plan)
+        submit_sweep(engine, NewSweep(name, "text", "Does it pay?"), jobs, plan)
         return len(statements)
 
     one, many = [make_job(32)], [make_job(16 * size, batch_size=batch) for size in range(1, 16) for batch in range(2, 18)]

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import owners, queue, submission
+from store import owners, queue
 from store.derive import speedup
 from store.errors import StoreError
 from store.record import reanalyse, record, record_imported
 from store.sample_codec import unpack
+from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Metric, Outcome, Samples
@@ -90,7 +91,7 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
     """The break_even view holds what sweeps.stats.breakeven says of the points of the speedup view, on both axes."""
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
     asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
-    submission.submit(engine, "sweep", "text", "?", asked, jobs)
+    submit_sweep(engine, NewSweep("sweep", "text", "?"), asked, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     points = rows(engine, "SELECT * FROM speedup")
@@ -121,15 +122,15 @@ def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_jo
     for job, truth in zip(jobs, (0.7, 0.8, 1.5), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     assert rows(engine, "SELECT * FROM break_even") == []
-    submission.submit(engine, "later", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
-    submission.submit(engine, "part", "text", "?", jobs[0].comparisons(), [])
+    submit_sweep(engine, NewSweep("later", "text", "?"), jobs, [])
+    submit_sweep(engine, NewSweep("part", "text", "?"), jobs[0].comparisons(), [])
     found = rows(engine, "SELECT sweep, verdict, points FROM break_even WHERE axis = 'tokens' ORDER BY sweep")
     assert [tuple(row.values()) for row in found] == [("later", "crossing", 3), ("part", "unclear", 1)]
 
 
 def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The same outcome again is told apart from a new one, whether it was measured here or imported."""
-    sweep = submission.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
+    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     outcome = make_outcome(claimed.job)
     assert record(engine, claimed.row, ME, outcome)
@@ -213,7 +214,7 @@ def test_who_fails_with_whom(engine: Engine, make_job: MakeJob, make_outcome: Ma
 @pytest.mark.parametrize(("reason", "state"), [("timeout", "done"), ("error", "failed")])
 def test_state_of_the_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, state: str) -> None:
     """Failures that answer the question end a job as done, an unforeseen exception as failed."""
-    sweep = submission.submit(engine, "sweep", "text", "?", make_job().comparisons(), [make_job()])
+    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     record(engine, claimed.row, ME, make_outcome(claimed.job, failures=[Failure(arm=1, reason=reason, message="so")]))
     assert queue.progress(engine, sweep).counts[state] == 1
@@ -303,7 +304,7 @@ def test_reanalyse_rebuilds_every_derived_row(
     """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for one."""
     monkeypatch.setattr(speedup, "BATCH", 2)
     jobs = [make_job(size) for size in (32, 64, 96, 128)]
-    submission.submit(engine, "sweep", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     views = ("speedup", "break_even")

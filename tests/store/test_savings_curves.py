@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import Engine
 
-from store import submission
 from store.derive.savings_curves import SETTING, curves, flat
 from store.record import reanalyse, record
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Outcome
 from sweeps.stats.breakeven import break_even
@@ -32,7 +32,7 @@ def with_macs(outcome: Outcome, shares: Sequence[float]) -> Outcome:
 def store(
     engine: Engine, jobs: Sequence[Job], make_outcome: MakeOutcome, speedups: Sequence[float], shares: Sequence[float]
 ) -> None:
-    submission.submit(engine, "saved", "text", "?", [comparison for job in jobs for comparison in job.comparisons()], [])
+    submit_sweep(engine, NewSweep("saved", "text", "?"), jobs, [])
     for job in jobs:
         record(engine, None, None, with_macs(make_outcome(job, speedups=speedups), shares))
 
@@ -90,7 +90,7 @@ def test_each_condition_has_its_curve(engine: Engine, make_job: MakeJob, make_ou
     assert [row["points"] for row in rows(engine, SAVED)] == [3, 3, 3]
     assert len({row["curve_id"] for row in rows(engine, SAVED)}) == 3
     more = make_job(64, keep_rates=(0.2,))
-    submission.submit(engine, "saved", "text 2", "?", [*jobs[0].comparisons(), *more.comparisons()], [])
+    submit_sweep(engine, NewSweep("saved", "text 2", "?"), [*jobs[0].comparisons(), *more.comparisons()], [])
     record(engine, None, None, with_macs(make_outcome(more, speedups=(2,)), (0.3,)))
     assert [row["points"] for row in rows(engine, SAVED)] == [4]
 

@@ -7,7 +7,7 @@ from store.engine import connect
 from store.owners import owner
 from store.queue import claim
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
@@ -93,7 +93,7 @@ def outcome(asked: Job, *, flags: tuple[str, ...] = (), failing: Mapping[Arm, Fa
 def store_sweep(url: str, name: str, jobs: list[Job], answer: Callable[[Job], Outcome | None]) -> None:
     """Submits a sweep of these jobs and records the outcomes; `None` leaves a job waiting."""
     engine = connect(url)
-    sweep = submit(engine, name, f"name: {name}", QUESTION, [asked for each in jobs for asked in each.comparisons()], jobs)
+    sweep = submit_sweep(engine, NewSweep(name, f"name: {name}", QUESTION), jobs, jobs)
     holder = owner()
     for queued in claim(engine, sweep, owner=holder, limit=len(jobs)):
         found = answer(queued.job)

@@ -10,7 +10,7 @@ import pytest
 
 from store.engine import connect
 from store.record import record
-from store.submission import submit
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Pair
 from sweeps.outcome import Outcome
 from tests.store.conftest import a_job, an_outcome
@@ -30,7 +30,7 @@ SHARES = (0.25, 0.4, 0.5)
 def store(path: Path, name: str, *outcomes: Outcome) -> str:
     engine = connect(str(path))
     asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
-    submit(engine, name, "text", "What does it take?", asked, [], {})
+    submit_sweep(engine, NewSweep(name, "text", "What does it take?"), asked, [])
     for found in outcomes:
         record(engine, None, None, found)
     engine.dispose()
