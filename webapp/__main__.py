@@ -6,18 +6,18 @@ import sys
 from pathlib import Path
 
 APP = Path(__file__).with_name("app.py")
-FLAGS = {
+STREAMLIT_OPTIONS = {
     "server.address": "localhost",
     "server.fileWatcherType": "none",
     "server.showEmailPrompt": "false",
     "browser.gatherUsageStats": "false",
     "runner.magicEnabled": "false",
-    "logger.hideWelcomeMessage": "true",  # and with it an advertisement that Streamlit lays over the page
+    "logger.hideWelcomeMessage": "true",  # also hides an advertisement that covers the page
     "client.toolbarMode": "minimal",
     "theme.light.primaryColor": "#1a70b8",
     "theme.dark.primaryColor": "#3f9bdc",
 }
-"""Given as flags, because Streamlit looks for a configuration file only in the folder it is started from."""
+"""Given as command-line options, because Streamlit reads a configuration file only from the folder it is started in."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,17 +55,17 @@ def _app(db: str | None, port: int, *, browser: bool) -> int:
     if db:
         os.environ["BREAKEVEN_DB"] = db
     print(f"Breakeven is at http://localhost:{port}; Ctrl-C stops it", flush=True)  # noqa: T201 - this is the command line
-    flags = {**FLAGS, "server.port": str(port), "server.headless": str(not browser).lower()}
+    flags = {**STREAMLIT_OPTIONS, "server.port": str(port), "server.headless": str(not browser).lower()}
     cli.main(["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())], prog_name="streamlit", standalone_mode=False)
     return 0
 
 
 def _plot(given: argparse.Namespace) -> int:
     from store.errors import StoreError  # keeps `--help` quick
-    from webapp.plot import PlotError, plot
+    from webapp.plot import PlotError, save_plot
 
     try:
-        plot(given.name, given.out, axes=given.axis, metric=given.metric, url=given.db, show_flagged=given.flagged)
+        save_plot(given.name, given.out, axes=given.axis, metric=given.metric, url=given.db, show_flagged=given.flagged)
     except (PlotError, StoreError) as problem:
         print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201 - this is the command line
         return 2

@@ -1,4 +1,4 @@
-"""The app: opens the store or says what to do when there is none, asks for the sweep, and leads to the pages."""
+"""The app: a choice of the sweep above every page, and a hint where there is no store."""
 
 from pathlib import Path
 

@@ -1,17 +1,18 @@
-"""Along: the points and break-evens of the curves along one axis; along the MACs saved one parameter moves at a fixed size."""
+"""The points and break-evens of the curves along one axis; along the MACs saved one parameter varies at a fixed size."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from store.derive.savings_curves import flat
+from sweeps.identity import canonical
 from webapp import arm_style
 from webapp.charts.scales import Axis
 
 SAVED = "gmacs_saved"
 SIZE = ("image_size", "prompt_tokens")
-"""Columns that move along the other axes, and are fixed along this one."""
+"""Columns that vary along the other axes, and are fixed along this one."""
 FIXED = (
     *(
         "metric",
@@ -32,45 +33,52 @@ FIXED = (
 """Columns that a point has in common with its curve along the MACs saved."""
 
 
-def along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
+def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What is drawn along `axis`: the points that lie on a curve, and the break-evens of these curves.
 
-    Along the MACs saved a curve is one method with one parameter moving, as the view `break_even` says: its points are named
-    after it, and get the column `gmacs_saved`. A point may lie on several curves. Frames that were made so are left as they are.
-    Points whose MACs are not known lie nowhere along the MACs.
+    Along the MACs saved a curve is one method with one parameter varied, as in the view `break_even`: its points are labelled by
+    it, and get the column `gmacs_saved`. A point may lie on several curves. Frames that this function returned stay as they are.
+    Points whose MACs are not known lie on no curve along the MACs.
     """
     of_axis = break_evens[(break_evens["axis"] == axis) & break_evens["metric"].isin(points["metric"].unique())]
     if axis == "gmacs":
         return points[points["gmacs_baseline"].notna()], of_axis
     if axis != SAVED or SAVED in points.columns:
         return points, of_axis
-    curves = of_axis.assign(params=[_rest(str(row.params), str(row.varies)) for row in of_axis.itertuples()])
-    found = []
+    curves = of_axis.assign(params=[_without(row.params, row.varies) for row in of_axis.itertuples()])
+    found = [points.iloc[:0].assign(varies="")]
     for name in curves["varies"].unique():
         keys = {_key(row) for row in curves[curves["varies"] == name].itertuples()}
-        rest = points.assign(params=[_rest(str(params), str(name)) for params in points["params"]], varies=name)
-        found.append(rest[[_key(row) in keys for row in rest.itertuples()]])
-    chosen = pd.concat(found, ignore_index=True) if found else points.iloc[:0].assign(varies="")
-    cost = chosen["gmacs"] + chosen["gmacs_method"].fillna(0)
-    drawn = chosen.assign(**{SAVED: 1 - cost / chosen["gmacs_baseline"]})
-    named = arm_style.named(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)), doses=False)
+        others = points.assign(params=[_without(params, name) for params in points["params"]], varies=name)
+        found.append(others[[_key(row) in keys for row in others.itertuples()]])
+    drawn = pd.concat([frame for frame in found if len(frame)] or found, ignore_index=True)
+    cost = drawn["gmacs"] + drawn["gmacs_method"].fillna(0)
+    drawn = drawn.assign(**{SAVED: 1 - cost / drawn["gmacs_baseline"]})
+    labelled = arm_style.label_arms(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)))
     points, curves = (
-        frame.assign(arm=[f"{arm}, {_said(name)} moving" for arm, name in zip(frame["arm"], frame["varies"], strict=True)])
-        for frame in named
+        frame.assign(arm=[f"{row.arm}, {row.varies.rpartition('.')[2]} varied" for row in frame.itertuples()]) for frame in labelled
     )
     return points, curves
 
 
-def _rest(params: str, varies: str) -> str:
-    """Parameters without the one that moves; no text where it is not among them."""
-    asked = flat(json.loads(params) if params else {})
-    if varies not in asked:
+def _without(params: str | None, varied: str) -> str:
+    """Parameters without the one that varies, as text; empty where it is not among them."""
+    try:
+        return canonical(_removed(json.loads(params) if params else {}, varied.split(".")))
+    except (LookupError, TypeError, ValueError):
         return ""
-    return json.dumps({name: value for name, value in asked.items() if name != varies}, sort_keys=True)
 
 
-def _said(varies: str) -> str:
-    return varies.rpartition(".")[2].replace("_", " ")
+def _removed(value: Any, path: Sequence[str]) -> Any:
+    """A value without what lies at `path`, and without a mapping that this empties. Raises `LookupError` if nothing lies there."""
+    name, *inner = path
+    if isinstance(value, list):
+        place = int(name)
+        return [*value[:place], _removed(value[place], inner), *value[place + 1 :]]
+    found = value[name]
+    left = _removed(found, inner) if inner else {}
+    others = {key: own for key, own in value.items() if key != name}
+    return others | {name: left} if left else others
 
 
 def _key(row: Any) -> tuple[str, ...]:

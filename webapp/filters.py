@@ -1,15 +1,16 @@
-"""Filters: one row of choices that narrows a frame; the choices live in the address, so that a view can be shared as a link."""
+"""Widgets that narrow a frame; the choices are query parameters of the address, so that a view can be shared as a link."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
 
+from sweeps.number_format import AXES, count
 from webapp import texts
 from webapp.charts.scales import Axis
-from webapp.texts import counted
 
-COLUMNS: Mapping[str, str] = {
+FILTERS: Mapping[str, str] = {
     "model": "Model",
     "device_name": "Device",
     "host": "Host",
@@ -25,61 +26,53 @@ COLUMNS: Mapping[str, str] = {
 }
 """Column of the points and its label."""
 
-AXES: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "GMACs saved"}
-
 
 def choose_sweep(names: list[str]) -> str:
-    """Asks which sweep to show, for all pages; the first name unless the address says otherwise."""
+    """The sweep to show on all pages: the one in the address, else the first name."""
     return st.selectbox("Sweep", names, key="sweep", bind="query-params")
 
 
 def chosen_sweep() -> str:
-    """What `choose_sweep` was told."""
+    """The sweep that was chosen with `choose_sweep`."""
     return str(st.session_state["sweep"])
 
 
 def choose_metric(points: pd.DataFrame) -> str:
-    """The metric that the reader asks for; not asked where there is one."""
-    known = texts.metrics(points["metric"])
-    if len(known) == 1:
-        return known[0]
-    named = {texts.METRIC.get(name, name): name for name in known}
-    chosen = st.segmented_control(
-        "Speed-up of the", list(named), default=next(iter(named)), required=True, key="metric", bind="query-params"
-    )
-    return named.get(str(chosen), known[0])
+    """The chosen metric; there is no widget if the points have one metric only."""
+    names = {texts.metric_label(name): name for name in texts.metrics_in(points["metric"])}
+    return names[_choose_one("Speed-up of the", list(names), "metric")]
 
 
-def choose(points: pd.DataFrame, axes: Sequence[Axis]) -> tuple[pd.DataFrame, Axis]:
-    """The rows and the axis, one of `axes`, that the reader asks for.
+def choose_points(points: pd.DataFrame, axes: Sequence[Axis]) -> tuple[pd.DataFrame, Axis]:
+    """The chosen rows, and the chosen one of `axes`.
 
-    A column gets a choice only if it holds several values, and so do the axes; nothing chosen means all.
+    There is a widget for each column with several values, and for the axes if there are several; nothing chosen means all.
     """
-    asked = [column for column in COLUMNS if points[column].nunique() > 1]
-    axis, first = axes[0], int(len(axes) > 1)
-    if not asked and not first:
-        return points, axis
-    places = st.columns([4] * first + [3] * max(len(asked[:4]), 4), vertical_alignment="bottom")
-    if first:
-        with places[0]:
-            axis = _axis(axes)
-    for number, column in enumerate(asked):
+    columns = [column for column in FILTERS if points[column].nunique() > 1]
+    axis_names = {AXES[axis].title: axis for axis in axes}
+    first = int(len(axes) > 1)
+    if not columns and not first:
+        return points, axes[0]
+    places = st.columns([4] * first + [3] * max(len(columns[:4]), 4), vertical_alignment="bottom")
+    with places[0]:
+        axis = axis_names[_choose_one("Along", list(axis_names), "axis", width="stretch")]
+    for number, column in enumerate(columns):
         options = [str(value) for value in sorted(points[column].dropna().unique())]
         with places[first + number % (len(places) - first)]:
-            chosen = st.multiselect(COLUMNS[column], options, key=column, bind="query-params", placeholder="All")
+            chosen = st.multiselect(FILTERS[column], options, key=column, bind="query-params", placeholder="All")
         if chosen:
             points = points[points[column].astype(str).isin(chosen)]
     return points, axis
 
 
-def _axis(axes: Sequence[Axis]) -> Axis:
-    options = [AXES[axis] for axis in axes]
-    chosen = st.segmented_control(
-        "Along", options, default=options[0], required=True, key="axis", bind="query-params", width="stretch"
-    )
-    return next((axis for axis in axes if AXES[axis] == chosen), axes[0])
+def _choose_one(label: str, options: list[str], key: str, width: Literal["content", "stretch"] = "content") -> str:
+    """One of the options, the first by default; there is no widget for one option."""
+    if len(options) == 1:
+        return options[0]
+    chosen = st.segmented_control(label, options, default=options[0], required=True, key=key, bind="query-params", width=width)
+    return str(chosen) if chosen in options else options[0]
 
 
 def choose_flagged(number: int) -> bool:
-    """Whether to show the flagged points, of which there are `number`; not asked if there are none."""
-    return number > 0 and st.toggle(f"Show {counted(number, 'flagged point')}", key="flagged", bind="query-params")
+    """Whether to show the flagged points, of which there are `number`; there is no widget if there are none."""
+    return number > 0 and st.toggle(f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params")

@@ -1,4 +1,4 @@
-"""Plot: a sweep's chart as a PNG, SVG or self-contained HTML file, drawn without a browser and without the network."""
+"""The chart of a sweep as a PNG, SVG or self-contained HTML file, drawn without a browser and without the network."""
 
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -6,49 +6,48 @@ from typing import Literal, get_args
 
 import altair as alt
 
-from webapp import arm_style, queries, texts
+from webapp import queries, texts
+from webapp.arm_style import label_arms
 from webapp.charts import curves
 from webapp.charts.scales import Axis
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
-Format = Literal["png", "svg", "html"]
+FileFormat = Literal["png", "svg", "html"]
 
 
 class PlotError(ValueError):
-    """Says in one line why there is no plot, and what would be right."""
+    """There is no plot; the message is one line with the reason and what would be right."""
 
 
-def plot(
+def save_plot(
     name: str, out: Path, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
 ) -> None:
     """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at twice the size in pixels).
 
-    `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first of `wording.METRIC` that there is).
+    `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first that the sweep has).
 
     Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
     `store.errors.StoreError` for an unknown sweep or a store that cannot be read.
     """
-    found = [form for form in get_args(Format) if f".{form}" == out.suffix.lower()]
+    found = [form for form in get_args(FileFormat) if f".{form}" == out.suffix.lower()]
     if not found:
-        raise PlotError(f"{out}: the extension tells the format; use .png, .svg or .html")
-    content = rendered(figure(name, axes=axes, metric=metric, url=url, show_flagged=show_flagged), found[0])
+        raise PlotError(f"{out}: this extension is not a known format; use .png, .svg or .html")
+    content = render_chart(figure(name, axes=axes, metric=metric, url=url, show_flagged=show_flagged), found[0])
     try:
         out.write_bytes(content)
     except OSError as problem:
-        raise PlotError(
-            f"{out}: cannot be written: {problem.strerror}; name a file in a folder that exists and is yours"
-        ) from problem
+        raise PlotError(f"{out}: cannot be written: {problem.strerror}; choose a folder that exists and is writable") from problem
 
 
 def figure(
     name: str, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
 ) -> alt.VConcatChart:
-    """The chart that `plot` saves, for notebooks; raises as `plot` does."""
+    """The chart that `save_plot` saves, for notebooks. Raises as `save_plot` does."""
     question = queries.question(name, url)
-    points, break_evens = arm_style.named(queries.points(name, url), queries.break_evens(name, url))
+    points, break_evens = label_arms(queries.points(name, url), queries.break_evens(name, url))
     if points.empty:
-        raise PlotError(f"sweep '{name}' has no measurement yet; see how far it is with: breakeven status")
-    known = texts.metrics(points["metric"])
+        raise PlotError(f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status")
+    known = texts.metrics_in(points["metric"])
     if metric is not None and metric not in known:
         raise PlotError(f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}")
     points = points[points["metric"] == (metric or known[0])]
@@ -61,8 +60,8 @@ def figure(
     return curves.stacked(views, name, question)
 
 
-def rendered(chart: alt.VConcatChart, form: Format) -> bytes:
-    """The chart as the bytes of a file, on white; HTML carries all its scripts, so that it opens without a network."""
+def render_chart(chart: alt.VConcatChart, form: FileFormat) -> bytes:
+    """The chart as the bytes of a file, on white; HTML contains all its scripts, so that it opens without a network."""
     with alt.data_transformers.enable("default", max_rows=None):
         on_white = chart.properties(background="white", padding=20)
         if form == "png":

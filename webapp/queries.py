@@ -1,4 +1,4 @@
-"""Frames: the store's public views as data frames, one function for each thing that a page, a plot or a notebook shows."""
+"""The store's public views as data frames, one function for each thing that a page, a plot or a notebook shows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +17,10 @@ SWEEP_COLUMNS = ("sweep", "question", "submitted_at", "comparisons", "measured",
 
 
 def sweeps(url: str | None = None) -> pd.DataFrame:
-    """The newest revision of every sweep, newest first: its comparisons by fate and its jobs by state (see `SWEEP_COLUMNS`).
+    """The newest revision of every sweep, newest first, with counts of comparisons and of jobs by state (`SWEEP_COLUMNS`).
 
-    Raises `store.errors.StoreError`, as all functions here do, if the store is missing or cannot be read; `url` is what
-    `store.location.location` takes.
+    Raises `store.errors.StoreError`, as all functions here do, if the store is missing or cannot be read; `url` is a file or an
+    SQLAlchemy URL (default: as for `breakeven`).
     """
     with _store(url) as engine:
         frame = pd.DataFrame(queries.sweeps(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(SWEEP_COLUMNS))
@@ -28,31 +28,28 @@ def sweeps(url: str | None = None) -> pd.DataFrame:
 
 
 def question(sweep: str, url: str | None = None) -> str:
-    """What the sweep asks. Raises `StoreError` that names the nearest sweeps if there is none of this name."""
+    """The question of the sweep. Raises `StoreError` that names the nearest sweeps if there is none of this name."""
     with _store(url) as engine:
         return str(queries.sweep(engine, sweep)["question"])
 
 
 def points(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `speedup` that `sweep` asks for."""
-    sql = """SELECT s.* FROM speedup AS s JOIN sweep_comparison AS l ON l.comparison_id = s.comparison_id
-             WHERE l.sweep = :sweep ORDER BY s.model, s.batch_size, s.method, s.params, s.tokens"""
-    return _table(url, sql, sweep=sweep)
+    """The rows of the view `speedup` that belong to `sweep`."""
+    return _rows(url, sweep, "speedup")
 
 
 def break_evens(sweep: str, url: str | None = None) -> pd.DataFrame:
     """The rows of the view `break_even` of `sweep`."""
-    return _table(url, "SELECT * FROM break_even WHERE sweep = :sweep", sweep=sweep)
+    return _rows(url, sweep, "break_even")
 
 
 def qualities(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `quality` that `sweep` asks for."""
-    sql = """SELECT q.* FROM quality AS q JOIN sweep_comparison AS l ON l.comparison_id = q.comparison_id WHERE l.sweep = :sweep"""
-    return _table(url, sql, sweep=sweep)
+    """The rows of the view `quality` that belong to `sweep`."""
+    return _rows(url, sweep, "quality")
 
 
 def quality_states(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """Where the comparisons of quality that `sweep` asks stand, see `store.asked.states`."""
+    """The states of the comparisons of quality of `sweep`, see `store.comparison_status.states`."""
     with _store(url) as engine:
         return states(engine, sweep, "quality")
 
@@ -63,30 +60,27 @@ def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
         return beside_controls(engine, sweep, control)
 
 
-def parameters(url: str | None = None) -> dict[str, float]:
-    """Parameters of every language model that was timed, without a method."""
-    # Other arms untie the head, or add adapters.
-    sql = """SELECT model, coalesce(min(CASE WHEN method = 'dense' THEN parameters END), min(parameters)) AS parameters
-    FROM language GROUP BY model"""
-    found = _table(url, sql)
-    return {str(model): float(number) for model, number in zip(found["model"], found["parameters"], strict=True)}
+def parameters(sweep: str, url: str | None = None) -> dict[str, float]:
+    """Parameters of the language models that `sweep` timed, without a method."""
+    found = _rows(url, sweep, "language").sort_values("parameters")
+    # Other arms untie the head, or add adapters: they count only where the unmodified model was not timed.
+    first = found.assign(other=found["method"] != "dense").sort_values("other", kind="stable").drop_duplicates("model")
+    return dict(zip(first["model"], first["parameters"], strict=True))
 
 
 def failures(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `failures` that `sweep` asks for, newest first."""
-    sql = """SELECT f.* FROM failures AS f JOIN sweep_comparison AS l ON l.comparison_id = f.comparison_id
-             WHERE l.sweep = :sweep ORDER BY f.at DESC"""
-    return _table(url, sql, sweep=sweep)
+    """The rows of the view `failures` that belong to `sweep`, newest first."""
+    return _rows(url, sweep, "failures").sort_values("at", ascending=False, kind="stable")
 
 
-def _table(url: str | None, sql: str, **params: Any) -> pd.DataFrame:
+def _rows(url: str | None, sweep: str, view: str) -> pd.DataFrame:
     with _store(url) as engine:
-        return queries.table(engine, sql, **params)
+        return queries.sweep_rows(engine, sweep, view)
 
 
 @contextmanager
 def _store(url: str | None) -> Iterator[Any]:
-    """The store, opened read-only for one look, so that no page holds on to a file that was replaced."""
+    """The store, opened read-only for one query, so that no page keeps a file open that was replaced."""
     engine = connect_readonly(url)
     try:
         yield engine

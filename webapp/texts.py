@@ -1,144 +1,111 @@
-"""Wording: verdicts, numbers and intervals as plain words, the same in the app, in charts and in tables."""
+"""Sentences and numbers of pages and charts, made of the words of `sweeps.labels` and `sweeps.number_format`."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from store.host_labels import incomplete
-from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, unanswered
-from sweeps.stats.classification import interval_verdict
+from sweeps.kinds import KINDS
+from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, conclude_interval, conclude_row, unanswered
+from sweeps.metrics import METRICS
+from sweeps.number_format import AXES, axis_value, is_missing
 from webapp.charts.scales import Axis
 
 SHOWN = SPEEDUP._replace(mark="×")
-"""Speed-ups in the app: the words and decimals of the report, since rounding decides between words."""
-UNIT: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "GMACs", "gmacs_saved": "of GMACs saved"}
-SPOKEN_UNIT: Mapping[Axis, str] = {**UNIT, "tokens": "prompt tokens"}
-"""Of language models."""
-METRIC: Mapping[str, str] = {
-    "latency": "latency",
-    "time_per_char": "time per character",
-    "tpot": "time per output token",
-    "ttft": "time to the first token",
-}
-"""Metrics of the view `speedup` in words, the one to be shown first at the front."""
-WORK: Mapping[str, str] = {"time_per_char": "a whole run", "tpot": "one output token", "ttft": "the prompt"}
-"""What a metric of language models times, and whose MACs stand beside it."""
+"""Speed-ups in the app: words and decimals as in the report."""
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 point`, `2 points`, `12,000 points`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def metrics_in(found: Iterable[str]) -> list[str]:
+    """The names of metrics in a column, the one to be shown first at the front."""
+    names = set(found)
+    return [name for kind in KINDS.values() for name in kind.metrics if name in names] + sorted(names - set(METRICS))
 
 
-def metrics(found: pd.Series) -> list[str]:
-    """The metrics that a frame has, the one to be shown first at the front."""
-    known = set(found)
-    return [*(name for name in METRIC if name in known), *sorted(known - set(METRIC))]
+def metric_label(name: str) -> str:
+    """`time per output token`; the name itself for a metric that is not declared (any more)."""
+    return METRICS[name].label if name in METRICS else name
+
+
+def metric_work(name: str) -> str:
+    """What the metric times, whose MACs stand beside it: `one output token`."""
+    return (METRICS[name].work if name in METRICS else None) or metric_label(name)
 
 
 def speed(point: Mapping[Any, Any]) -> Conclusion:
     """What a row of the view `speedup` allows to conclude."""
-    bounds = (point["speedup"], point["speedup_low"], point["speedup_high"])
-    return conclude(SHOWN, *bounds, verdict=str(point["verdict"]), floor=point["floor"])
+    return conclude_row(SHOWN, point, "speedup")
 
 
 def quality(row: Mapping[Any, Any]) -> Conclusion:
-    """Quality of an arm: a row of `store.quality_join.judged`, with the verdict as `judgement` and a `state`."""
-    if _missing(row["bits_per_byte_change"]):
+    """Quality of an arm: a row of `store.quality_join.judged`, with the verdict as `quality_verdict` and a `state`."""
+    if is_missing(row["bits_per_byte_change"]):
         reason = row["reason"] if isinstance(row["reason"], str) else ""
         return unanswered(BITS, "not measured" if row["state"] == "measured" else row["state"], reason)
     bounds = (row["bits_per_byte_change"], row["bits_per_byte_change_low"], row["bits_per_byte_change_high"])
-    return conclude(BITS, *bounds, verdict=row["judgement"])
+    return conclude(BITS, *bounds, verdict=row["quality_verdict"])
 
 
 def against_control(row: Mapping[Any, Any]) -> str:
     """A tuned arm against the control of its tuning: a row of `store.quality_join.with_controls`; empty for other arms."""
     if not isinstance(row["control"], str):
         return ""
-    if _missing(row["change"]):
+    if is_missing(row["change"]):
         return "control not measured"
-    judged = interval_verdict(row["change_low"], row["change_high"], BITS.floor)
-    return conclude(BITS, row["change"], row["change_low"], row["change_high"], verdict=judged).phrase
+    return conclude_interval(BITS, row["change"], row["change_low"], row["change_high"]).phrase
 
 
-def amount(x: float, axis: Axis) -> str:
-    """A place on the axis: whole tokens, GMACs with two significant digits, or a share saved in per cent."""
-    if axis == "gmacs_saved":
-        return f"{float(f'{100 * x:.2g}'):g} %"
-    return f"{x:,.0f}" if axis == "tokens" else f"{float(f'{x:.2g}'):,g}"
+def place(x: float, axis: Axis, token_unit: str) -> str:
+    """A place on the axis with its unit, such as `36 prompt tokens`, `0.3 GMACs` or `42 % of GMACs saved`."""
+    return f"{_amount(x, axis)} {_unit(axis, token_unit)}"
 
 
-def place(x: float, axis: Axis, *, spoken: bool = False) -> str:
-    """A place on the axis with its unit; `spoken` for language models, whose tokens are those of the prompt."""
-    return f"{amount(x, axis)} {(SPOKEN_UNIT if spoken else UNIT)[axis]}"
-
-
-def single(point: Mapping[Any, Any]) -> str:
-    """The one point of an arm as the rest of a sentence that begins with the arm's name: a row of the view `speedup`.
-
-    Such as `is probably slower: 0.97× [0.95, 0.99]`.
-    """
+def single_point(point: Mapping[Any, Any]) -> str:
+    """The only point of an arm, a row of the view `speedup`, after its label: `is probably slower: 0.97× [0.95, 0.99]`."""
     note = f"; flagged: {point['flags'].replace(',', ', ')}" if point["flags"] else ""
     return f"is {speed(point).phrase}{note}"
 
 
-def short(found: pd.DataFrame, axis: Axis, up_to: float, *, spoken: bool = False) -> str:
-    """One arm's break-even for a chart: its rows of the view, and the largest x measured; `spoken` for language models."""
+def break_even(found: pd.DataFrame, axis: Axis, measured: tuple[float, float], token_unit: str, *, brief: bool = False) -> str:
+    """The break-even of one arm, its rows of the view, as the rest of a sentence that begins with the arm's label.
+
+    `measured` is the smallest and the largest x. A `brief` one, for a chart, has neither reasons nor notes on flagged points.
+    """
     if found.empty:
         return "not analysed"
-    lacking = incomplete(next(found.itertuples()))
-    return _short(found, axis, up_to, spoken=spoken) + (lacking and f" ({lacking})")
+    first = next(found.itertuples())
+    all_flagged = not brief and "All points are flagged" in str(first.why)
+    notes = ["all points are flagged"] * all_flagged + [text for text in (incomplete(first),) if text]
+    low, high = (_amount(x, axis) for x in measured)
+    unit = _unit(axis, token_unit)
+    if first.verdict == "crossing":
+        text = _crossings(found.sort_values("x").to_dict("records"), axis, unit)
+    elif first.verdict == "always":
+        text = "pays at every point measured" + ("" if brief else f", {low} to {high} {unit}")
+    elif first.verdict == "never":
+        text = f"never pays up to {high} {unit}"
+    else:
+        reason = str(first.why).partition(". ")[0].rstrip(".")
+        text = "cannot tell" + ("" if brief else f": {reason[:1].lower()}{reason[1:]}")
+    return "; ".join([text, *notes])
 
 
-def _short(found: pd.DataFrame, axis: Axis, up_to: float, *, spoken: bool) -> str:
-    verdict, unit = str(found["verdict"].iloc[0]), (SPOKEN_UNIT if spoken else UNIT)[axis]
-    if verdict == "crossing":
-        rows = _by_x(found)
-        first = "at" if len(rows) > 1 or rows[0]["direction"] == "loses" else "from"
-        return f"{first} {', '.join(_place(row, axis, f' {unit}', '[{}, {}]') for row in rows)}"
-    words = {"always": "pays at every point measured", "never": f"never pays up to {amount(up_to, axis)} {unit}"}
-    return words.get(verdict, "cannot tell")
+def _crossings(rows: list[dict[Any, Any]], axis: Axis, unit: str) -> str:
+    at = [f"{_amount(row['x'], axis)} {unit}" for row in rows]
+    bounds = [
+        tuple(_amount(row[name], axis) for name in ("x_low", "x_high")) if not is_missing(row["x_low"]) else () for row in rows
+    ]
+    intervals = [f" ({' to '.join(ends)})" if ends else "" for ends in bounds]
+    if len(rows) > 1:
+        return f"crosses 1× at {', '.join(map(str.__add__, at, intervals))}"
+    if rows[0]["direction"] == "loses":
+        return f"stops paying at {at[0]}{intervals[0]}"
+    return f"pays from {at[0]} on{intervals[0]}"
 
 
-def headline(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken: bool = False) -> str:
-    """One arm's break-even as the rest of a sentence that begins with the arm's name; `low` and `high` bound what was measured."""
-    if found.empty:
-        return "has not been analysed yet"
-    flagged = "; all points are flagged" if "All points are flagged" in str(found["why"].iloc[0]) else ""
-    lacking = incomplete(next(found.itertuples()))
-    return _finding(found, axis, low, high, spoken=spoken) + flagged + (lacking and f"; {lacking}")
+def _amount(x: float, axis: Axis) -> str:
+    return axis_value(x, axis, digits=2)
 
 
-def _finding(found: pd.DataFrame, axis: Axis, low: float, high: float, *, spoken: bool) -> str:
-    verdict, unit = str(found["verdict"].iloc[0]), (SPOKEN_UNIT if spoken else UNIT)[axis]
-    rows = _by_x(found)
-    if verdict == "crossing" and len(rows) == 1:
-        gains = rows[0]["direction"] != "loses"
-        return ("pays from " if gains else "stops paying at ") + _place(
-            rows[0], axis, f" {unit}{' on' if gains else ''}", "({} to {})"
-        )
-    if verdict == "crossing":
-        return f"crosses the line {len(rows)} times, at " + ", ".join(_place(row, axis, f" {unit}", "({} to {})") for row in rows)
-    if verdict == "always":
-        return f"pays at every point measured, {amount(low, axis)} to {amount(high, axis)} {unit}"
-    if verdict == "never":
-        return f"never pays up to {amount(high, axis)} {unit}"
-    reason, _, _ = str(found["why"].iloc[0]).partition(". ")
-    return f"cannot tell: {reason[:1].lower()}{reason[1:].rstrip('.')}"
-
-
-def _place(row: Mapping[str, Any], axis: Axis, unit: str, bounds: str) -> str:
-    at = f"{amount(row['x'], axis)}{unit}"
-    if _missing(row["x_low"]) or _missing(row["x_high"]):
-        return at
-    return f"{at} {bounds.format(amount(row['x_low'], axis), amount(row['x_high'], axis))}"
-
-
-def _by_x(found: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in found.sort_values("x").to_dict("records")]
-
-
-def _missing(value: float | None) -> bool:
-    return value is None or math.isnan(value)
+def _unit(axis: Axis, token_unit: str) -> str:
+    return token_unit if axis == "tokens" else AXES[axis].short_unit

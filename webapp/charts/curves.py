@@ -1,4 +1,4 @@
-"""Charts: pure functions from data frames to `alt.Chart`, used alike by the app, `breakeven plot` and notebooks."""
+"""Speed-up charts as pure functions from data frames to `alt.Chart`, for the app, `breakeven plot` and notebooks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,11 +7,25 @@ import altair as alt
 import pandas as pd
 
 from store.host_labels import places
-from webapp import arm_style, texts
-from webapp.axis_curves import SAVED, SIZE, along
-from webapp.charts.encodings import GREY, hue, marks, names
-from webapp.charts.forest_plot import ladder
-from webapp.charts.scales import Axis, Span, ratio_axis, ratio_scale, x_axis, x_scale, x_span, y_span
+from sweeps.number_format import count
+from webapp import texts
+from webapp.arm_style import ArmStyle, arm_styles, label_arms
+from webapp.axis_curves import SAVED, SIZE, curves_along
+from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
+from webapp.charts.forest_plot import forest_plot
+from webapp.charts.scales import (
+    SIZES,
+    Axis,
+    Span,
+    ratio_axis,
+    ratio_scale,
+    size_of,
+    x_axis,
+    x_scale,
+    x_span,
+    x_title,
+    y_span,
+)
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
 PANEL = (
@@ -37,19 +51,12 @@ class Panel(NamedTuple):
         return bool(self.points[X_COLUMN[axis]].nunique() == 1)
 
     @property
-    def spoken(self) -> bool:
-        """Whether it is of a language model."""
-        return bool(self.points["prompt_tokens"].notna().any())
-
-    @property
-    def work(self) -> str | None:
-        """What a language model is timed at."""
-        metric = str(self.points["metric"].iloc[0])
-        return texts.WORK.get(metric, metric) if self.spoken else None
+    def metric(self) -> str:
+        return str(self.points["metric"].iloc[0])
 
 
 def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
-    """The panels of some points along an axis, see `along`, in reading order."""
+    """The panels of some points along an axis, as `curves_along` returns them, in reading order."""
     columns = (*PANEL, *SIZE) if axis == SAVED else PANEL
     against = sorted(points["against"].unique(), key=lambda name: (not name.startswith("dense"), name))
     ordered = points.assign(against=pd.Categorical(points["against"], against))
@@ -60,7 +67,7 @@ def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens
 
 
 def flagged(points: pd.DataFrame) -> pd.Series:
-    """Which rows carry a reason for distrust."""
+    """Which rows have a flag."""
     return points["flags"].fillna("").ne("")
 
 
@@ -70,7 +77,7 @@ def speedup_chart(
     axis: Axis = "tokens",
     *,
     show_flagged: bool = False,
-    styles: Mapping[str, arm_style.Style] | None = None,
+    styles: Mapping[str, ArmStyle] | None = None,
     width: int = WIDTH,
     height: int = HEIGHT,
 ) -> alt.VConcatChart:
@@ -78,58 +85,59 @@ def speedup_chart(
 
     `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view `break_even`, with all columns.
     Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the share of MACs saved. `width`
-    and `height` (pixels) are those of one panel's curves. `styles` fixes the look of arms (default: `arms.styles` of these points).
+    and `height` (pixels) are those of one panel's curves. `styles` are those of the arms (default: `arm_styles` of these points).
     Raises `ValueError` if there is no point to draw, or if there are several metrics.
     """
     if points["metric"].nunique() > 1:
-        raise ValueError(f"several metrics cannot share a chart; choose one of {', '.join(texts.metrics(points['metric']))}")
-    points, break_evens = along(*arm_style.named(points, break_evens), axis)
+        raise ValueError(f"a chart shows one metric, not several; choose one of {', '.join(texts.metrics_in(points['metric']))}")
+    points, break_evens = curves_along(*label_arms(points, break_evens), axis)
     if points.empty:
-        unknown = "the MACs of what was timed are not known"
+        unknown = "the MACs are not known"
         why = "no parameter takes three values or more at one size" if axis == SAVED else unknown
         raise ValueError(f"no point to draw: {why}")
-    styles = styles or arm_style.styles(points)
+    styles = styles or arm_styles(points)
     distrusted = flagged(points)
     shown = points if show_flagged else points[~distrusted]
     hidden = points[distrusted & (not show_flagged)]
     if shown.empty:
         raise ValueError(f"no point to draw: {len(points)} measured, {len(hidden)} of them flagged and hidden")
-    concluded = [texts.speed(point) for point in shown.to_dict("records")]
+    conclusions = [texts.speed(point) for point in shown.to_dict("records")]
     shown = shown.assign(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / (shown["gmacs"] + shown["gmacs_method"]),
         distrusted=distrusted[shown.index],
-        estimate=[found.estimate for found in concluded],
-        interval=[found.interval for found in concluded],
-        word=[found.word for found in concluded],
+        estimate=[conclusion.estimate for conclusion in conclusions],
+        interval=[conclusion.interval for conclusion in conclusions],
+        word=[conclusion.word for conclusion in conclusions],
     )
     spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
-    known = places(points)
+    names = places(points)
     views = []
     for panel in panels(shown, break_evens, axis):
-        place = known[panel.about["environment"], panel.about["host"]]
-        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), place=place)
-        look = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
+        host = names[panel.about["environment"], panel.about["host"]]
+        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host)
+        own = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
         if panel.single(axis):
-            rows = ladder(panel.points, spans[1], look, _measure(panel, axis))
-            views.append(rows.properties(title=title, width=width, height=ROW * len(look)))
+            place = texts.place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
+            rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}")
+            views.append(rows.properties(title=title, width=width, height=ROW * len(own)))
             continue
-        curves = _curves(panel, axis, spans, look).properties(title=title, width=width, height=height)
-        strip = _strip(panel, axis, spans[0], look).properties(width=width, height=ROW * len(look))
+        curves = _curves(panel, axis, spans, own).properties(title=title, width=width, height=height)
+        strip = _strip(panel, axis, spans[0], own).properties(width=width, height=ROW * len(own))
         views.append(alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent"))
-    return _finished(alt.vconcat(*views, spacing=48))
+    return _configured(alt.vconcat(*views, spacing=48))
 
 
 def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") -> alt.VConcatChart:
     """Several results of `speedup_chart` one below the other, under one title."""
     views = [panel for chart in charts for panel in chart.vconcat]
     heading = alt.TitleParams(title, subtitle=subtitle or alt.Undefined, fontSize=20, subtitleFontSize=14, offset=24)
-    return _finished(alt.vconcat(*views, spacing=48, title=heading))
+    return _configured(alt.vconcat(*views, spacing=48, title=heading))
 
 
-def _finished(chart: alt.VConcatChart) -> alt.VConcatChart:
-    """The chart with the house's typography; set once, at the top level, where Vega-Lite wants it."""
-    done: alt.VConcatChart = (
+def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
+    """The chart with fonts, rules and legends, which Vega-Lite takes at the top level only."""
+    configured: alt.VConcatChart = (
         chart.resolve_legend(shape="independent")
         .configure_view(stroke=None)
         .configure_axis(
@@ -140,18 +148,18 @@ def _finished(chart: alt.VConcatChart) -> alt.VConcatChart:
         )
         .configure_legend(labelFontSize=12, symbolSize=70, columnPadding=18, offset=12)
     )
-    return done
+    return configured
 
 
-def _curves(
-    panel: Panel, axis: Axis, spans: tuple[Span, Span], look: Mapping[str, arm_style.Style]
-) -> alt.LayerChart | alt.FacetChart:
+def _curves(panel: Panel, axis: Axis, spans: tuple[Span, Span], styles: Mapping[str, ArmStyle]) -> alt.LayerChart | alt.FacetChart:
     points = panel.points
     title = _measure(panel)
-    x = alt.X("x:Q", scale=x_scale(spans[0], axis), axis=x_axis(axis, points["x"], bare=True))
+    x = alt.X("x:Q", scale=x_scale(spans[0], axis), axis=x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=ratio_scale(spans[1]), axis=ratio_axis(spans[1], title))
-    colour = hue(look)
-    dash = alt.StrokeDash("arm:N", scale=alt.Scale(domain=list(look), range=[style.dash for style in look.values()]), legend=None)
+    colour = arm_color(styles)
+    dash = alt.StrokeDash(
+        "arm:N", scale=alt.Scale(domain=list(styles), range=[style.dash for style in styles.values()]), legend=None
+    )
     floor = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
     theory = alt.Chart(points.dropna(subset=["theory"])).mark_line(
@@ -166,48 +174,46 @@ def _curves(
         alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, dash),
         intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
         crossings.mark_point(shape="diamond", filled=True, size=90, opacity=1).encode(x, alt.YDatum(1), colour),
-        marks(points).encode(x, y, colour),
+        point_marks(points).encode(x, y, colour),
     )
 
 
-def _strip(panel: Panel, axis: Axis, span: Span, look: Mapping[str, arm_style.Style]) -> alt.LayerChart | alt.FacetChart:
+def _strip(panel: Panel, axis: Axis, span: Span, styles: Mapping[str, ArmStyle]) -> alt.LayerChart | alt.FacetChart:
     """One row per arm: break-evens as diamonds on their intervals, and beside them the arm's line and verdict in words.
 
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
     """
-    found, x = panel.break_evens, panel.points["x"]
-    reach = panel.points.groupby("arm")["x"].max()
-    words = {
-        name: f"{name}: {texts.short(found[found['arm'] == name], axis, float(reach[name]), spoken=panel.spoken)}" for name in look
-    }
+    found, x, token_unit = panel.break_evens, panel.points["x"], size_of(panel.points).token_unit
+    measured = panel.points.groupby("arm")["x"].agg(["min", "max"])
+    labels = {}
+    for name in styles:
+        low, high = map(float, measured.loc[name])
+        labels[name] = f"{name}: {texts.break_even(found[found['arm'] == name], axis, (low, high), token_unit, brief=True)}"
     crossings = found.dropna(subset=["x"])
-    crossings = crossings.assign(row=crossings["arm"].map(words))
-    row = alt.Y("row:N", scale=alt.Scale(domain=list(words.values())), axis=names(words, look))
+    crossings = crossings.assign(row=crossings["arm"].map(labels))
+    row = alt.Y("row:N", scale=alt.Scale(domain=list(labels.values())), axis=arm_axis(labels, styles))
     bars = alt.Chart(crossings.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
-    heading = alt.TitleParams("Break-even, with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
+    scale, title = x_scale(span, axis), x_title(axis, panel.points, texts.metric_work(panel.metric))
+    heading = alt.TitleParams("Break-even with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
     return alt.layer(
-        bars.encode(alt.X("x_low:Q", scale=x_scale(span, axis)), alt.X2("x_high:Q"), row, hue(look)),
+        bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), row, arm_color(styles)),
         alt.Chart(crossings)
         .mark_point(shape="diamond", filled=True, size=90, opacity=1)
-        .encode(alt.X("x:Q", scale=x_scale(span, axis), axis=x_axis(axis, x, work=panel.work)), row, hue(look)),
+        .encode(alt.X("x:Q", scale=scale, axis=x_axis(axis, x, title)), row, arm_color(styles)),
         title=heading,
     )
 
 
-def _measure(panel: Panel, axis: Axis | None = None) -> str:
-    """What is drawn, and where along `axis` all of it lies."""
-    metric = str(panel.points["metric"].iloc[0])
-    what = "Speed-up" if metric == "latency" else f"Speed-up: {texts.METRIC.get(metric, metric)}"
-    if axis is None:
-        return what
-    return f"{what}, at {texts.place(float(panel.points[X_COLUMN[axis]].iloc[0]), axis, spoken=panel.spoken)}"
+def _measure(panel: Panel) -> str:
+    return f"Speed-up: {texts.metric_label(panel.metric)}"
 
 
-def _title(panel: Panel, axis: Axis, hidden: int, place: str) -> alt.TitleParams:
+def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
+    """Model and baseline, and below them the condition and how to read the chart."""
     about, points = panel.about, panel.points
     words = [
         str(about["device_name"]),
-        *([place] if place else []),
+        *([host] if host else []),
         *(["one GPU of several"] if about["exclusive"] == "device" else []),
         *(word for column in ("dtype", "attention", "runtime") for word in sorted(set(points[column]))),
     ]
@@ -215,18 +221,17 @@ def _title(panel: Panel, axis: Axis, hidden: int, place: str) -> alt.TitleParams
     words.append(f"batch {about['batch_size']}")
     if not pd.isna(about["new_tokens"]):
         words.append(f"{about['new_tokens']:.0f} new tokens of {about['data']}, {about['decoding']}")
-    for column, unit in (("image_size", "px"), ("prompt_tokens", "tokens of the prompt")):
-        if not pd.isna(about.get(column)):
-            words.append(f"{about[column]:.0f} {unit}")
+    words += [f"{about[column]:.0f} {size.unit}" for column, size in SIZES.items() if not pd.isna(about.get(column))]
     if points["device"].iloc[0] == "cpu":
-        words.append(texts.counted(int(about["threads"]), "thread"))
+        words.append(count(int(about["threads"]), "thread"))
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
-    macs = f" of {panel.work}" if panel.work else ""
-    line = f" {'Upright' if panel.single(axis) else 'Dotted'}: if time followed the MACs{macs}."
-    line = line if points["theory"].notna().any() else ""
-    note = f"Bars: 95 % interval.{line} Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
+    note = "Bars: 95 % interval."
+    if points["theory"].notna().any():
+        mark = "Ticks" if panel.single(axis) else "Dotted"
+        note += f" {mark}: if time followed the MACs of {texts.metric_work(panel.metric)}."
+    note += f" Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
     if hidden:
-        note += f" {texts.counted(hidden, 'flagged point')} hidden."
+        note += f" {count(hidden, 'flagged point')} hidden."
     return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=[" · ".join(words), note])
 
 

@@ -1,4 +1,4 @@
-"""Marks: what curves and rows draw alike: points with everything known of them, arms' colours, and the names at the right."""
+"""Encodings that curves and forest plots share: points with their hover text, colours of arms, and the labels at the right."""
 
 import json
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from webapp import arm_style
+from webapp.arm_style import ArmStyle
 
-WORDS: Mapping[str, str] = {
+SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
     "probably faster": "M0,-0.87L-1,0.87L1,0.87ZM0,-0.29L0.5,0.58L-0.5,0.58Z",
     "same": "square",
@@ -19,9 +19,9 @@ WORDS: Mapping[str, str] = {
     "too few pairs": "cross",
     "no interval": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
 }
-"""Marks of the words of `sweeps.labels`; hollow ones (not clear) are outlines of their own, so that the legend has them too."""
-ALWAYS = frozenset({"faster", "same", "slower", "unclear"})
-"""Words that the legend has even if no point has them."""
+"""Shapes of the words of `sweeps.labels`; hollow ones (not clear) are outlines, so that the legend has them too."""
+MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
+"""Words that the legend shows even if no point has them."""
 
 TOOLTIPS = (
     ("arm", "N", "Arm", ""),
@@ -41,7 +41,7 @@ TOOLTIPS = (
     ("kv_cache", "N", "KV cache", ""),
     ("gmacs_baseline", "Q", "GMACs, baseline", ".3~r"),
     ("gmacs", "Q", "GMACs, this arm", ".3~r"),
-    ("gmacs_method", "Q", "GMACs, method's own", ".3~r"),
+    ("gmacs_method", "Q", "GMACs, overhead", ".3~r"),
     ("pairs", "Q", "Pairs", "d"),
     ("rounds", "Q", "Rounds", "d"),
     ("flags", "N", "Flags", ""),
@@ -49,39 +49,40 @@ TOOLTIPS = (
 """Column of the points, type, title and number format; those without a value are left out."""
 
 GREY = "#808591"
-"""Reads on white and on black alike: rules, notes and the noise floor."""
+"""Of rules, notes and the noise floor: legible on white and on black."""
 
 
-def hue(look: Mapping[str, arm_style.Style]) -> alt.Color:
-    """The arm's colour; the names at the right are its legend."""
-    return alt.Color("arm:N", scale=alt.Scale(domain=list(look), range=[style.color for style in look.values()]), legend=None)
+def arm_color(styles: Mapping[str, ArmStyle]) -> alt.Color:
+    """The colour of an arm; the labels at the right are its legend."""
+    return alt.Color("arm:N", scale=alt.Scale(domain=list(styles), range=[style.color for style in styles.values()]), legend=None)
 
 
-def marks(points: pd.DataFrame) -> alt.Chart:
-    """The points themselves, with everything known of them at a touch; x, y and colour are the caller's."""
+def point_marks(points: pd.DataFrame) -> alt.Chart:
+    """The points with all their columns as hover text; the caller adds x, y and colour."""
     legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0)
-    shown = ALWAYS | set(points["word"])
-    known = {word: mark for word, mark in WORDS.items() if word in shown}
-    spoken = bool(points["prompt_tokens"].notna().any())
+    shown = MAIN_WORDS | set(points["word"])
+    shapes = {word: shape for word, shape in SHAPES.items() if word in shown}
+    # The tokens of a prompt are its size, which has a line already.
+    hidden = "tokens" if points["prompt_tokens"].notna().any() else ""
     made: alt.Chart = (
         alt.Chart(points)
         .mark_point(filled=True, size=65)
         .encode(
-            shape=alt.Shape("word:N", scale=alt.Scale(domain=list(known), range=list(known.values())), legend=legend),
+            shape=alt.Shape("word:N", scale=alt.Scale(domain=list(shapes), range=list(shapes.values())), legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
             tooltip=[
                 alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined)
                 for column, kind, title, form in TOOLTIPS
-                if points[column].replace("", None).notna().any() and not (spoken and column == "tokens")
+                if points[column].replace("", None).notna().any() and column != hidden
             ],
         )
     )
     return made
 
 
-def names(words: Mapping[str, str], look: Mapping[str, arm_style.Style]) -> alt.Axis:
-    """An axis on the right: the `words` of every arm, with a tick that is drawn like its line."""
-    tests = [(f"datum.value === {json.dumps(words[name])}", style) for name, style in look.items()]
+def arm_axis(texts: Mapping[str, str], styles: Mapping[str, ArmStyle]) -> alt.Axis:
+    """An axis on the right: the text of every arm, with a tick that is drawn like its line."""
+    tests = [(f"datum.value === {json.dumps(texts[name])}", style) for name, style in styles.items()]
     return alt.Axis(
         orient="right",
         title=None,

@@ -1,4 +1,4 @@
-"""Scales: the axes of a speed-up chart, logarithmic both, with ticks where a reader wants them."""
+"""Scales, ticks and titles of the axes of a speed-up chart."""
 
 import math
 from collections.abc import Mapping
@@ -8,17 +8,32 @@ import altair as alt
 import pandas as pd
 
 Axis = Literal["tokens", "gmacs", "gmacs_saved"]
-TITLE: Mapping[Axis, str] = {
-    "tokens": "Patch tokens per image",
-    "gmacs": "GMACs per image of the unmodified model (papers say GFLOPs)",
-    "gmacs_saved": "Share of the baseline's GMACs saved",
+
+
+class Size(NamedTuple):
+    """How the size of an input is named."""
+
+    unit: str
+    tokens: str
+    """Title of the axis of its tokens."""
+    token_unit: str
+    """After a number of tokens in a sentence."""
+    one_size: str
+    """Where only one was measured."""
+
+
+SIZES: Mapping[str, Size] = {
+    "image_size": Size("px", "Patch tokens per image", "tokens", "size"),
+    "prompt_tokens": Size("tokens of the prompt", "Tokens of the prompt", "prompt tokens", "length of the prompt"),
 }
-SPOKEN_TITLE: Mapping[Axis, str] = {
-    "tokens": "Tokens of the prompt",
-    "gmacs": "GMACs of {work} with the unmodified model (papers say GFLOPs)",
-    "gmacs_saved": "Share of the baseline's GMACs saved in {work}",
-}
-"""Of language models, whose MACs are those of what the metric times."""
+"""Columns of the views that hold the size of an input: a row has a value in one of them."""
+
+
+def size_of(points: pd.DataFrame) -> Size:
+    """How the size of the inputs of these points is named."""
+    return next((size for column, size in SIZES.items() if points[column].notna().any()), SIZES["image_size"])
+
+
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 TICKS = 14
@@ -55,11 +70,8 @@ def x_scale(span: Span, axis: Axis = "tokens") -> alt.Scale:
     return alt.Scale(type="log", base=2, domain=list(span), nice=False)
 
 
-def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False, work: str | None = None) -> alt.Axis:
-    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved; `bare` leaves only the grid.
-
-    `work` says what language models are timed at, such as `a whole run`.
-    """
+def x_axis(axis: Axis, values: pd.Series, title: str | None = None) -> alt.Axis:
+    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved; only the grid without a title."""
     if axis == "tokens":
         ticks = sorted({float(x) for x in values})
     elif axis == "gmacs_saved":
@@ -69,11 +81,20 @@ def x_axis(axis: Axis, values: pd.Series, *, bare: bool = False, work: str | Non
     else:
         low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
         ticks = [float(f"{digit}e{power}") for power in range(low, high + 1) for digit in (1, 2, 5)]
-    if bare:
+    if title is None:
         return alt.Axis(values=ticks, title=None, labels=False, ticks=False)
     form = {"tokens": "d", "gmacs": "~r", "gmacs_saved": ".0%"}[axis]
-    title = SPOKEN_TITLE[axis].format(work=work) if work else TITLE[axis]
     return alt.Axis(values=ticks, title=title, format=form, labelOverlap="greedy")
+
+
+def x_title(axis: Axis, points: pd.DataFrame, work: str) -> str:
+    """The title of the axis; `work` is what was timed, whose MACs these are, such as `the prompt`."""
+    titles: Mapping[Axis, str] = {
+        "tokens": size_of(points).tokens,
+        "gmacs": f"GMACs of {work} with the unmodified model (papers say GFLOPs)",
+        "gmacs_saved": f"Share of the baseline's GMACs saved in {work}",
+    }
+    return titles[axis]
 
 
 def ratio_scale(span: Span) -> alt.Scale:

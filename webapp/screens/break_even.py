@@ -1,8 +1,9 @@
-"""Break-even: from where on each arm pays, in words, as a chart and as a table."""
+"""Page: from where on each arm pays, in words, as a chart and as a table."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -11,21 +12,21 @@ import streamlit as st
 from store.host_labels import Place, places
 from store.quality_join import judged, with_controls, with_states
 from sweeps.caveats import cautions
-from sweeps.labels import Conclusion
-from webapp import arm_style, filters, plot, queries, texts
-from webapp.axis_curves import SAVED, along
+from webapp import filters, plot, queries, texts
+from webapp.arm_style import ArmStyle, arm_styles, label_arms
+from webapp.axis_curves import SAVED, curves_along
 from webapp.charts import curves
-from webapp.charts.scales import Axis
+from webapp.charts.scales import SIZES, Axis, size_of
 
-PANELS = 12  # more are not drawn at once
+MAX_PANELS = 12  # drawn at once
 
 SCROLLS = "<style>[data-testid=stVegaLiteChart] {max-width: 100%; overflow-x: auto}</style>"
-"""A chart that is wider than the window scrolls by itself, so that the page need not."""
+"""A chart that is wider than the window scrolls by itself, so that the page does not."""
 
-SIZES = {"image_size": "px", "prompt_tokens": "tokens of the prompt", "new_tokens": "new tokens"}
-PICTURES: dict[plot.Format, str] = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html"}
+UNITS = {column: size.unit for column, size in SIZES.items()} | {"new_tokens": "new tokens"}
+FILE_TYPES: dict[plot.FileFormat, str] = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html"}
 
-TABLE = {
+POINT_COLUMNS = {
     "arm": st.column_config.TextColumn("Arm", width="medium"),
     "against": st.column_config.TextColumn("Against"),
     "model": st.column_config.TextColumn("Model"),
@@ -46,9 +47,9 @@ TABLE = {
     "pairs": st.column_config.NumberColumn("Pairs", format="%d"),
     "flags": st.column_config.TextColumn("Flags"),
 }
-SAME = ("model", "host", "batch_size", "kv_cache", "against", "flags")
-"""Columns of the table that are left out where they say the same everywhere."""
-COSTS = {
+LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
+"""Columns of the tables that are left out where all values are equal."""
+QUALITY_COLUMNS = {
     "arm": st.column_config.TextColumn("Arm", width="medium"),
     "against": st.column_config.TextColumn("Against"),
     "model": st.column_config.TextColumn("Model"),
@@ -58,125 +59,123 @@ COSTS = {
     "change": st.column_config.TextColumn("Change", help="In bits per byte, with its 95 % interval; below zero is better"),
     "kl": st.column_config.NumberColumn("KL, nats", format="%.4f", help="Of the next token's distribution from the baseline's"),
     "top1_agreement": st.column_config.NumberColumn("Same top-1", format="%.1f %%", help="Share of tokens on which both agree"),
-    "judgement": st.column_config.TextColumn("Quality"),
+    "quality_verdict": st.column_config.TextColumn("Quality"),
     "control_change": st.column_config.TextColumn(
         "Against its control", help="Bits per byte against the same tuning without what the method adds, on the same text"
     ),
 }
-"""KL and agreement need both to have the same tokens; they are empty for an arm with a vocabulary of its own."""
+"""KL and agreement compare equal tokens; they are empty for an arm with a vocabulary of its own."""
 
 
-def headlines(panel: curves.Panel, axis: Axis, styles: dict[str, arm_style.Style], known: Mapping[Place, str]) -> None:
-    """One sentence for each arm of a panel; what the analysis says in full appears at a touch."""
+def answers(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[Place, str]) -> None:
+    """One sentence for each arm of a panel; the full reason of the analysis is the hover text."""
     counted = panel.points[~curves.flagged(panel.points)]
     x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
     lines = []
     for name in (name for name in styles if name in x.index):
         found = panel.break_evens[panel.break_evens["arm"] == name]
         if panel.single(axis):
-            said = texts.single(panel.points[panel.points["arm"] == name].to_dict("records")[0])
+            sentence = texts.single_point(panel.points[panel.points["arm"] == name].to_dict("records")[0])
         else:
-            said = texts.headline(found, axis, *map(float, x.loc[name]), spoken=panel.spoken)
+            low, high = map(float, x.loc[name])
+            sentence = texts.break_even(found, axis, (low, high), size_of(panel.points).token_unit)
         why = "" if found.empty else str(found["why"].iloc[0])
         dot = f'<span style="color:{styles[name].color}">●</span>'
-        lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name)}</b> {escape(said)}</div>')
+        lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name)}</b> {escape(sentence)}</div>')
     about = panel.about
-    fixed = {name: panel.points[name].iloc[0] for name in SIZES if panel.points[name].nunique() == 1}
-    size = "".join(f", {value:.0f} {SIZES[name]}" for name, value in fixed.items())
-    place = known[about["environment"], about["host"]]
-    where = f"**{about['device_name']}**{place and f' ({place})'}, {about['model']}, batch {about['batch_size']}{size}"
+    sizes = [f"{panel.points[name].iloc[0]:.0f} {unit}" for name, unit in UNITS.items() if panel.points[name].nunique() == 1]
+    host = hosts[about["environment"], about["host"]]
+    device = f"**{about['device_name']}**" + (host and f" ({host})")
+    where = ", ".join([device, about["model"], f"batch {about['batch_size']}", *sizes])
     st.markdown(f"On {where}, against **{about['against']}**")
     st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
 
 
-def notes(panels: list[curves.Panel], axis: Axis) -> None:
-    """What the answers above do not say."""
-    said = []
+def notes(panels: Sequence[curves.Panel], sweep: str, axis: Axis) -> None:
+    """Limits of the answers above."""
+    lines = []
     if any(panel.single(axis) for panel in panels):
-        size = "length of the prompt" if panels[0].spoken else "size"
-        said.append(f"One {size} was measured; a break-even needs several.")
-    if panels[0].spoken:
-        known = queries.parameters()
-        models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
-        said += [line for model, weights in sorted(models) for line in cautions(model, weights, known.get(model))]
-    if said:
-        st.caption("  \n".join(said))
+        lines.append(f"One {size_of(panels[0].points).one_size} was measured; a break-even needs several.")
+    parameters = queries.parameters(sweep)
+    models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
+    lines += [
+        line for model, weights in sorted(models) if model in parameters for line in cautions(model, weights, parameters[model])
+    ]
+    if lines:
+        st.caption("  \n".join(lines))
 
 
-def pictures(chart: alt.VConcatChart, name: str) -> None:
-    """The chart as files, drawn when asked for."""
+def download_buttons(chart: alt.VConcatChart, name: str) -> None:
+    """The chart as files, drawn at a click."""
     with st.container(horizontal=True):
-        for form, mime in PICTURES.items():
-            draw = partial(plot.rendered, chart, form)
+        for form, mime in FILE_TYPES.items():
+            draw = partial(plot.render_chart, chart, form)
             st.download_button(form.upper(), draw, f"{name}.{form}", mime, icon=":material/download:", on_click="ignore")
 
 
-def table(points: pd.DataFrame) -> None:
-    """The points as numbers; a column that says nothing, or the same everywhere, is left out."""
+def point_table(points: pd.DataFrame) -> None:
+    """The points as numbers, without empty columns."""
     found = [texts.speed(point) for point in points.to_dict("records")]
     shown = points.assign(interval=[each.interval for each in found], verdict=[each.word for each in found])
-    known = [name for name in TABLE if name in shown.columns and (name == "flags" or shown[name].notna().any())]
-    known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]
-    columns = [name for name in known if name not in SAME or shown[name].nunique() > 1]
-    speed = st.column_config.NumberColumn("Speed-up", format=ratios(found))
-    st.dataframe(shown[columns], column_config=TABLE | {"speedup": speed}, hide_index=True, placeholder="–")
+    known = [name for name in POINT_COLUMNS if name in shown.columns and (name == "flags" or shown[name].notna().any())]
+    show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known], POINT_COLUMNS)
 
 
-def ratios(found: Sequence[Conclusion]) -> str:
-    """The number format of speed-ups, with as many decimals as the most exact of their intervals."""
-    return f"%.{max([texts.SHOWN.digits, *(each.digits for each in found)])}f×"
+def show_table(shown: pd.DataFrame, columns: Sequence[str], config: Mapping[str, Any], also: Sequence[str] = ()) -> None:
+    """These columns, but for those that are left out where all values are equal; speed-ups as exact as their intervals."""
+    digits = max([texts.SHOWN.digits, *(texts.speed(point).digits for point in shown.to_dict("records"))])
+    speed = st.column_config.NumberColumn("Speed-up", format=f"%.{digits}f×")
+    chosen = [name for name in columns if name not in (*LEFT_OUT_IF_EQUAL, *also) or shown[name].nunique() > 1]
+    st.dataframe(shown[chosen], column_config={**config, "speedup": speed}, hide_index=True, placeholder="–")
 
 
-def costs(points: pd.DataFrame, sweep: str, metric: str) -> None:
-    """Speed-up and change in quality of each arm, where quality was asked; a state where it has no numbers."""
+def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
+    """Speed-up and change in quality of each arm, if the sweep requests quality; a state where there are no numbers."""
     found = with_states(points, queries.quality_states(sweep))
-    found = judged(found, queries.qualities(sweep).rename(columns={"verdict": "judgement"}))
+    found = judged(found, queries.qualities(sweep).rename(columns={"verdict": "quality_verdict"}))
     if (found["state"] == "not asked").all():
         return
     st.subheader("Speed and quality", anchor=False)
     characters = found["characters"].max()
-    text = "" if pd.isna(characters) else f" Bits per byte on {characters:,.0f} characters held out."
-    st.caption(f"Speed-up: {texts.METRIC[metric]}.{text}")
+    text = "" if pd.isna(characters) else f" Bits per byte on {characters:,.0f} held-out characters."
+    st.caption(f"Speed-up: {texts.metric_label(metric)}.{text}")
     found = with_controls(found, queries.controls(sweep))
     rows = [(texts.quality(row), texts.against_control(row)) for row in found.to_dict("records")]
     shown = found.assign(
         change=[quality.numbers for quality, _ in rows],
-        judgement=[quality.word for quality, _ in rows],
+        quality_verdict=[quality.word for quality, _ in rows],
         control_change=pd.Series([control for _, control in rows], index=found.index).replace("", None),
     ).sort_values(["against", "arm"])
-    known = [name for name in COSTS if name != "control_change" or shown[name].notna().any()]
-    columns = [name for name in known if name not in (*SAME, "prompt_tokens") or shown[name].nunique() > 1]
-    concluded = [texts.speed(point) for point in points.to_dict("records")]
-    speed = st.column_config.NumberColumn("Speed-up", format=ratios(concluded))
-    st.dataframe(shown[columns], column_config=COSTS | {"speedup": speed}, hide_index=True, placeholder="–")
+    known = [name for name in QUALITY_COLUMNS if name != "control_change" or shown[name].notna().any()]
+    show_table(shown, known, QUALITY_COLUMNS, also=["prompt_tokens"])
 
 
 sweep = filters.chosen_sweep()
-points, break_evens = arm_style.named(queries.points(sweep), queries.break_evens(sweep))
+points, break_evens = label_arms(queries.points(sweep), queries.break_evens(sweep))
 if points.empty:
-    st.info(f"Sweep **{sweep}** has no measurement yet. The Sweeps page shows how far it is.", icon=":material/hourglass_empty:")
+    st.info(f"Sweep **{sweep}** has no measurement yet. Its progress is on the page Sweeps.", icon=":material/hourglass_empty:")
     st.stop()
 metric = filters.choose_metric(points)
 points, break_evens = points[points["metric"] == metric], break_evens[break_evens["metric"] == metric]
-saved: tuple[Axis, ...] = ("gmacs_saved",) if (break_evens["axis"] == SAVED).any() else ()
-styles = arm_style.styles(points)
+saved: tuple[Axis, ...] = (SAVED,) if (break_evens["axis"] == SAVED).any() else ()
+styles = arm_styles(points)
 sizes = [axis for axis, column in curves.X_COLUMN.items() if axis != SAVED and points[column].nunique() > 1]
-chosen, axis = filters.choose(points, [*sizes, *saved] if sizes else [*saved, "tokens"])
-points, break_evens = along(chosen, break_evens, axis)
+chosen, axis = filters.choose_points(points, [*sizes, *saved] if sizes else [*saved, "tokens"])
+points, break_evens = curves_along(chosen, break_evens, axis)
 if points.empty:
-    st.info("No point fits all of these choices; take one of them back.", icon=":material/filter_alt_off:")
+    st.info("No point fits all of these choices; remove one of them.", icon=":material/filter_alt_off:")
     st.stop()
-styles = arm_style.styles(points) if axis == SAVED else styles
+styles = arm_styles(points) if axis == SAVED else styles
 distrusted = curves.flagged(points)
 
 panels = list(curves.panels(points, break_evens, axis))
-for panel in panels[:PANELS]:
-    headlines(panel, axis, styles, places(points))
-notes(panels, axis)
-if len(panels) > PANELS:
-    st.info(f"Shown are {PANELS} of {len(panels)} panels. Choose above to see the others.", icon=":material/filter_alt:")
+for panel in panels[:MAX_PANELS]:
+    answers(panel, axis, styles, places(points))
+notes(panels, sweep, axis)
+if len(panels) > MAX_PANELS:
+    st.info(f"{MAX_PANELS} of {len(panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")
 show_flagged = filters.choose_flagged(int(distrusted.sum()))
-drawn = pd.concat([panel.points for panel in panels[:PANELS]])
+drawn = pd.concat([panel.points for panel in panels[:MAX_PANELS]])
 try:
     chart = curves.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)
 except ValueError as problem:
@@ -184,14 +183,13 @@ except ValueError as problem:
 else:
     st.html(SCROLLS)
     st.altair_chart(chart, width="content", key="chart")
-    pictures(chart, f"{sweep}-{axis}" if metric == "latency" else f"{sweep}-{metric}-{axis}")
+    download_buttons(chart, f"{sweep}-{metric}-{axis}")
 
-if any(panel.spoken for panel in panels):
-    hidden = curves.flagged(chosen) & (not show_flagged)
-    costs(chosen.assign(speedup=chosen["speedup"].mask(hidden)), sweep, metric)
+hidden = curves.flagged(chosen) & (not show_flagged)
+quality_table(chosen.assign(speedup=chosen["speedup"].mask(hidden)), sweep, metric)
 
 listed = points if show_flagged else points[~distrusted]
 if len(listed):
     st.subheader("Points", anchor=False)
-    table(listed)
+    point_table(listed)
 st.download_button("CSV", listed.to_csv(index=False), f"{sweep}.csv", "text/csv", icon=":material/download:", on_click="ignore")

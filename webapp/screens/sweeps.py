@@ -1,4 +1,4 @@
-"""Sweeps: how far each sweep is, and what failed for which reason."""
+"""Page: the progress of each sweep, and its failures with their reasons."""
 
 from typing import Any
 
@@ -8,22 +8,22 @@ import streamlit as st
 from webapp import filters, queries
 
 REFRESH_S = 3
-COUNTS = {
+STATES = {
     "waiting": ("Waiting", "Jobs that have not started"),
-    "running": ("Running", "Jobs at work now"),
+    "running": ("Running", "Jobs that run now"),
     "done": ("Done", "Jobs with an answer"),
-    "failed": ("Failed", "Jobs that ended without an answer; running the sweep again tries them again"),
+    "failed": ("Failed", "Jobs that ended without an answer; run the sweep again to retry them"),
 }
-LIST = {
+SWEEP_COLUMNS = {
     "sweep": st.column_config.TextColumn("Sweep"),
     "question": st.column_config.TextColumn("Question", width="large"),
     "state": st.column_config.TextColumn("State"),
-    "comparisons": st.column_config.NumberColumn("Asked", help="Comparisons that the sweep asks for", format="%d"),
+    "comparisons": st.column_config.NumberColumn("Requested", help="Comparisons that the sweep requests", format="%d"),
     "measured": st.column_config.NumberColumn("Measured", help="Comparisons with a speed-up", format="%d"),
     "failures": st.column_config.NumberColumn("Failures", help="Comparisons with a reason instead of a speed-up", format="%d"),
     "submitted_at": st.column_config.DatetimeColumn("Submitted, UTC", format="YYYY-MM-DD HH:mm", timezone="UTC"),
 }
-FAILURES = {
+FAILURE_COLUMNS = {
     "at": st.column_config.TextColumn("When, UTC"),
     "method": st.column_config.TextColumn("Method"),
     "params": st.column_config.TextColumn("Parameters"),
@@ -38,20 +38,20 @@ FAILURES = {
 
 
 def state(sweep: "pd.Series[Any]") -> str:
-    """Where a sweep stands, in a word, from its jobs."""
+    """The state of a sweep in one word, from the states of its jobs."""
     return next((word for word in ("running", "waiting", "failed") if sweep[word] > 0), "done")
 
 
 @st.fragment(run_every=REFRESH_S)
 def status(sweep: str) -> None:
-    """The counts of one sweep, read anew every few seconds; nothing else on the page moves by itself."""
+    """Job counts of one sweep, refreshed every few seconds; the rest of the page stays still."""
     counts = queries.sweeps().set_index("sweep").loc[sweep, list(queries.STATES)].astype(int).to_dict()
-    for place, (name, (label, words)) in zip(st.columns(len(COUNTS)), COUNTS.items(), strict=True):
-        place.metric(label, f"{counts[name]:,}", help=words, border=True)
+    for place, (name, (label, meaning)) in zip(st.columns(len(STATES)), STATES.items(), strict=True):
+        place.metric(label, f"{counts[name]:,}", help=meaning, border=True)
     jobs = sum(counts.values())
     ended = jobs - counts["waiting"] - counts["running"]
-    said = f"{ended:,} of {jobs:,} jobs ended" if jobs else "Every question was answered already"
-    st.progress(ended / jobs if jobs else 1.0, text=said)
+    text = f"{ended:,} of {jobs:,} jobs ended" if jobs else "All comparisons were measured before"
+    st.progress(ended / jobs if jobs else 1.0, text=text)
 
 
 sweep = filters.chosen_sweep()
@@ -63,8 +63,8 @@ if failures.empty:
     st.markdown("None.")
 else:
     minutes = failures["at"].str[:16].str.replace("T", " ")
-    st.dataframe(failures.assign(at=minutes)[list(FAILURES)], column_config=FAILURES, hide_index=True)
+    st.dataframe(failures.assign(at=minutes)[list(FAILURE_COLUMNS)], column_config=FAILURE_COLUMNS, hide_index=True)
 
 st.subheader("All sweeps", anchor=False)
 found = queries.sweeps()
-st.dataframe(found.assign(state=found.apply(state, axis=1))[list(LIST)], column_config=LIST, hide_index=True)
+st.dataframe(found.assign(state=found.apply(state, axis=1))[list(SWEEP_COLUMNS)], column_config=SWEEP_COLUMNS, hide_index=True)
