@@ -51,7 +51,7 @@ _METRICS = (
         compared="ratio",
         better="lower",
         floor=SPEED_FLOOR,
-        work="a forward",
+        work="an image",
     ),
     MetricSpec(
         name="ttft",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ from sweeps.identity import canonical
 from webapp import arm_style
 from webapp.charts.scales import Axis
 
-SAVED = "gmacs_saved"
+SAVED: Final = "gmacs_saved"
 SIZE = ("image_size", "prompt_tokens")
 """Columns that vary along the other axes, and are fixed along this one."""
 FIXED = (
@@ -45,7 +45,7 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
         return points[points["gmacs_baseline"].notna()], of_axis
     if axis != SAVED or SAVED in points.columns:
         return points, of_axis
-    curves = of_axis.assign(params=[_without(row.params, row.varies) for row in of_axis.itertuples()])
+    curves = of_axis.assign(params=list(map(_without, of_axis["params"], of_axis["varies"])))
     found = [points.iloc[:0].assign(varies="")]
     for name in curves["varies"].unique():
         keys = {_key(row) for row in curves[curves["varies"] == name].itertuples()}
@@ -56,9 +56,14 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
     drawn = drawn.assign(**{SAVED: 1 - cost / drawn["gmacs_baseline"]})
     labelled = arm_style.label_arms(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)))
     points, curves = (
-        frame.assign(arm=[f"{row.arm}, {row.varies.rpartition('.')[2]} varied" for row in frame.itertuples()]) for frame in labelled
+        frame.assign(arm=[f"{arm}, {_last(name)} varied" for arm, name in zip(frame["arm"], frame["varies"], strict=True)])
+        for frame in labelled
     )
     return points, curves
+
+
+def _last(varied: str) -> str:
+    return varied.rpartition(".")[2]
 
 
 def _without(params: str | None, varied: str) -> str:

@@ -1,4 +1,4 @@
-"""Arms are named by what tells them apart, and look the same wherever they are drawn."""
+"""Arms have the labels of the report, no two the same, and one style wherever they are drawn."""
 
 import json
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webapp import arm_style
+from workers.methods.arm_labels import params_label
 
 EMPTY = pd.DataFrame(columns=[*arm_style.KEY, "baseline", "baseline_id"])
 
@@ -19,91 +20,74 @@ def frame(*rows: tuple[str, str], **columns: list[str]) -> pd.DataFrame:
 
 
 def names(points: pd.DataFrame) -> list[str]:
-    return list(arm_style.named(points, EMPTY)[0]["arm"])
+    return list(arm_style.label_arms(points, EMPTY)[0]["arm"])
 
 
 @pytest.mark.parametrize(
     ("points", "expected"),
     [
         (
-            frame(("topk", '{"keep_rate":0.5,"layers":[3,6]}'), ("topk", '{"keep_rate":0.7,"layers":[3,6]}')),
-            ["topk, keep rate 0.5", "topk, keep rate 0.7"],
+            frame(("topk", '{"keep_rate":0.7,"layers":[3,6,9]}'), ("topk", '{"keep_rate":0.7,"layers":[4]}')),
+            ["topk keep_rate=0.7", "topk keep_rate=0.7 layers=[4]"],
         ),
-        (frame(("topk", '{"keep_rate":0.5,"layers":[3,6]}')), ["topk, keep rate 0.5"]),
+        (frame(("dense", '{"replicate":1}'), ("dense", '{"replicate":2}')), ["dense replicate=1", "dense replicate=2"]),
         (
-            frame(("topk", '{"keep_rate":0.5,"layers":[3,6]}'), ("topk", '{"keep_rate":0.5,"layers":[4]}')),
-            ["topk, layers 3/6", "topk, layers 4"],
+            frame(("tome", "{}"), ("tome", '{"runtime":"compile"}'), runtime=["eager", "compile"]),
+            ["tome", 'tome runtime="compile"'],
         ),
-        (frame(("dense", '{"replicate":1}'), ("dense", '{"replicate":2}')), ["dense, replicate 1", "dense, replicate 2"]),
+        (frame(("tome", "{}"), ("tome", "{}"), attention=["sdpa", "manual"]), ["tome, sdpa", "tome, manual"]),
         (
-            frame(("topk", "{}"), ("topk", '{"runtime":"compile"}'), runtime=["eager", "compile"]),
-            ["topk", "topk, compile"],
+            frame(
+                ("teal", '{"sparsity":0.4}'),
+                ("larosa+teal", '[{"method":"larosa","sparsity":0.4},{"method":"teal","sparsity":0.4},{"kv_cache":"virtual"}]'),
+                ("teal", '{"sparsity":0.4}'),
+                kv_cache=["dynamic", "virtual", "static"],
+            ),
+            [
+                "teal sparsity=0.4, dynamic cache",
+                'larosa sparsity=0.4 + teal sparsity=0.4 [kv_cache="virtual"]',
+                "teal sparsity=0.4, static cache",
+            ],
         ),
-        (frame(("topk", "{}"), ("topk", "{}"), attention=["sdpa", "manual"]), ["topk, sdpa", "topk, manual"]),
-        (
-            frame(("tome+topk", '[{"method":"tome","r":8},{"method":"topk","keep_rate":0.5}]')),
-            ["tome r 8 + topk keep rate 0.5"],
-        ),
-        (frame(("x", '{"exact":true}'), ("x", '{"exact":false}')), ["x, exact yes", "x, exact no"]),
     ],
-    ids=["what varies", "numbers of an arm alone", "lists", "replicates", "overrides", "conditions", "stacks", "switches"],
+    ids=["parameters that are no defaults", "replicates", "overrides", "conditions", "a stack with a cache, and caches"],
 )
-def test_names(points: pd.DataFrame, expected: list[str]) -> None:
-    """A name holds the parameters that vary, or the numbers of an arm that has no sibling."""
+def test_labels(points: pd.DataFrame, expected: list[str]) -> None:
+    """A label is that of the report, with the qualifiers in which conditions differ; an override stands in it already."""
     assert names(points) == expected
 
 
-def test_names_of_language_arms() -> None:
-    """Names hold doses and what few arms say: a default that all or most share, a seed or a learning rate, is not told."""
-    vocabulary = {"data": "topics", "finetune_steps": 20, "learning_rate": 0.001, "ngrams": 500, "seed": 0}
-    sparse = {"calibration_tokens": 8192, "data": "docs", "form": "absorbed", "sparsity": 0.5}
+def test_labels_are_those_of_the_report() -> None:
+    """Arms of one condition have the label that the terminal's report prints."""
     asked = [
-        ("adaptivocab", vocabulary),
-        ("adaptivocab", vocabulary | {"ngrams": 0}),
-        ("larosa", sparse),
-        ("larosa", sparse | {"form": "online"}),
-        ("teal", {"calibration_tokens": 8192, "sparsity": 0.5}),
-        ("dense", {"kv_cache": "virtual"}),
-        ("adaptivocab+larosa", [{"method": "adaptivocab", **vocabulary}, {"method": "larosa", **sparse}, {"kv_cache": "virtual"}]),
+        ("adaptivocab", {"data": "topics", "finetune_steps": 20, "learning_rate": 0.001, "ngrams": 500, "seed": 0}),
+        ("adaptivocab", {"data": "topics", "finetune_steps": 20, "learning_rate": 0.001, "ngrams": 0, "seed": 0}),
+        ("larosa", {"calibration_tokens": 8192, "data": "docs", "form": "absorbed", "sparsity": 0.5}),
+        ("larosa", {"calibration_tokens": 8192, "data": "docs", "form": "online", "sparsity": 0.5}),
+        ("removed", {"a": 1}),
     ]
     rows = [(method, json.dumps(params)) for method, params in asked]
-    baseline = ['topk_activation(kernel="auto", sparsity=0.0)'] * 5 + [
-        'topk_activation(kernel="auto", sparsity=0.0) [kv_cache=dynamic]'
-    ] * 2
-    points = frame(*rows, kv_cache=["dynamic"] * 5 + ["virtual"] * 2, baseline=baseline)
-    assert names(points) == [
-        "adaptivocab, ngrams 500",
-        "adaptivocab, ngrams 0",
-        "larosa, sparsity 0.5",
-        "larosa, form online, sparsity 0.5",
-        "teal, sparsity 0.5",
-        "dense, virtual cache",
-        "adaptivocab ngrams 500 + larosa sparsity 0.5, virtual cache",
-    ]
-    assert set(arm_style.named(points, EMPTY)[0]["against"]) == {"topk_activation, sparsity 0"}
+    assert names(frame(*rows)) == [params_label(*row) for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("dense", "dense"),
-        ("dense [dtype=bfloat16]", "dense, bfloat16"),
-        ("dense [kv_cache=dynamic, replicate=1]", "dense, replicate 1, dynamic cache"),
-        ("topk(keep_rate=0.5, layers=[3,6])", "topk, keep rate 0.5"),
-        ("tome(r=8) + topk()", "tome r 8 + topk"),
-        ("topk(keep rate a half)", "topk(keep rate a half)"),
-    ],
-    ids=["dense", "override", "several overrides", "parameters", "stack", "another form"],
-)
-def test_baselines_are_named_alike(text: str, name: str) -> None:
-    """A baseline is named as an arm is, with whatever its text says that it does otherwise; a strange text stays as it is."""
-    assert list(arm_style.named(frame(("evit", "{}"), baseline=[text]), EMPTY)[0]["against"]) == [name]
+def test_equal_labels_get_details() -> None:
+    """Where two arms would have one label, as a parameter that is its default and one that was not stored, all columns follow."""
+    found = names(frame(("tome", "{}"), ("tome", '{"prop_attn":true}')))
+    assert found[0] != found[1]
+    assert all(name.startswith("tome (tome, {") for name in found)
+
+
+def test_baselines() -> None:
+    """A baseline has the shortest of its texts, which the overrides of the arms beside it lengthen; equal texts are told apart."""
+    texts = ["dense", "dense [kv_cache=dynamic]", "topk(r=8)", "topk(r=8)"]
+    points = frame(*[("evit", "{}")] * 4, baseline=texts, baseline_id=["1", "1", "2", "3"])
+    assert list(arm_style.label_arms(points, EMPTY)[0]["against"]) == ["dense", "dense", "topk(r=8) (2)", "topk(r=8) (3)"]
 
 
 def test_baselines_of_an_old_store() -> None:
-    """Where a store is older than the identities of baselines their texts tell them apart."""
+    """Where a store is older than the identities of baselines their texts distinguish them."""
     points = frame(("evit", "{}"), ("evit", "{}"), baseline=["dense", "topk(r=8)"], baseline_id=[None, None])
-    assert list(arm_style.named(points, EMPTY)[0]["against"]) == ["dense", "topk, r 8"]
+    assert list(arm_style.label_arms(points, EMPTY)[0]["against"]) == ["dense", "topk(r=8)"]
 
 
 VALUES = st.one_of(
@@ -117,8 +101,8 @@ STEPS = st.lists(st.tuples(st.sampled_from(["tome", "topk"]), PARAMS), min_size=
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(STEPS, st.sampled_from(["dynamic", "virtual"]), st.sampled_from(["float32", "bfloat16"])), min_size=1))
-def test_no_two_arms_share_a_name(asked: list[tuple[list[tuple[str, dict[str, object]]], str, str]]) -> None:
-    """Whatever arms a frame has, each has a name of its own."""
+def test_no_two_arms_share_a_label(asked: list[tuple[list[tuple[str, dict[str, object]]], str, str]]) -> None:
+    """Whatever arms a frame has, each has a label of its own."""
     rows = [
         (
             "+".join(method for method, _ in steps),
@@ -127,24 +111,24 @@ def test_no_two_arms_share_a_name(asked: list[tuple[list[tuple[str, dict[str, ob
         for steps, _, _ in asked
     ]
     points = frame(*rows, kv_cache=[cache for _, cache, _ in asked], dtype=[dtype for _, _, dtype in asked])
-    told = arm_style.named(points, EMPTY)[0]
-    assert len(told.drop_duplicates([*arm_style.KEY])) == told["arm"].nunique()
+    labelled = arm_style.label_arms(points, EMPTY)[0]
+    assert len(labelled.drop_duplicates([*arm_style.KEY])) == labelled["arm"].nunique()
 
 
-def test_names_stay_while_rows_are_filtered() -> None:
-    """A frame that has names keeps them, though fewer arms would need fewer words."""
-    points, break_evens = arm_style.named(frame(("topk", '{"a":1,"b":2}'), ("topk", '{"a":3,"b":2}')), EMPTY)
-    assert list(arm_style.named(points.iloc[:1], break_evens)[0]["arm"]) == ["topk, a 1"]
+def test_labels_stay_while_rows_are_filtered() -> None:
+    """A frame that has labels keeps them, though fewer arms would need fewer words."""
+    points, break_evens = arm_style.label_arms(frame(("x", "{}"), ("x", "{}"), runtime=["eager", "compile"]), EMPTY)
+    assert list(arm_style.label_arms(points.iloc[:1], break_evens)[0]["arm"]) == ["x, eager"]
 
 
 def test_styles() -> None:
     """Within a method arms differ in colour and dash, in order of their numbers; its first colour does not depend on the others."""
-    many = arm_style.named(frame(*[("tome", f'{{"r":{r}}}') for r in (13, 8, 4)], ("evit", "{}"), ("topk", "{}")), EMPTY)[0]
-    look = arm_style.styles(many)
-    assert [name for name in look if name.startswith("tome")] == ["tome, r 4", "tome, r 8", "tome, r 13"]
+    many = arm_style.label_arms(frame(*[("tome", f'{{"r":{r}}}') for r in (16, 8, 4)], ("evit", "{}"), ("topk", "{}")), EMPTY)[0]
+    look = arm_style.arm_styles(many)
+    assert [name for name in look if name.startswith("tome")] == ["tome r=4", "tome r=8", "tome r=16"]
     assert len({style.color for style in look.values()}) == 5
-    assert len({tuple(look[f"tome, r {r}"].dash) for r in (4, 8, 13)}) == 3
-    alone = arm_style.styles(many[many["method"] == "evit"])
+    assert len({tuple(look[f"tome r={r}"].dash) for r in (4, 8, 16)}) == 3
+    alone = arm_style.arm_styles(many[many["method"] == "evit"])
     assert alone["evit"] == look["evit"]
 
 
@@ -155,7 +139,14 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("color", sorted({color for ramp in (*arm_style.RAMPS.values(), *arm_style.OTHER_RAMPS) for color in ramp}))
+def test_methods_of_one_chart_differ_in_colour() -> None:
+    """As many methods as there are ramps have a ramp each, and more of them still have one."""
+    for number in (len(arm_style.RAMPS), 2 * len(arm_style.RAMPS)):
+        styles = arm_style.arm_styles(pd.DataFrame({"method": list(map(str, range(number))), "arm": list(map(str, range(number)))}))
+        assert len({style.color for style in styles.values()}) == len(arm_style.RAMPS)
+
+
+@pytest.mark.parametrize("color", sorted({color for ramp in (*arm_style.RAMPS, arm_style.BASELINE_RAMP) for color in ramp}))
 def test_colours_read_on_both_themes(color: str) -> None:
     """Every colour keeps a contrast of 3 or more to white and to the dark theme's background."""
     assert 1.05 / (luminance(color) + 0.05) >= 3

@@ -80,7 +80,7 @@ def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFram
     assert dotted["mark"]["strokeDash"] == [1, 4]
     for row in rows(spec, dotted):
         assert row["theory"] == pytest.approx(row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_method"]))
-    assert {round(row["theory"], 2) for row in rows(spec, dotted) if row["arm"] == "topk, keep rate 0.5"} == {1.72}
+    assert {round(row["theory"], 2) for row in rows(spec, dotted) if row["arm"] == "topk keep_rate=0.5"} == {1.72}
 
 
 def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
@@ -141,14 +141,14 @@ def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> N
     spec = curves.speedup_chart(points, break_evens).to_dict()
     bars, diamonds = spec["vconcat"][0]["vconcat"][1]["layer"]
     words = diamonds["encoding"]["y"]["scale"]["domain"]
-    assert [text.split(":")[0] for text in words] == list(arm_style.styles(arm_style.named(points, break_evens)[0]))
-    assert "random, keep rate 0.5: pays at every point measured" in words
-    assert "tome, r ratio 0.02: never pays up to 196 tokens" in words
-    assert "tome, r ratio 0.06: cannot tell" in words
+    assert [text.split(":")[0] for text in words] == list(arm_style.arm_styles(arm_style.label_arms(points, break_evens)[0]))
+    assert "random keep_rate=0.5: pays at every point measured" in words
+    assert "tome r_ratio=0.02: never pays up to 196 tokens" in words
+    assert "tome r_ratio=0.06: cannot tell" in words
     expected = break_evens[(break_evens["axis"] == "tokens")].dropna(subset=["x"])
     drawn = {(row["x_low"], row["x"], row["x_high"]) for row in rows(spec, bars)}
     assert drawn == set(zip(expected["x_low"], expected["x"], expected["x_high"], strict=True))
-    assert any(text.startswith("topk, keep rate 0.7: from 35 tokens [16, 64]") for text in words)
+    assert any(text.startswith("topk keep_rate=0.7: pays from 35 tokens on (16 to 64)") for text in words)
 
 
 def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:

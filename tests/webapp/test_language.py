@@ -15,6 +15,7 @@ from webapp import arm_style, queries
 from webapp.charts import curves
 from workers.methods.language import adaptivocab
 
+STACK = 'adaptivocab tokens=500 + larosa sparsity=0.5 [kv_cache="virtual"]'
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
 ARMS = (larosa(0.5), stacked(0.5, kv_cache="virtual"), VIRTUAL)
 SPEEDS = (1.0, 1.4, 1.6, 1.0)
@@ -33,7 +34,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_one_size_is_drawn_as_rows(url: str) -> None:
     """Points at one place along the axis stand one below the other, along the speed-up, and there is no strip of break-evens."""
     points = queries.points("one", url)
-    points, break_evens = arm_style.named(points[points["metric"] == "tpot"], queries.break_evens("one", url))
+    points, break_evens = arm_style.label_arms(points[points["metric"] == "tpot"], queries.break_evens("one", url))
     spec = curves.speedup_chart(points, break_evens).to_dict()
     (panel,) = spec["vconcat"]
     assert "vconcat" not in panel
@@ -42,9 +43,9 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
     assert marks["encoding"]["x"]["axis"]["title"] == "Speed-up: time per output token, at 128 prompt tokens"
     rows = marks["encoding"]["y"]["scale"]["domain"]
     assert [row.split(": ")[0] for row in rows] == [
-        "adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache",
-        "dense, virtual cache",
-        "larosa, sparsity 0.5",
+        STACK,
+        'dense kv_cache="virtual"',
+        "larosa sparsity=0.5",
     ]
     drawn = spec["datasets"][marks["data"]["name"]]
     assert {row["row"] for row in drawn} == set(rows)
@@ -55,8 +56,8 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
     """Sentences give each arm's speed-up instead of a break-even, notes say what one point and a small model do not."""
     app = opened(url, sweep="one", metric="time per output token")
     words = said(app)
-    assert "<b>larosa, sparsity 0.5</b> is faster: 1.4" in words
-    assert re.search(r"<b>dense, virtual cache</b> is [a-z0-9 %]+: (0\.99|1\.00)\d×", words)
+    assert "<b>larosa sparsity=0.5</b> is faster: 1.4" in words
+    assert re.search(r'<b>dense kv_cache="virtual"</b> is [a-z0-9 %]+: (0\.99|1\.00)\d×', words)
     assert "128 tokens of the prompt, 32 new tokens, against **dense**" in words
     notes = [line for caption in app.caption for line in caption.value.split("  \n")]
     assert "One length of the prompt was measured; a break-even needs several." in notes
@@ -72,14 +73,14 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
     """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not asked is named so."""
     app = opened(url, sweep="one")
     costs = app.dataframe[0].value.set_index("arm")
-    judged = costs.loc["adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache"]
+    judged = costs.loc[STACK]
     assert judged["bits_per_byte"] == pytest.approx(2.25, abs=0.1)
     assert judged["change"].startswith("+0.0")
-    assert judged["judgement"] == "worse"
-    assert costs.loc["larosa, sparsity 0.5", ["kl", "top1_agreement"]].notna().all()
-    assert costs.loc["adaptivocab tokens 500 + larosa sparsity 0.5, virtual cache", ["kl", "top1_agreement"]].isna().all()
-    assert pd.isna(costs.loc["dense, virtual cache", "bits_per_byte"])
-    assert costs.loc["dense, virtual cache", "judgement"] == "not asked"
+    assert judged["quality_verdict"] == "worse"
+    assert costs.loc["larosa sparsity=0.5", ["kl", "top1_agreement"]].notna().all()
+    assert costs.loc[STACK, ["kl", "top1_agreement"]].isna().all()
+    assert pd.isna(costs.loc['dense kv_cache="virtual"', "bits_per_byte"])
+    assert costs.loc['dense kv_cache="virtual"', "quality_verdict"] == "not asked"
     assert "against" not in costs.columns
 
 
@@ -115,6 +116,6 @@ def test_a_tuned_arm_stands_beside_its_control(opened: Open, tmp_path: Path) -> 
     read = a_reading(a_quality_job((tuned, control)), (0.0, -0.47, -0.5), tokens=(100, 80, 100), noise=0.002)
     app = opened(store(tmp_path / "tuned.db", "tuned", timed, read), sweep="tuned")
     costs = app.dataframe[0].value.set_index("arm")
-    assert list(costs["judgement"]) == ["better", "better"]
+    assert list(costs["quality_verdict"]) == ["better", "better"]
     (change,) = costs["control_change"].dropna()
     assert re.fullmatch(r"worse by 0\.03\d\d \[0\.\d+, 0\.\d+\] bits per byte", change)

@@ -30,10 +30,10 @@ def test_headlines(opened: Open, filled: str) -> None:
     words = said(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
     assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
-    assert "<b>topk, keep rate 0.7</b> pays from 35 tokens on (16 to 64)" in words
-    assert "<b>tome, r ratio 0.02</b> never pays up to 196 tokens" in words
-    assert "<b>tome, r ratio 0.06</b> cannot tell: neither faster nor slower is clear at any point" in words
-    assert "<b>random, keep rate 0.5</b> pays at every point measured, 16 to 196 tokens" in words
+    assert "<b>topk keep_rate=0.7</b> pays from 35 tokens on (16 to 64)" in words
+    assert "<b>tome r_ratio=0.02</b> never pays up to 196 tokens" in words
+    assert "<b>tome r_ratio=0.06</b> cannot tell: neither faster nor slower is clear at any point" in words
+    assert "<b>random keep_rate=0.5</b> pays at every point measured, 16 to 196 tokens" in words
 
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
@@ -44,7 +44,7 @@ def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
     assert len(chart(app)["vconcat"]) == 1  # type: ignore[arg-type]
     assert "GMACs on" in said(app)
     assert "tome" not in said(app)
-    assert set(app.dataframe[0].value["arm"]) == {"topk, keep rate 0.5", "topk, keep rate 0.7"}
+    assert set(app.dataframe[0].value["arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
 
 
 def test_flagged_points_on_request(opened: Open, filled: str) -> None:

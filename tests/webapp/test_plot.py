@@ -38,8 +38,8 @@ def test_svg(filled: str, tmp_path: Path) -> None:
         "From how many tokens on does token reduction pay on this machine?",
         "deit_tiny_patch16_224, against dense",
     } <= words
-    assert {"Patch tokens per image", "GMACs per image of the unmodified model (papers say GFLOPs)", "196", "1×"} <= words
-    assert "tome, r ratio 0.02: never pays up to 196 tokens" in words
+    assert {"Patch tokens per image", "GMACs of an image with the unmodified model (papers say GFLOPs)", "196", "1×"} <= words
+    assert "tome r_ratio=0.02: never pays up to 196 tokens" in words
 
 
 def test_html_needs_no_network(filled: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts in plain words, numbers with units, and no claim beyond what was measured."""
+"""Verdicts in words, numbers with units, and no claim beyond what was measured."""
 
 import pandas as pd
 import pytest
@@ -15,41 +15,48 @@ def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = 
 
 
 @pytest.mark.parametrize(
-    ("rows", "headline", "short"),
+    ("rows", "whole", "brief"),
     [
-        (found("crossing", (36.2, 16, 64, "gains")), "pays from 36 tokens on (16 to 64)", "from 36 tokens [16, 64]"),
-        (found("crossing", (36.2, 16, 64, "loses")), "stops paying at 36 tokens (16 to 64)", "at 36 tokens [16, 64]"),
+        (found("crossing", (36.2, 16, 64, "gains")), "pays from 36 tokens on (16 to 64)", None),
+        (found("crossing", (36.2, 16, 64, "loses")), "stops paying at 36 tokens (16 to 64)", None),
+        (found("crossing", (36.2, float("nan"), float("nan"), "gains")), "pays from 36 tokens on", None),
         (
             found("crossing", (100.4, 64, 144, "loses"), (36.2, 16, 64, "gains")),
-            "crosses the line 2 times, at 36 tokens (16 to 64), 100 tokens (64 to 144)",
-            "at 36 tokens [16, 64], 100 tokens [64, 144]",
+            "crosses 1× at 36 tokens (16 to 64), 100 tokens (64 to 144)",
+            None,
         ),
         (found("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
-        (found("never"), "never pays up to 196 tokens", "never pays up to 196 tokens"),
+        (found("never"), "never pays up to 196 tokens", None),
         (found("unclear", why="One point is not a curve. More."), "cannot tell: one point is not a curve", "cannot tell"),
         (
             found("always", why="Faster at every point measured. All points are flagged; they count, since there are no others."),
             "pays at every point measured, 4 to 196 tokens; all points are flagged",
             "pays at every point measured",
         ),
-        (found("never").iloc[:0], "has not been analysed yet", "not analysed"),
+        (found("never").iloc[:0], "not analysed", None),
     ],
-    ids=["gains", "loses", "twice", "always", "never", "unclear", "flagged", "nothing"],
+    ids=["gains", "loses", "no interval", "twice", "always", "never", "unclear", "flagged", "nothing"],
 )
-def test_break_even_in_words(rows: pd.DataFrame, headline: str, short: str) -> None:
-    """Each verdict reads as a sentence, with the interval, and says how far the measurement went."""
-    assert texts.headline(rows, "tokens", 4, 196) == headline
-    assert texts.short(rows, "tokens", 196) == short
+def test_break_even_in_words(rows: pd.DataFrame, whole: str, brief: str | None) -> None:
+    """Each verdict reads as a sentence with the interval and the range measured; in a chart without reasons."""
+    assert texts.break_even(rows, "tokens", (4, 196), "tokens") == whole
+    assert texts.break_even(rows, "tokens", (4, 196), "tokens", brief=True) == (brief or whole)
 
 
-def test_numbers() -> None:
-    """Tokens are whole, GMACs have two digits."""
-    assert [texts.amount(1234.4, "tokens"), texts.amount(0.03481, "gmacs"), texts.amount(78.5, "gmacs")] == [
-        "1,234",
-        "0.035",
-        "78",
+def test_places() -> None:
+    """Tokens are whole and have the unit of their input, GMACs and shares have two digits."""
+    assert [texts.place(1234.4, "tokens", "prompt tokens"), texts.place(0.03481, "gmacs", "tokens")] == [
+        "1,234 prompt tokens",
+        "0.035 GMACs",
     ]
-    assert [texts.counted(1, "point"), texts.counted(12000, "point")] == ["1 point", "12,000 points"]
+    assert texts.place(0.4231, "gmacs_saved", "tokens") == "42 % of GMACs saved"
+
+
+def test_metrics_in_the_order_of_their_kinds() -> None:
+    """Declared metrics come in the order of their kinds, others after them under their own names."""
+    assert texts.metrics_in(["ttft", "warp", "time_per_char", "ttft"]) == ["time_per_char", "ttft", "warp"]
+    assert [texts.metric_label("ttft"), texts.metric_label("warp")] == ["time to the first token", "warp"]
+    assert [texts.metric_work("ttft"), texts.metric_work("warp")] == ["the prompt", "warp"]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +74,13 @@ def test_numbers() -> None:
 def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, sentence: str) -> None:
     """The sentence of a point follows from its verdict and its interval as printed."""
     row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
-    assert texts.single(row) == sentence
-    assert texts.single(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"
+    assert texts.single_point(row) == sentence
+    assert texts.single_point(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"
 
 
 @pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient"])
 def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
-    """Over intervals around no difference the page prints the word, the ratio and the interval that the report prints."""
+    """For intervals around no difference the page prints the word, the ratio and the interval of the report."""
     for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):
         for width in (0.0002, 0.004, 0.07):
             bounds = (low + width / 2, low, low + width)

@@ -81,7 +81,7 @@ def answers(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hos
             sentence = texts.break_even(found, axis, (low, high), size_of(panel.points).token_unit)
         why = "" if found.empty else str(found["why"].iloc[0])
         dot = f'<span style="color:{styles[name].color}">●</span>'
-        lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name)}</b> {escape(sentence)}</div>')
+        lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name, quote=False)}</b> {escape(sentence)}</div>')
     about = panel.about
     sizes = [f"{panel.points[name].iloc[0]:.0f} {unit}" for name, unit in UNITS.items() if panel.points[name].nunique() == 1]
     host = hosts[about["environment"], about["host"]]
