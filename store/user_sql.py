@@ -1,4 +1,4 @@
-"""Queries of strangers: one SELECT, read-only for real, within limits of time, rows and memory."""
+"""SQL that users write: one SELECT, on a connection that can only read, within limits of time, rows and memory."""
 
 import re
 import sqlite3
@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from sqlalchemy import text
+from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 
 from store.engine import connect_readonly
 from store.errors import StoreError
 from store.location import check_exists, location, reading_mode, sqlite_path
 from store.transactions import BUSY_S, explain
-from store.views.public import VIEWS
 
 VALUE_BYTES = 250_000
 """The longest text or blob that a query may read or make."""
@@ -56,10 +55,10 @@ class Result(NamedTuple):
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     truncated: bool
-    """More rows exist than were asked for, or than fit."""
+    """More rows exist than were requested, or than fit."""
 
 
-def query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Result:
+def run_query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Result:
     """Run one SELECT on the store at `url` (see `store.location.location`), for at most `seconds`, returning at most `rows`.
 
     Raises `StoreError` for anything that is not one SELECT, for what takes too long or too much memory, and for SQL errors,
@@ -101,7 +100,7 @@ def _on_sqlite(path: Path, sql: str, seconds: float, rows: int) -> Result:
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={reading_mode(path)}", uri=True, timeout=BUSY_S, isolation_level=None
     )
-    with closing(connection), _told(guard, path, connection):
+    with closing(connection), _explain_refusal(guard, path, connection):
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # is it a database at all?
         for limit, value in LIMITS.items():
@@ -118,7 +117,7 @@ def _on_server(where: str, sql: str, seconds: float, rows: int) -> Result:
     try:
         with engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT set_config('statement_timeout', :ms, false)"), {"ms": str(round(1000 * seconds))})
+                connection.execute(select(func.set_config("statement_timeout", str(round(1000 * seconds)), False)))
             raw: Any = connection.connection.cursor()
             raw.execute(sql, prepare=True)  # only one statement can be prepared
             return _fetch(raw.description, raw.fetchmany, rows)
@@ -144,49 +143,48 @@ def _fetch(description: Sequence[Sequence[Any]] | None, fetch: Callable[[int], S
 
 
 @contextmanager
-def _told(guard: _Guard, path: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """Say in plain words why a query was refused."""
+def _explain_refusal(guard: _Guard, path: Path, connection: sqlite3.Connection) -> Iterator[None]:
+    """Raise a `StoreError` that explains why a query was refused."""
     try:
         yield
     except (sqlite3.Error, sqlite3.Warning) as error:
-        said = str(error)
+        message = str(error)
         if guard.refused:
             why = guard.refused
-        elif "authoriz" in said or "prohibited" in said:
+        elif "authoriz" in message or "prohibited" in message:
             why = "only reading is allowed here: one SELECT (or WITH … SELECT) over the views and tables"
-        elif "one statement" in said:
+        elif "one statement" in message:
             why = "one statement at a time"
-        elif "too big" in said or "too large" in said:
+        elif "too big" in message or "too large" in message:
             why = f"it reads or makes a value longer than {VALUE_BYTES // 1000} kB"
-        elif unknown := re.match(r"no such (column|table): (.+)", said):
-            why = f"{said}; {_nearest(connection, *unknown.groups())}"
+        elif unknown := re.match(r"no such (column|table): (.+)", message):
+            why = f"{message}; {_suggest(connection, *unknown.groups())}"
         elif isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             raise StoreError(explain(error, f"sqlite:///{path}")) from error
         else:
-            why = said
+            why = message
         raise StoreError(f"query refused: {why}") from error
 
 
-def _nearest(connection: sqlite3.Connection, kind: str, name: str) -> str:
-    """Names like the unknown one."""
+def _suggest(connection: sqlite3.Connection, kind: str, name: str) -> str:
+    """The names like the unknown one."""
+    from store.views.public import VIEWS  # imports the table models, which a query does not need
+
     connection.set_authorizer(None)
     if kind == "table":
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'table')")]
         near = get_close_matches(name, names, n=3)
         return f"did you mean {' or '.join(near)}?" if near else f"the views are {', '.join(VIEWS)}"
-    asked = name.rpartition(".")[2]
-    columns: dict[str, str] = {}
+    views: dict[str, str] = {}
     for view in VIEWS:
-        for row in connection.execute(f"PRAGMA table_info({view})"):
-            columns.setdefault(row[1], view)
-    near = get_close_matches(asked, columns, n=3)
-    if near:
-        return f"did you mean {' or '.join(f'{column} (of {columns[column]})' for column in near)}?"
-    return "see the columns of a view with: SELECT * FROM speedup LIMIT 1"
+        for row in connection.execute("SELECT name FROM pragma_table_info(?)", [view]):
+            views.setdefault(row[0], view)
+    near = [f"{column} (of {views[column]})" for column in get_close_matches(name.rpartition(".")[2], views, n=3)]
+    return f"did you mean {' or '.join(near)}?" if near else "see the columns of a view with: SELECT * FROM speedup LIMIT 1"
 
 
 def _resident() -> int:
-    """Bytes of memory that the process holds; 0 where /proc does not tell, which leaves only the other limits."""
+    """Bytes of memory that the process holds; 0 without /proc, which leaves only the other limits."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
     except OSError:

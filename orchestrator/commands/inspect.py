@@ -14,7 +14,7 @@ from store.engine import connect_readonly
 from store.errors import StoreError
 from store.queries import sweep as find
 from store.queries import sweeps
-from store.user_sql import query
+from store.user_sql import run_query
 from sweeps.method import world
 from workers.methods import every
 
@@ -91,7 +91,7 @@ def _type(field: dict[str, Any]) -> str:
 
 def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "markdown"], *, seconds: float, rows: int) -> None:
     """Run one read-only statement and print what it gives."""
-    result = query(db, sql, seconds=seconds, rows=rows)
+    result = run_query(db, sql, seconds=seconds, rows=rows)
     if form == "json":
         records = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
         typer.echo(json.dumps(records, indent=1, default=str))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-from store.user_sql import query
+from store.user_sql import run_query
 from sweeps.identity import canonical
 from workers.measure.environment import gpu
 
@@ -85,7 +85,7 @@ def ratio(over: Interval, under: Interval) -> Interval:
 
 def contrasts(db: str) -> Iterator[Contrast]:
     """Every comparison that the store has both ways on one host in one environment."""
-    found = query(db, EFFECTS)
+    found = run_query(db, EFFECTS)
     alone: dict[tuple[str, ...], dict[str, Any]] = {}
     beside: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in (dict(zip(found.columns, values, strict=True)) for values in found.rows):
@@ -128,7 +128,7 @@ def show(db: str) -> int:
         )
     outside = sum(not each.ratio.low <= 1 <= each.ratio.high for each in rows)
     print(f"{outside} of {len(rows)} intervals of device / alone leave out 1; about {0.05 * len(rows):.1f} would by chance")
-    beside = shared_time([(host, began, ended) for host, began, ended in query(db, SPANS).rows])
+    beside = shared_time([(host, began, ended) for host, began, ended in run_query(db, SPANS).rows])
     print(f"{100 * beside:.0f} % of the time of jobs on single GPUs lay beside others")
     return 0
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from orchestrator.commands.run import import_files
-from store.user_sql import query
+from store.user_sql import run_query
 from sweeps.job import DENSE, Arm, Overrides
 from sweeps.outcome import Environment, Metric
 from tests.store.language_fixtures import NOW, a_generation, a_generation_job
@@ -39,7 +39,7 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
     assert import_files([tmp_path], db=store, sweep=None, device=None) == 0
     asked = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(asked) == 1
-    found = query(store, asked[0])
+    found = run_query(store, asked[0])
     assert found.columns == ("prompt_tokens", "kv_cache", "allocator", "allocated", "reserved")
     assert found.rows == [
         (64, cache, allocator, 70.0, RESERVED[allocator][column])

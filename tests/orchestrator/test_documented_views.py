@@ -10,7 +10,7 @@ from sqlalchemy import inspect
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from store.user_sql import query
+from store.user_sql import run_query
 from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
 from tests.orchestrator import vision_fixtures as vision
@@ -71,7 +71,7 @@ def test_the_readme_lists_every_column(path: Path) -> None:
 @pytest.mark.parametrize("sql", statements(), ids=range(len(statements())))
 def test_every_documented_query_finds_rows(path: Path, sql: str) -> None:
     """Each statement in the two files runs as it stands and finds something in a store with all kinds of answers."""
-    assert query(str(path), sql).rows
+    assert run_query(str(path), sql).rows
 
 
 def test_there_are_queries_to_check() -> None:

@@ -17,7 +17,7 @@ from store.errors import StoreError
 from store.location import location, network_file_system
 from store.queries import sweeps
 from store.transactions import writing
-from store.user_sql import query
+from store.user_sql import run_query
 from sweeps.job import Job
 from sweeps.outcome import Outcome
 
@@ -236,7 +236,7 @@ def test_store_in_a_read_only_folder_is_read(
 
     def read(store: Path) -> None:
         reader = connect_readonly(str(store))
-        found = sweeps(reader), query(str(store), "SELECT count(*) FROM speedup").rows
+        found = sweeps(reader), run_query(str(store), "SELECT count(*) FROM speedup").rows
         reader.dispose()
         raise StoreError(str(found))
 

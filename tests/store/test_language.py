@@ -14,7 +14,7 @@ from store.derive.quality import QUALITY
 from store.errors import StoreError
 from store.record import reanalyse, record
 from store.submission import NewSweep, stricter, submit_sweep
-from store.user_sql import query
+from store.user_sql import run_query
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import DENSE, Pair
 from sweeps.outcome import Failure, Outcome
@@ -204,7 +204,7 @@ def test_speed_and_quality_join(engine: Engine) -> None:
     joined = """SELECT s.params, s.speedup, q.bits_per_byte_change FROM speedup AS s
       JOIN quality AS q ON q.arm_id = s.arm_id AND q.model = s.model AND q.weights = s.weights
       WHERE s.metric = 'tpot' ORDER BY s.speedup"""
-    found = query(str(engine.url.database), joined)
+    found = run_query(str(engine.url.database), joined)
     assert [json.loads(row[0])["sparsity"] for row in found.rows] == [0.25, 0.5]
     assert [round(row[2], 2) for row in found.rows] == [0.01, 0.08]
 

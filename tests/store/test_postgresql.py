@@ -21,7 +21,7 @@ from store.overlap import newest_attempt
 from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
-from store.user_sql import query
+from store.user_sql import run_query
 from store.views import public
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import Failure, Outcome
@@ -115,7 +115,7 @@ def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Eng
     joined = """SELECT s.speedup, q.bits_per_byte_change FROM speedup AS s JOIN quality AS q
       ON q.arm_id = s.arm_id AND q.model = s.model AND q.weights = s.weights WHERE s.metric = 'tpot'"""
     places = [engine.url.render_as_string(hide_password=False) for engine in engines]
-    there, here = (query(place, joined).rows for place in places)
+    there, here = (run_query(place, joined).rows for place in places)
     assert there == here != []
     before = {view: shown(engines[0], view) for view in public.VIEWS}
     assert [reanalyse(engine) for engine in engines] == [3, 3]
@@ -166,9 +166,9 @@ def test_an_older_store_is_upgraded_without_loss(server: Path, tmp_path: Path) -
     finally:
         there.dispose()
         here.dispose()
-    assert query(place, "SELECT kind, reason FROM failures").rows == [("latency", "out_of_memory")]
+    assert run_query(place, "SELECT kind, reason FROM failures").rows == [("latency", "out_of_memory")]
     with pytest.raises(StoreError, match="read-only"):
-        query(place, "DELETE FROM sweep")
+        run_query(place, "DELETE FROM sweep")
 
 
 def copy(path: Path, engine: Engine) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from store import record, user_sql
 from store.errors import StoreError
-from store.user_sql import query
+from store.user_sql import run_query
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
 WRITES = [
@@ -50,12 +50,12 @@ def store(engine: Engine, path: Path, make_job: Callable[..., Any], make_outcome
 
 def test_select(store: str) -> None:
     """A query returns columns and rows, and says when there are more."""
-    found = query(store, "SELECT tokens, speedup FROM speedup ORDER BY tokens")
+    found = run_query(store, "SELECT tokens, speedup FROM speedup ORDER BY tokens")
     assert found.columns == ("tokens", "speedup")
     assert [row[0] for row in found.rows] == [16, 64]
     assert not found.truncated
-    assert query(store, "SELECT tokens FROM speedup ORDER BY tokens", rows=1) == user_sql.Result(("tokens",), [(16,)], True)
-    assert not query(store, "SELECT tokens FROM speedup", rows=2).truncated
+    assert run_query(store, "SELECT tokens FROM speedup ORDER BY tokens", rows=1) == user_sql.Result(("tokens",), [(16,)], True)
+    assert not run_query(store, "SELECT tokens FROM speedup", rows=2).truncated
 
 
 @pytest.mark.parametrize("sql", WRITES)
@@ -63,7 +63,7 @@ def test_writing_is_refused(store: str, tmp_path: Path, sql: str) -> None:
     """No statement but SELECT does anything, and the message says what is allowed."""
     before = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir() if file.suffix == ".db"}
     with pytest.raises(StoreError, match="only reading is allowed here: one SELECT"):
-        query(store, sql.format(folder=tmp_path))
+        run_query(store, sql.format(folder=tmp_path))
     assert {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir() if file.suffix == ".db"} == before
 
 
@@ -71,8 +71,8 @@ def test_writing_is_refused(store: str, tmp_path: Path, sql: str) -> None:
 def test_one_statement(store: str, sql: str) -> None:
     """Two statements are refused, and the second is not run."""
     with pytest.raises(StoreError, match="one statement at a time"):
-        query(store, sql)
-    assert query(store, "SELECT count(*) FROM attempt").rows == [(2,)]
+        run_query(store, sql)
+    assert run_query(store, "SELECT count(*) FROM attempt").rows == [(2,)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_one_statement(store: str, sql: str) -> None:
 def test_functions_that_reach_out(store: str, function: str) -> None:
     """Functions that read files, write files or load code are refused by name."""
     with pytest.raises(StoreError, match=function.partition("(")[0]):
-        query(store, f"SELECT {function}")
+        run_query(store, f"SELECT {function}")
 
 
 @pytest.mark.parametrize("sql", [f"{ENDLESS} SELECT count(*) FROM a", f"{ENDLESS} SELECT max(x) FROM a GROUP BY x % 2"])
@@ -89,13 +89,13 @@ def test_endless_query(store: str, sql: str) -> None:
     """An endless query ends at its time limit."""
     start = time.monotonic()
     with pytest.raises(StoreError, match=r"took longer than 0\.2 s"):
-        query(store, sql, seconds=0.2)
+        run_query(store, sql, seconds=0.2)
     assert time.monotonic() - start < 3
 
 
 def test_endless_rows(store: str) -> None:
     """Endlessly many rows end at the row limit."""
-    found = query(store, f"{ENDLESS} SELECT x FROM a", rows=500)
+    found = run_query(store, f"{ENDLESS} SELECT x FROM a", rows=500)
     assert (len(found.rows), found.truncated) == (500, True)
 
 
@@ -112,7 +112,7 @@ def test_endless_rows(store: str) -> None:
 def test_huge_values(store: str, sql: str) -> None:
     """No value may be longer than the limit, however it is made."""
     with pytest.raises(StoreError, match="a value longer than 250 kB"):
-        query(store, sql)
+        run_query(store, sql)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_huge_values(store: str, sql: str) -> None:
 def test_functions_that_cannot_be_interrupted(store: str, sql: str) -> None:
     """Functions of which one call may run for minutes are refused."""
     with pytest.raises(StoreError, match=r"printf|format|trim"):
-        query(store, sql)
+        run_query(store, sql)
 
 
 def test_many_large_values(store: str) -> None:
     """A result stops growing at its limit of bytes."""
-    found = query(store, f"{ENDLESS} SELECT zeroblob(200000) FROM a")
+    found = run_query(store, f"{ENDLESS} SELECT zeroblob(200000) FROM a")
     assert found.truncated
     assert len(found.rows) == user_sql.RESULT_BYTES // 200_000
 
@@ -135,17 +135,17 @@ def test_memory(store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """Sorting more than fits ends at the memory limit, and nothing is spilled to a file."""
     monkeypatch.setattr(user_sql, "MEMORY_BYTES", 50_000_000)
     with pytest.raises(StoreError, match="more than 50 MB of memory"):
-        query(store, f"{ENDLESS} SELECT x, randomblob(2000) FROM a ORDER BY 2", seconds=30)
+        run_query(store, f"{ENDLESS} SELECT x, randomblob(2000) FROM a ORDER BY 2", seconds=30)
 
 
 def test_unknown_names(store: str) -> None:
     """An unknown column or view is answered with the nearest ones."""
     with pytest.raises(StoreError, match=r"no such column: speed_up; did you mean speedup \(of speedup\)"):
-        query(store, "SELECT speed_up FROM speedup")
+        run_query(store, "SELECT speed_up FROM speedup")
     with pytest.raises(StoreError, match=r"no such table: breakeven; did you mean break_even"):
-        query(store, "SELECT * FROM breakeven")
+        run_query(store, "SELECT * FROM breakeven")
     with pytest.raises(StoreError, match="the views are speedup, sweep_comparison, break_even"):
-        query(store, "SELECT * FROM qqq")
+        run_query(store, "SELECT * FROM qqq")
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_unknown_names(store: str) -> None:
 def test_mistakes(store: str, sql: str, said: str) -> None:
     """Mistakes are told in a line."""
     with pytest.raises(StoreError, match=said):
-        query(store, sql)
+        run_query(store, sql)
 
 
 def test_places_that_are_no_store(tmp_path: Path) -> None:
     """A missing file and a text file are named."""
     with pytest.raises(StoreError, match="does not exist; run a sweep first"):
-        query(str(tmp_path / "no.db"), "SELECT 1")
+        run_query(str(tmp_path / "no.db"), "SELECT 1")
     (tmp_path / "notes.txt").write_text("Not a database, but long enough to look like one. " * 50)
     with pytest.raises(StoreError, match="is not an SQLite database"):
-        query(str(tmp_path / "notes.txt"), "SELECT 1")
+        run_query(str(tmp_path / "notes.txt"), "SELECT 1")
