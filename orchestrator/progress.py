@@ -220,8 +220,8 @@ def _qualities(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     """Bits per byte, their change and the verdict of each pair that was scored."""
     found: dict[Pair, tuple[str, str]] = {}
     for pair in outcome.job.pairs:
-        if outcome.scores is not None and all(text_stats.scored(outcome.scores, arm) for arm in pair):
-            compared = text_stats.compare(outcome.scores, pair.baseline, pair.arm)
+        if outcome.text_scores is not None and all(text_stats.scored(outcome.text_scores, arm) for arm in pair):
+            compared = text_stats.compare(outcome.text_scores, pair.baseline, pair.arm)
             change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
             levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
             found[pair] = f"{levels}, change {change.numbers}", change.word
@@ -230,7 +230,7 @@ def _qualities(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
 
 def _accuracies(outcome: Outcome) -> dict[Pair, tuple[str, str]]:
     """Top-1, its drop and the verdict of each pair that was evaluated."""
-    evaluation = outcome.evaluation
+    evaluation = outcome.predictions
     seen = {images.arm for images in evaluation.arms} if evaluation else set()
     found: dict[Pair, tuple[str, str]] = {}
     for pair in outcome.job.pairs:

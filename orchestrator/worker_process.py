@@ -291,7 +291,7 @@ def main(handle: str, lifeline: str, entry: str, device: str, bounds: str) -> No
                     run = prepare(entry)
                     pipe.send_bytes(b"R")
                 outcome = run(Job.model_validate_json(job))
-                reply = b"L" if outcome.readings.get(WORKER_UNFIT) else b"O"
+                reply = b"L" if outcome.system_metrics.get(WORKER_UNFIT) else b"O"
                 reply += to_json(outcome, inf_nan_mode="constants")
             except BaseException:  # even SystemExit of a method must reach the keeper
                 reply = b"E" + traceback.format_exc().encode()

@@ -11,6 +11,7 @@ from sqlmodel import col
 from store.tables.planned import Job as JobRow
 from store.tables.planned import Sweep as SweepRow
 from store.tables.planned import SweepJob as SweepJobRow
+from sweeps.aliases import former
 from sweeps.identity import digest
 from sweeps.job import TIMING, Job
 
@@ -72,7 +73,7 @@ def curve_group(job: Job) -> str:
     """
     if job.kind not in TIMING:
         return ""
-    condition = job.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})
+    condition = former(job.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
     return digest({"kind": job.kind, "condition": condition})
 
 

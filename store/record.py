@@ -24,6 +24,7 @@ from store.row_mapping import (
 from store.sample_codec import pack, pack_series, timings
 from store.tables import planned, results
 from store.transactions import writing
+from sweeps import aliases
 from sweeps.identity import canonical
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
@@ -138,7 +139,8 @@ class AttemptWriter:
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
-        self.document = to_json(outcome.model_dump(exclude=_elsewhere(outcome)), inf_nan_mode="constants").decode()
+        payload = aliases.without_younger(outcome.model_dump(exclude={"samples", "predictions", "text_scores"}))
+        self.document = to_json(payload, inf_nan_mode="constants").decode()
         try:
             said = [(judge, judge.of(outcome)) for judge in JUDGES.values()]
             self.said = [(judge.kept, judge.pack(whole)) for judge, whole in said if whole is not None]
@@ -147,7 +149,7 @@ class AttemptWriter:
             self.series = [] if outcome.samples is None else pack_series(outcome.samples)
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
-        content = hashlib.sha256(self.document.encode())
+        content = hashlib.sha256(to_json(aliases.former(payload), inf_nan_mode="constants"))
         kept = (self.samples or {}, *self.series, *(columns for _, columns in self.said))
         for value in (value for columns in kept for value in columns.values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
@@ -189,7 +191,7 @@ class AttemptWriter:
             "source": source,
             "flags": ",".join(outcome.flags),
             "protocol": canonical(self.job.protocol),
-            "readings": to_json(outcome.readings, inf_nan_mode="constants").decode(),
+            "readings": to_json(outcome.system_metrics, inf_nan_mode="constants").decode(),
             "document": self.document,
         }
         attempt = insert_row(connection, results.Attempt, columns)
@@ -217,7 +219,9 @@ class AttemptWriter:
         stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
         requested = zip(self.comparison_ids, self.job.comparisons(), strict=True)
         new = [
-            comparison_row(comparison, self.job.contents) for comparison_id, comparison in requested if comparison_id not in stored
+            comparison_row(comparison, self.job.content_hashes)
+            for comparison_id, comparison in requested
+            if comparison_id not in stored
         ]
         insert_new(connection, planned.Comparison, new)
         rows = {}
@@ -237,36 +241,6 @@ class AttemptWriter:
         speedup.derive_break_evens(connection, self.comparison_ids, environment)
 
 
-FIRST_FIELDS: dict[str, set[str]] = {
-    "condition": {
-        *("model", "weights", "image_size", "batch_size", "device", "threads"),
-        *("dtype", "attention", "runtime", "seed"),
-    },
-    "protocol": {"pairs_min", "pairs_max", "half_width", "budget_s", "timeout_s", "rounds"},
-}
-"""What parts of a job were made of when the first outcomes were stored."""
-FIRST_OVERRIDES = ("dtype", "attention", "runtime", "image_size")
-
-
-def _elsewhere(outcome: Outcome) -> Any:
-    """What an attempt's document leaves out: what other tables keep, and younger fields of the job at their defaults.
-
-    So an outcome that an older version stored is still known by its digest.
-    """
-    younger: dict[str, Any] = {}
-    for part, first in FIRST_FIELDS.items():
-        noun = getattr(outcome.job, part)
-        fields = type(noun).model_fields
-        younger[part] = {name for name, value in noun if name not in first and value == fields[name].default}
-    younger["arms"] = {
-        place: {"overrides": {name for name, value in arm.overrides if name not in FIRST_OVERRIDES and value is None}}
-        for place, arm in enumerate(outcome.job.arms)
-    }
-    plain = {place: {"route"} for place, arm in enumerate(outcome.arms) if arm.route is None}
-    empty = {name: True for name in ("notes", "cores") if not getattr(outcome, name)}
-    return {"samples": True, "evaluation": True, "scores": True, "job": younger, "arms": plain, **empty}
-
-
 def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
     return {**failure.model_dump(), "attempt": attempt}
 
@@ -277,7 +251,7 @@ def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
         "arm": arm.arm,
         "arm_id": job.arms[arm.arm].arm_id,
         "gmacs": arm.gmacs,
-        "gmacs_method": arm.gmacs_method,
+        "gmacs_method": arm.gmacs_overhead,
         "parameters": arm.parameters,
         "trainable_parameters": arm.trainable_parameters,
         "batch": arm.batch,

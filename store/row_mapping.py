@@ -13,6 +13,7 @@ from sqlmodel import SQLModel, col
 
 from store.tables.planned import Job as JobRow
 from store.tables.planned import SweepJob as SweepJobRow
+from sweeps.aliases import former
 from sweeps.identity import canonical, digest, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
 from sweeps.outcome import Environment
@@ -76,7 +77,7 @@ def _columns(condition: Condition) -> Mapping[str, Any]:
 @lru_cache(maxsize=10_000)
 def _on_curve(condition: Condition) -> str:
     """What all points of a curve share, as canonical JSON."""
-    return canonical(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
+    return canonical(former(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})))
 
 
 @lru_cache(maxsize=1000)
@@ -93,7 +94,9 @@ def spoken_row(job: Job, arm: int) -> dict[str, Any]:
         "arm": arm,
         "arm_id": asked.arm_id,
         "condition_id": digest(job.condition),
-        "setting_id": digest({"condition": ran, "arm": asked.asked(), "versions": versions, "contents": job.contents}),
+        "setting_id": digest(
+            {"condition": ran, "arm": former(asked.asked()), "versions": versions, "contents": job.content_hashes}
+        ),
         "method": asked.method,
         "params": canonical(asked_params(asked)),
         **{field: getattr(ran, field) for field in SPOKEN_FIELDS},

@@ -82,7 +82,7 @@ def _by_id(comparisons: Iterable[Requested]) -> dict[str, tuple[Comparison, Mapp
     found: dict[str, tuple[Comparison, Mapping[str, str]]] = {}
     for item in comparisons:
         if isinstance(item, Job):
-            pairs = ((comparison, item.contents) for comparison in item.comparisons())
+            pairs = ((comparison, item.content_hashes) for comparison in item.comparisons())
             found.update(zip(item.comparison_ids(), pairs, strict=True))
         else:
             comparison, contents = item if isinstance(item, tuple) else (item, {})

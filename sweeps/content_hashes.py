@@ -35,7 +35,7 @@ class Hasher:
     """Of what parameters name, by name."""
 
     def hashes(self, condition: Condition, paths: Mapping[str, KeyPath]) -> dict[str, str]:
-        """What belongs in `Job.contents`; `paths` says where the condition's fields are written. Raises `SweepError`."""
+        """What belongs in `Job.content_hashes`; `paths` says where the condition's fields are written. Raises `SweepError`."""
         weights = {} if condition.weights in NAMED_WEIGHTS else {"weights": self._of_file(condition.weights, paths)}
         try:
             if is_folder(condition.model):
@@ -46,7 +46,7 @@ class Hasher:
             raise self.document.error(paths.get(name, (name,)), f"cannot be used: {error}") from None
 
     def named(self, arm: Arm, path: KeyPath) -> dict[str, str]:
-        """What the parameters of an arm (written at `path`) name, for `Job.contents`. Raises `SweepError`."""
+        """What the parameters of an arm (written at `path`) name, for `Job.content_hashes`. Raises `SweepError`."""
         if not arm.names():
             return {}
         for step in arm.stack:

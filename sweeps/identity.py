@@ -8,12 +8,14 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from sweeps import aliases
+
 DIGEST_CHARS = 16
 """64 bits as hexadecimal: among a million identities a collision has odds of 1 in 37 million."""
 
 
 class FrozenModel(BaseModel):
-    """A frozen, strict, hashable value; two nouns with the same content are equal."""
+    """A frozen, strict, hashable value; two with the same content are equal."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +47,8 @@ class FrozenModel(BaseModel):
 def canonical(value: Any) -> str:
     """JSON of `value` that is equal for equal content: sorted keys, no spaces, `None` entries of mappings left out.
 
-    Leaving `None` out lets a noun gain a field later (its default being `None`) without changing any older identity.
+    Leaving `None` out lets a model gain a field later (its default being `None`) without changing any older identity, and models
+    are written under their former names (see `sweeps.aliases`). Plain data is written as it is.
     Raises `ValueError` for NaN and infinities, which have no JSON form.
     """
     return json.dumps(_without_none(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -63,7 +66,7 @@ def digest_of(text: str) -> str:
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
+        value = aliases.former(value.model_dump(mode="json"))
     if isinstance(value, dict):
         return {str(key): _without_none(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):

@@ -6,16 +6,17 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
+from sweeps.aliases import current, former
 from sweeps.identity import FrozenModel, canonical, digest_of
 from sweeps.protocol import Protocol
 
 Kind = Literal["latency", "accuracy", "generation", "quality"]
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
-Attention = Literal["sdpa", "manual"]
+Attention = Literal["sdpa", "eager"]
 Runtime = Literal["eager", "compile", "cudagraph"]
 KvCache = Literal["dynamic", "static", "virtual"]
-Decoding = Literal["replay", "greedy"]
+Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]
 Occupation = Literal["node", "device", "shared"]
 """What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
@@ -29,7 +30,7 @@ TIMING: frozenset[Kind] = frozenset(timed for timed, _ in MODALITY_KINDS.values(
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
 NAMED = "named:"
-"""In `Job.contents` the hash of what a parameter names has this before the name."""
+"""In `Job.content_hashes` the hash of what a parameter names has this before the name."""
 NAMING = ("data", "file")
 """Parameters that name a text or a file."""
 PASS_SECONDS = 2.0
@@ -64,7 +65,7 @@ class Condition(FrozenModel):
     """Length of what is generated, in the same tokens: an arm with another tokenizer generates as many characters."""
     kv_cache: KvCache | None = None
     decoding: Decoding | None = None
-    """`replay` feeds the text's own continuation, so that every arm reads the same; `greedy` feeds what the arm itself says."""
+    """`teacher_forcing` feeds the text's own continuation, the same to every arm; `greedy` feeds the arm's own output."""
     exclusive: Exclusive | None = None
     """What a timing job has to itself: its node where nothing is written, with `device` one GPU and its share of the cores."""
 
@@ -78,7 +79,7 @@ class Condition(FrozenModel):
     def asked(self, kind: "Kind") -> str:
         """What a question of this kind asks of it, as canonical JSON."""
         if kind not in self._asked:
-            self._asked[kind] = canonical(self.model_dump(mode="json", include=set(KIND_FIELDS[kind])))
+            self._asked[kind] = canonical(former(self.model_dump(mode="json", include=set(KIND_FIELDS[kind]))))
         return self._asked[kind]
 
     @cached_property
@@ -151,7 +152,7 @@ class Arm(FrozenModel):
 
     @cached_property
     def _asked_text(self) -> str:
-        return canonical(self.asked())
+        return canonical(former(self.asked()))
 
     @cached_property
     def _arm_id(self) -> str:
@@ -232,13 +233,13 @@ class Comparison(FrozenModel):
         text = f'"baseline":{self.baseline.asked_text},"condition":{condition},"kind":"{self.kind}"'
         return digest_of(f'{{"arm":{self.arm.asked_text},{text}}}')
 
-    def comparison_id(self, contents: Mapping[str, str] | None = None) -> str:
+    def comparison_id(self, content_hashes: Mapping[str, str] | None = None) -> str:
         """Identity of an answer: the question, and what makes an answer to it stale.
 
-        `contents` holds hashes of what the condition only names (`weights` for a checkpoint file), and of what parameters name
-        (see `Arm.names`), of which those of other arms do not count.
+        `content_hashes` holds hashes of what the condition only names (`weights` for a checkpoint file), and of what parameters
+        name (see `Arm.names`), of which those of other arms do not count.
         """
-        own = contents or {}
+        own = content_hashes or {}
         if any(key.startswith(NAMED) for key in own):
             names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names()}
             own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
@@ -267,9 +268,14 @@ class Job(FrozenModel):
     arms: tuple[Arm, ...] = Field(min_length=1)
     pairs: tuple[Pair, ...] = ()
     protocol: Protocol = Protocol()
-    contents: dict[str, str] = Field(default_factory=dict)
+    content_hashes: dict[str, str] = Field(default_factory=dict)
     """Hashes of what the condition only names, see `Comparison.comparison_id`."""
     round: int = Field(default=0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _current_names(cls, data: Any) -> Any:
+        return current(data)
 
     @model_validator(mode="after")
     def _pairs_exist(self) -> "Job":
@@ -287,7 +293,7 @@ class Job(FrozenModel):
         # the canonical JSON of all parts, the arms and the condition being shared by many jobs
         arms = ",".join([arm.versioned_text for arm in self.arms])
         pairs = ",".join([f"[{baseline},{arm}]" for baseline, arm in self.pairs])
-        contents = canonical(self.contents) if self.contents else "{}"
+        contents = canonical(self.content_hashes) if self.content_hashes else "{}"
         condition = f'"condition":{self.condition.canonical_text},"contents":{contents},"kind":"{self.kind}"'
         return digest_of(f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{PROTOCOL_VERSION},"round":{self.round}}}')
 
@@ -324,7 +330,7 @@ class Job(FrozenModel):
 
     @cached_property
     def _comparison_ids(self) -> tuple[str, ...]:
-        return tuple(comparison.comparison_id(self.contents) for comparison in self.comparisons())
+        return tuple(comparison.comparison_id(self.content_hashes) for comparison in self.comparisons())
 
     def only(self, pairs: Iterable[Pair]) -> "Job":
         """The same job reduced to `pairs` and the arms they need: how a job is bisected."""

@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from sweeps.aliases import current
 from sweeps.identity import FrozenModel, digest
 from sweeps.job import Device, Job
 from sweeps.method import BlockTokens
-from sweeps.predictions import Evaluation
-from sweeps.text_scores import Scores
+from sweeps.predictions import Predictions
+from sweeps.text_scores import TextScores
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 """A count that every database can hold."""
@@ -40,7 +41,7 @@ class Environment(FrozenModel):
         return digest(self)
 
 
-class Metric(FrozenModel):
+class MetricValue(FrozenModel):
     """One number about one arm: `low` and `high` bound it where an interval is known, `n` counts what it rests on."""
 
     name: str
@@ -95,7 +96,7 @@ class ArmOutcome(FrozenModel):
     """Index into `Job.arms`."""
     gmacs: float
     """The network on the tokens it really saw, per image, in 1e9 MACs."""
-    gmacs_method: float
+    gmacs_overhead: float
     """What the method itself adds, per image, in 1e9 MACs."""
     parameters: int = Field(ge=0)
     trainable_parameters: int = Field(ge=0)
@@ -114,7 +115,7 @@ class ArmOutcome(FrozenModel):
     """Wall time of the very first forward, compilation included."""
     solved: dict[str, float] = Field(default_factory=dict)
     """What was solved from what was asked (a budget's parameter, a capped r)."""
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[MetricValue, ...] = ()
     """Everything else as rows: peak_rss, cuda_peak_allocated, cuda_peak_reserved, energy_per_image, mean_power, throughput …"""
     flags: tuple[str, ...] = ()
     route: str | None = None
@@ -145,20 +146,25 @@ class Outcome(FrozenModel):
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None
-    evaluation: Evaluation | None = None
-    """Accuracy jobs: what each arm said of each image."""
-    scores: Scores | None = None
+    predictions: Predictions | None = None
+    """Accuracy jobs: each arm's prediction for each image."""
+    text_scores: TextScores | None = None
     """Quality jobs: how likely each arm found each window of the text."""
-    readings: dict[str, float] = Field(default_factory=dict)
+    system_metrics: dict[str, float] = Field(default_factory=dict)
     """What the monitors saw: load average, steal, involuntary context switches, clocks, temperature …"""
     flags: tuple[str, ...] = ()
-    """Reasons to distrust the whole job: contended, throttled, identity_violated …"""
+    """Reasons to distrust the whole job: contended, throttled, consistency_check_failed …"""
     notes: tuple[str, ...] = ()
     """What flags of the job or of its arms are about, where their name does not say it all; a line each."""
     cores: tuple[Count, ...] | None = None
     """The CPU cores that the process was pinned to; `None` where it was not."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _current_names(cls, data: Any) -> Any:
+        return current(data)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -167,7 +173,7 @@ class Outcome(FrozenModel):
             raise ValueError(f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})")
         _check_arms("arms", [arm.arm for arm in self.arms], self.job)
         _check_arms("failures", {failure.arm for failure in self.failures if failure.arm is not None}, self.job)
-        for name, kept in (("evaluation", self.evaluation), ("scores", self.scores)):
+        for name, kept in (("predictions", self.predictions), ("text_scores", self.text_scores)):
             if kept is not None:
                 _check_arms(f"{name}.arms", [arm.arm for arm in kept.arms], self.job)
                 _check_arms(f"{name}.pairs", {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)}, self.job)

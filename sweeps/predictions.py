@@ -48,7 +48,7 @@ class PairImages(FrozenModel):
     """
 
 
-class Evaluation(FrozenModel):
+class Predictions(FrozenModel):
     """What an accuracy job saw: arms and pairs on the same images in the same order."""
 
     images: int

@@ -27,7 +27,7 @@ class PairScores(FrozenModel):
     """Mean KL(baseline || arm) over the positions in nats, float32."""
 
 
-class Scores(FrozenModel):
+class TextScores(FrozenModel):
     """What a quality job read: all arms on the same windows of the same text, in the same order."""
 
     windows: int

@@ -14,7 +14,7 @@ from sweeps.number_format import count
 ADVICE: Mapping[str, str] = {
     "contended": "the machine was busy; when it is quiet, run again",
     "throttled": "the device lowered its clocks; let it cool, fix its clocks, and run again",
-    "unsteady": "warm-up had not converged; run again",
+    "warmup_not_converged": "warm-up had not converged; run again",
 }
 """For flags that another run may not have."""
 

@@ -44,10 +44,10 @@ def fates(outcome: Outcome, timed: Timings | None) -> Iterator[Fate]:
 def _lacking(outcome: Outcome, timed: Timings | None, arm: int) -> str | None:
     """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
     if outcome.job.kind == "accuracy":
-        seen = outcome.evaluation is not None and any(images.arm == arm for images in outcome.evaluation.arms)
+        seen = outcome.predictions is not None and any(images.arm == arm for images in outcome.predictions.arms)
         return None if seen else "neither answers to images nor a failure"
     if outcome.job.kind == "quality":
-        return None if text_stats.scored(outcome.scores, arm) else "neither a finite score nor a failure"
+        return None if text_stats.scored(outcome.text_scores, arm) else "neither a finite score nor a failure"
     if timed is None or arm not in timed.arms:
         return "neither samples nor a failure"
     if outcome.job.kind == "generation" and not timed.series:

@@ -15,12 +15,12 @@ from store.row_mapping import finite
 from store.tables import derived, results
 from sweeps.job import Kind
 from sweeps.outcome import Outcome
-from sweeps.predictions import Evaluation
+from sweeps.predictions import Predictions
 from sweeps.predictions import unpack as numbers
 from sweeps.stats import classification, text_stats
-from sweeps.text_scores import Scores
+from sweeps.text_scores import TextScores
 
-T = TypeVar("T", Evaluation, Scores)
+T = TypeVar("T", Predictions, TextScores)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Judge(Generic[T]):
 
     kind: Kind
     noun: type[T]
-    field: Literal["evaluation", "scores"]
+    field: Literal["predictions", "text_scores"]
     """Of an outcome."""
     contradiction: Callable[[T], str | None]
     """How a `T` contradicts itself."""
@@ -103,7 +103,7 @@ class Judge(Generic[T]):
         }
 
 
-def _accuracy(evaluation: Evaluation, pairing: Row[Any]) -> dict[str, Any]:
+def _accuracy(evaluation: Predictions, pairing: Row[Any]) -> dict[str, Any]:
     found = classification.compare(evaluation, pairing.baseline, pairing.arm)
     return {
         "images": found.images,
@@ -126,11 +126,11 @@ def _accuracy(evaluation: Evaluation, pairing: Row[Any]) -> dict[str, Any]:
         "top5": found.top5,
         **_bounded("kl", found.kl),
         **_bounded("margin_change", found.margin_change),
-        "margin_change_tail": found.margin_change_tail,
+        "margin_change_tail": found.margin_change_p05,
     }
 
 
-def _quality(scores: Scores, pairing: Row[Any]) -> dict[str, Any]:
+def _quality(scores: TextScores, pairing: Row[Any]) -> dict[str, Any]:
     found = text_stats.compare(scores, pairing.baseline, pairing.arm)
     return {
         "windows": found.windows,
@@ -159,8 +159,8 @@ def _bounded(name: str, interval: classification.Interval | None) -> dict[str, f
 
 ACCURACY = Judge(
     kind="accuracy",
-    noun=Evaluation,
-    field="evaluation",
+    noun=Predictions,
+    field="predictions",
     contradiction=classification.contradiction,
     kept=results.Evaluation,
     size="images",
@@ -177,8 +177,8 @@ ACCURACY = Judge(
 )
 QUALITY = Judge(
     kind="quality",
-    noun=Scores,
-    field="scores",
+    noun=TextScores,
+    field="text_scores",
     contradiction=text_stats.contradiction,
     kept=results.Scores,
     size="characters",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, bindparam, text
 
 from store.views.public import NEWEST
+from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 
 SAVED = "gmacs_saved"
@@ -82,7 +83,7 @@ def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
         if len({getattr(point, SAVED) for point in points}) >= MIN_SETTINGS:
             sweep, values, rest, varies = line
             setting = dict(zip(SETTING, values, strict=True)) | ({} if metric == "latency" else {"metric": metric})
-            key = digest({"sweep": sweep, "setting": setting, "params": rest, "varies": varies})
+            key = digest({"sweep": sweep, "setting": former(setting), "params": rest, "varies": varies})
             yield SavedCurve(key, varies, points, line)
 
 

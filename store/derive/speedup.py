@@ -34,9 +34,9 @@ STAGES = ("ttft", "tpot")
 
 
 def _of_stages() -> str:
-    """Columns `gmacs_baseline_ttft`, `gmacs_ttft`, `gmacs_method_ttft` and so on; NULL for what has no stages."""
+    """Columns `gmacs_baseline_ttft`, `gmacs_ttft`, `gmacs_overhead_ttft` and so on; NULL for what has no stages."""
     read = "(SELECT m.value FROM metric_row AS m WHERE m.attempt = p.attempt AND m.arm = p.{0} AND m.metric = '{1}_{2}') AS {3}_{2}"
-    figures = (("baseline", "gmacs", "gmacs_baseline"), ("arm", "gmacs", "gmacs"), ("arm", "gmacs_method", "gmacs_method"))
+    figures = (("baseline", "gmacs", "gmacs_baseline"), ("arm", "gmacs", "gmacs"), ("arm", "gmacs_overhead", "gmacs_method"))
     return ", ".join(read.format(side, metric, stage, name) for stage in STAGES for side, metric, name in figures)
 
 

@@ -14,11 +14,11 @@ def _metric(name: str, scale: str = "") -> str:
 METRICS: dict[str, str] = {
     **{f"{name}_ms": _metric(name, _MILLISECONDS) for name in ("ttft", "tpot", "tpot_p95")},
     **{name: _metric(name) for name in ("prefill_tokens_per_s", "decode_tokens_per_s", "chars_per_s", "base_tokens_per_s")},
-    **{name: _metric(name) for name in ("tokenizer_s", "load_s", "effective_gb_per_s", "machine_gb_per_s")},
+    **{name: _metric(name) for name in ("tokenizer_s", "load_s", "achieved_gb_per_s", "peak_gb_per_s")},
     **{name: _metric(name, _BYTES) for name in ("kv_bytes_needed", "kv_bytes_resident", "kv_bytes_virtual")},
     **{
         f"{name}_bytes": _metric(name, _BYTES)
-        for name in ("rss_fresh", "peak_rss_fresh", "rss_before", "peak_rss", "cuda_peak_allocated")
+        for name in ("rss_isolated", "peak_rss_isolated", "rss_before", "peak_rss", "cuda_peak_allocated")
     },
     **{name: _metric(name) for name in ("characters", "tokens_decoded", "achieved_sparsity", "kernel_calls", "fallback_calls")},
     **{name: _metric(name) for name in ("energy_per_token", "mean_power")},

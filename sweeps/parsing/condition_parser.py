@@ -39,7 +39,7 @@ OF_WORLD: Mapping[Modality, tuple[str, ...]] = {
     for world, kinds in MODALITY_KINDS.items()
 }
 """The condition fields that the models of a world have."""
-SPELLED_OUT: Mapping[str, str] = {"kv_cache": "dynamic", "decoding": "replay", "data": "docs"}
+SPELLED_OUT: Mapping[str, str] = {"kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs"}
 """What a language model's condition is where the sweep says nothing."""
 
 

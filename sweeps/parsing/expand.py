@@ -233,11 +233,11 @@ class _Expander:
         for reference in references:
             self.written.setdefault(reference.key, reference.path)
             block.baselines.setdefault(reference.key, reference.arm)
-            block.contents.update(self.hasher.named(reference.arm, reference.path))
+            block.content_hashes.update(self.hasher.named(reference.arm, reference.path))
         for source in arms:
             arm = self._settle(source, block.condition, block.kind)
             self.written.setdefault(arm.key, source.path)
-            block.contents.update(self.hasher.named(arm.arm, source.path))
+            block.content_hashes.update(self.hasher.named(arm.arm, source.path))
             for reference in references:
                 if arm.key != reference.key:
                     self.compared[source.path] = True

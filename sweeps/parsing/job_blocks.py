@@ -32,7 +32,7 @@ class Block:
 
     kind: Kind
     condition: Condition
-    contents: dict[str, str]
+    content_hashes: dict[str, str]
     baselines: dict[str, Arm] = field(default_factory=dict)
     arms: dict[str, Arm] = field(default_factory=dict)
     """Arms that are no baseline."""
@@ -58,7 +58,7 @@ class Block:
                 arms=tuple(self.baselines.get(key) or self.arms[key] for key in keys),
                 pairs=tuple(Pair(place[b], place[a]) for b, a in chosen),
                 protocol=protocol,
-                contents=dict(self.contents),
+                content_hashes=dict(self.content_hashes),
             )
 
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweeps.predictions import ArmImages, Evaluation, unpack
+from sweeps.predictions import ArmImages, Predictions, unpack
 from sweeps.stats.timing import CONFIDENCE
 
 ANALYSIS_VERSION = 1
@@ -61,7 +61,7 @@ class Agreement(NamedTuple):
     """
     margin_change: Interval | None
     """Mean margin of the arm less that of the baseline; `None` where nothing is finite."""
-    margin_change_tail: float | None
+    margin_change_p05: float | None
     """The `TAIL` quantile of the same changes."""
 
     def verdict(self, floor: float = FLOOR) -> Verdict:
@@ -147,7 +147,7 @@ def mean(values: ArrayLike) -> Interval:
     return Interval(centre, min(low, centre), max(high, centre), n)
 
 
-def compare(evaluation: Evaluation, baseline: int, arm: int) -> Agreement:
+def compare(evaluation: Predictions, baseline: int, arm: int) -> Agreement:
     """How two arms of an evaluation agree, whether or not they were asked as a pair. Raises `ValueError` for an arm it lacks."""
     ranks, margins = {}, {}
     for index in (baseline, arm):
@@ -167,11 +167,11 @@ def compare(evaluation: Evaluation, baseline: int, arm: int) -> Agreement:
         drop=drop(hits[baseline], hits[arm]),
         kl=mean(kl) if kl.size else None,
         margin_change=mean(changes) if changes.size else None,
-        margin_change_tail=float(np.quantile(changes, TAIL)) if changes.size else None,
+        margin_change_p05=float(np.quantile(changes, TAIL)) if changes.size else None,
     )
 
 
-def contradiction(evaluation: Evaluation) -> str | None:
+def contradiction(evaluation: Predictions) -> str | None:
     """Why the evaluation cannot be: an array that does not hold one value for each image; `None` if it can."""
     columns = [("labels", evaluation.labels, "i2")]
     for images in evaluation.arms:
@@ -188,7 +188,7 @@ def contradiction(evaluation: Evaluation) -> str | None:
     return None if evaluation.images > 0 else "it holds no images"
 
 
-def _images(evaluation: Evaluation, arm: int) -> ArmImages:
+def _images(evaluation: Predictions, arm: int) -> ArmImages:
     for images in evaluation.arms:
         if images.arm == arm:
             return images

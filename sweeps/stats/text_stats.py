@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sweeps.predictions import unpack
 from sweeps.stats.classification import Interval, Verdict, interval_verdict, mean
-from sweeps.text_scores import ArmScores, Scores
+from sweeps.text_scores import ArmScores, TextScores
 
 ANALYSIS_VERSION = 1
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
@@ -59,7 +59,7 @@ def ratio(amounts: ArrayLike, sizes: ArrayLike) -> Interval:
     return found._replace(value=value, low=min(found.low, value), high=max(found.high, value))
 
 
-def compare(scores: Scores, baseline: int, arm: int) -> Fidelity:
+def compare(scores: TextScores, baseline: int, arm: int) -> Fidelity:
     """How two arms of a quality job predict the text. Raises `ValueError` for an arm it lacks, or that scored no window."""
     sizes, characters = unpack(scores.bytes, "i4").astype(np.float64), unpack(scores.characters, "i4")
     sides = [_of(scores, index) for index in (baseline, arm)]
@@ -89,12 +89,12 @@ def compare(scores: Scores, baseline: int, arm: int) -> Fidelity:
     )
 
 
-def scored(scores: Scores | None, arm: int) -> bool:
+def scored(scores: TextScores | None, arm: int) -> bool:
     """Whether an arm gave at least one window a finite likelihood."""
     return scores is not None and any(side.arm == arm and bool(np.any(np.isfinite(unpack(side.nll, "f8")))) for side in scores.arms)
 
 
-def contradiction(scores: Scores) -> str | None:
+def contradiction(scores: TextScores) -> str | None:
     """Why the scores cannot be: an array that does not hold one value for each window; `None` if they can."""
     columns = [("bytes", scores.bytes, "i4"), ("characters", scores.characters, "i4")]
     for side in scores.arms:
@@ -112,7 +112,7 @@ def contradiction(scores: Scores) -> str | None:
     return None if scores.windows > 0 else "they hold no windows"
 
 
-def _predictions(scores: Scores, baseline: int, arm: int, both: NDArray[np.bool_]) -> tuple[Interval | None, Interval | None]:
+def _predictions(scores: TextScores, baseline: int, arm: int, both: NDArray[np.bool_]) -> tuple[Interval | None, Interval | None]:
     """Top-1 agreement in per cent and KL over the positions that were compared; `None` where there are none."""
     pair = next((pair for pair in scores.pairs if (pair.baseline, pair.arm) == (baseline, arm)), None)
     if pair is None:
@@ -125,7 +125,7 @@ def _predictions(scores: Scores, baseline: int, arm: int, both: NDArray[np.bool_
     return share._replace(low=max(share.low, 0.0), high=min(share.high, 100.0)), ratio((kl * positions)[used], positions[used])
 
 
-def _of(scores: Scores, arm: int) -> ArmScores:
+def _of(scores: TextScores, arm: int) -> ArmScores:
     for side in scores.arms:
         if side.arm == arm:
             return side

@@ -73,7 +73,7 @@ def one_after_the_other(job: Job, samples: int) -> list[float]:
     inputs: dict[tuple[int, object], torch.Tensor] = {}
     medians = []
     with torch.inference_mode():
-        model = loaded(job.condition, job.contents)
+        model = loaded(job.condition, job.content_hashes)
         for index in range(len(job.arms)):
             step = make_ready(job, index, model, inputs).step  # type: ignore[arg-type]
             times = []

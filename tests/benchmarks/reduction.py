@@ -108,7 +108,7 @@ def found(case: Case) -> Found:
         method=speedup(times[DENSE_STEP], times[METHOD_STEP]),
         free=speedup(times[DENSE_STEP], times[FREE_STEP]),
         promised=network.macs(size, network.dense_tokens(size)) / cost,
-        flags=(*seen.flags, *(() if warmup.steady else ("unsteady",))),
+        flags=(*seen.flags, *(() if warmup.steady else ("warmup_not_converged",))),
     )
 
 
@@ -137,7 +137,7 @@ def hquota_over_tome() -> tuple[Estimate, tuple[float, ...]]:
     if outcome.samples is None or outcome.failures:
         raise RuntimeError(f"hquota against ToMe: {outcome.failures}")
     tome, hquota = zip(*outcome.samples.seconds, strict=True)
-    return speedup(hquota, tome), tuple(arm.gmacs + arm.gmacs_method for arm in outcome.arms)
+    return speedup(hquota, tome), tuple(arm.gmacs + arm.gmacs_overhead for arm in outcome.arms)
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ def run(job: Job) -> Outcome:
             ArmOutcome(
                 arm=column,
                 gmacs=1.0,
-                gmacs_method=0.0,
+                gmacs_overhead=0.0,
                 parameters=1,
                 trainable_parameters=1,
                 batch=1,

@@ -141,7 +141,7 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     """One accuracy job for all batch sizes, with the recipe's and the data's hashes; training and images are in the estimate."""
     expansion = planning.read(tmp_path / "digits.yaml", auto="cpu", text=SWEEP)
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
-    assert [set(job.contents) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
+    assert [set(job.content_hashes) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
     plan = planning.plan(expansion, None, [Site("here", {"cpu": CPU})])
     latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 2)
     known = (

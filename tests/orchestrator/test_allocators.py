@@ -6,11 +6,11 @@ from pathlib import Path
 from orchestrator.commands.run import import_files
 from store.user_sql import run_query
 from sweeps.job import DENSE, Arm, Overrides
-from sweeps.outcome import Environment, Metric
+from sweeps.outcome import Environment, MetricValue
 from tests.store.language_fixtures import NOW, a_generation, a_generation_job
 from workers.measure.environment import PROJECT
 
-README = PROJECT / "workers" / "caches" / "README.md"
+README = PROJECT / "workers" / "kv_caches" / "README.md"
 RESERVED = {"default": (100.0, 90.0), "expandable_segments:True": (80.0, 90.0)}
 """MiB by allocator, of a dynamic and a virtual cache."""
 
@@ -27,8 +27,8 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
                 update={
                     "metrics": (
                         *arm.metrics,
-                        Metric(name="cuda_peak_allocated_fresh", value=70.0, unit="MiB"),
-                        Metric(name="cuda_peak_reserved_fresh", value=value, unit="MiB"),
+                        MetricValue(name="cuda_peak_allocated_isolated", value=70.0, unit="MiB"),
+                        MetricValue(name="cuda_peak_reserved_isolated", value=value, unit="MiB"),
                     )
                 }
             )

@@ -39,7 +39,7 @@ def test_every_job_is_answered_once_by_one_warm_worker(store: Store, cluster: Cl
     assert summary == (20, 0, 0, False)
     assert store.states() == {"done": 10}
     assert [event.what for event in events] == ["started", "answered"] * 10
-    assert len({event.outcome.readings["pid"] for event in events if event.outcome}) == 1
+    assert len({event.outcome.system_metrics["pid"] for event in events if event.outcome}) == 1
     assert len(spans(store)) == 10
     assert overlaps(spans(store)) == 0
     assert store.dispatch(sweep, cluster) == ((0, 0, 0, False), [])
@@ -50,7 +50,7 @@ def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None
     repeated = job("a", rounds=3)
     sweep = store.submit([repeated.model_copy(update={"round": number}) for number in range(3)])
     _, events = store.dispatch(sweep, cluster)
-    readings = [event.outcome.readings for event in events if event.outcome]
+    readings = [event.outcome.system_metrics for event in events if event.outcome]
     assert [reading["calls"] for reading in readings] == [1, 1, 1]
     assert len({reading["pid"] for reading in readings}) == 3
 
@@ -236,7 +236,7 @@ def test_accuracy_jobs_share_a_node_and_timing_has_it_alone(store: Store, cluste
     assert most == {"latency": 1, "accuracy": node.cpus}
     assert overlaps(alone) == 0
     assert not any(start < end and begin < stop for start, stop in shared for begin, end in alone)
-    assert len({one.readings["pid"] for one in outcomes if one.job.kind == "accuracy"}) > 1
+    assert len({one.system_metrics["pid"] for one in outcomes if one.job.kind == "accuracy"}) > 1
     assert len(outcomes) == len(judged) + 2
 
 

@@ -41,8 +41,8 @@ def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -
     assert free["cores"] is None
     assert pinned["cores"] == again["cores"]
     assert len(pinned["cores"]) == len(os.sched_getaffinity(0)) // 2
-    assert pinned["readings"]["pid"] == again["readings"]["pid"]
-    assert len({each["readings"]["pid"] for each in found}) == 3
+    assert pinned["system_metrics"]["pid"] == again["system_metrics"]["pid"]
+    assert len({each["system_metrics"]["pid"] for each in found}) == 3
 
 
 def test_gpu_without_cores_is_a_fault_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

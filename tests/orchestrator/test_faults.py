@@ -34,7 +34,7 @@ def test_model_is_built_once_for_all_its_jobs(store: Store, cluster: Cluster) ->
     """The second job on a model is answered by the same process, which has the model still."""
     summary, events = store.dispatch(store.submit([tiny(TOPK), tiny(faulty("nan"))]), cluster)
     assert summary == (1, 1, 0, False)
-    readings = [event.outcome.readings for event in events if event.outcome]
+    readings = [event.outcome.system_metrics for event in events if event.outcome]
     assert readings[0]["pid"] == readings[1]["pid"]
     assert [reading["models_built"] for reading in readings] == [1, 1]
 
@@ -62,7 +62,7 @@ def test_daemon_of_a_method_is_gone_before_the_next_job(store: Store, cluster: C
     with pytest.raises(ProcessLookupError):
         os.kill(int(file.read_text()), 0)
     first, second = [event.outcome for event in events if event.outcome]
-    assert first.readings["pid"] == second.readings["pid"]
+    assert first.system_metrics["pid"] == second.system_metrics["pid"]
     assert "state_changed" in first.flags
     assert "state_changed" not in second.flags
     assert any("child processes were left running" in note for note in first.notes)

@@ -32,7 +32,7 @@ BASELINES = [DENSE, larosa(0.0)]
 def store(path: Path, *outcomes: Outcome) -> Engine:
     """A store with a sweep that asks for what the outcomes answer."""
     engine = connect(str(path))
-    asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
     submit_sweep(engine, NewSweep("llm", "text", "What does it buy?"), asked, [])
     for found in outcomes:
         record(engine, None, None, found)
@@ -107,7 +107,7 @@ def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
     """Quality that waits in the queue, failed, was asked but not measured, or was not asked are distinguished."""
     timed, judged = a_generation(a_generation_job()), a_quality_job()
     engine = connect(str(tmp_path / "x.db"))
-    asked = [(found.comparison(Pair(*pair)), found.contents) for found in (timed.job, judged) for pair in found.pairs]
+    asked = [(found.comparison(Pair(*pair)), found.content_hashes) for found in (timed.job, judged) for pair in found.pairs]
     waiting = [judged] if state == "queued" else []
     submit_sweep(engine, NewSweep("llm", "text", "What is gained?"), asked[:1] if state == "not asked" else asked, waiting)
     record(engine, None, None, timed)

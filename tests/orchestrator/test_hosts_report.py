@@ -21,7 +21,7 @@ OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "
 
 def report(path: Path, outcomes: list[Outcome], form: Format = "markdown") -> str:
     engine = connect(str(path))
-    asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
     submit_sweep(engine, NewSweep("hosts", "text", "?"), asked, [])
     for found in outcomes:
         record(engine, None, None, found)

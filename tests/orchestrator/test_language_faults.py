@@ -185,7 +185,7 @@ def test_what_one_arm_cannot_run_is_a_row_and_the_rest_is_measured(store: Store,
     with_texts(tmp_path)
     with_vocabularies(tmp_path)
     text = sweep(
-        "{method: dense, attention: manual}",
+        "{method: dense, attention: eager}",
         "{method: larosa, sparsity: 0.5, data: 'text:./brief.txt'}",
         *map(ngrams, ("own.json", "other.json", "damaged.json")),
         prompt=6000,
@@ -198,7 +198,7 @@ def test_what_one_arm_cannot_run_is_a_row_and_the_rest_is_measured(store: Store,
     }
     told = " | ".join(row["message"] for row in found.values())
     for said in (
-        "while preparing dense [attention=manual]: memory ran out when 2304000000 bytes more were asked for; a smaller batch",
+        "while preparing dense [attention=eager]: memory ran out when 2304000000 bytes more were asked for; a smaller batch",
         "calibration: the text text:",
         "give a longer one, or a smaller calibration_tokens",
         "the vocabulary was made for another tokenizer (",

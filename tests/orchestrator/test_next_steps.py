@@ -53,8 +53,8 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
         "1 comparison has the flag contended: the machine was busy; when it is quiet, run again: "
         "breakeven run x.yaml --again --only flagged"
     )
-    assert list(flag_steps(altered(measured, flags="tokens_differ"))) == [
-        "1 comparison has the flag tokens_differ, which workers/README.md explains (Flags)"
+    assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [
+        "1 comparison has the flag token_trace_mismatch, which workers/README.md explains (Flags)"
     ]
 
 
@@ -70,6 +70,6 @@ def test_words_are_explained_where_they_are_used(measured: Report) -> None:
 
 def test_notes_separate_route_and_flags_alike(measured: Report) -> None:
     """A row's notes are one list: the route and each flag, with the same separator."""
-    assert "route: native, contended, unsteady" in printed(
-        altered(measured, route="native", flags="contended,unsteady"), "markdown"
+    assert "route: native, contended, warmup_not_converged" in printed(
+        altered(measured, route="native", flags="contended,warmup_not_converged"), "markdown"
     )

@@ -32,5 +32,5 @@ def test_a_new_file_is_a_method(tmp_path: Path) -> None:
         ('{"layer":2}', 16, 9, 1, 1),
         ('{"layer":4}', 16, 9, 1, 1),
     ]
-    assert not any("tokens_differ" in row["flags"] for row in rows)
+    assert not any("token_trace_mismatch" in row["flags"] for row in rows)
     assert "stride layer=4" in done.stdout

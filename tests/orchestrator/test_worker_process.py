@@ -47,7 +47,7 @@ def outcome(result: str | Fault) -> Outcome:
 def test_worker_stays_warm_and_is_replaced_when_asked_for(keeper: MakeKeeper) -> None:
     """Jobs share one process until a fresh one is asked for."""
     one = keeper("noop")
-    readings = [outcome(one.run(JOB, 10.0, fresh=fresh)).readings for fresh in (False, False, True, False)]
+    readings = [outcome(one.run(JOB, 10.0, fresh=fresh)).system_metrics for fresh in (False, False, True, False)]
     assert [reading["calls"] for reading in readings] == [1, 2, 1, 2]
     assert len({reading["pid"] for reading in readings}) == 2
 
@@ -117,7 +117,7 @@ def test_worker_dies_with_its_keeper() -> None:
 def test_worker_that_is_unfit_is_replaced_before_the_next_job(keeper: MakeKeeper) -> None:
     """The outcome counts, and the process that gave it gets no other job."""
     one = keeper("unfit")
-    assert len({outcome(one.run(JOB, 10.0)).readings["pid"] for _ in range(2)}) == 2
+    assert len({outcome(one.run(JOB, 10.0)).system_metrics["pid"] for _ in range(2)}) == 2
 
 
 def gone(file: Path) -> bool:

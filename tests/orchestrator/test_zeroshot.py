@@ -8,7 +8,7 @@ from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE
-from sweeps.outcome import Metric, Outcome
+from sweeps.outcome import MetricValue, Outcome
 from tests.store.language_fixtures import NOW, a_quality_job, a_reading, larosa
 
 JOB = a_quality_job(arms=[larosa(0.4), larosa(0.5)], baselines=[DENSE, larosa(0.0)])
@@ -21,10 +21,10 @@ def answered(ended_at: float, task: str = "piqa", shift: float = 0.0) -> Outcome
     outcome = a_reading(JOB, (0.0, 0.0, 0.01, 0.05), ended_at=ended_at)
     arms = []
     for arm, accuracy, drop in zip(outcome.arms, ACCURACIES, DROPS, strict=True):
-        rows = [Metric(name=f"zeroshot_{task}_acc", value=accuracy + shift, unit="1", n=200)]
+        rows = [MetricValue(name=f"zeroshot_{task}_acc", value=accuracy + shift, unit="1", n=200)]
         if drop is not None:
             value, low, high = drop
-            rows.append(Metric(name=f"zeroshot_{task}_acc_drop", value=value, low=low, high=high, unit="1", n=200))
+            rows.append(MetricValue(name=f"zeroshot_{task}_acc_drop", value=value, low=low, high=high, unit="1", n=200))
         arms.append(arm.model_copy(update={"metrics": tuple(rows)}))
     return outcome.model_copy(update={"arms": tuple(arms)})
 

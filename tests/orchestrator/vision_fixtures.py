@@ -10,7 +10,7 @@ from orchestrator.report.data import Report
 from orchestrator.report.render import Format, write_report
 from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
-from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
+from sweeps.predictions import ArmImages, PairImages, Predictions, pack
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU")
 IMAGES = 4000
@@ -32,21 +32,21 @@ def job(kind: Kind, arms: Sequence[Arm], batch_size: int = 1) -> Job:
 
 def outcome(asked: Job, *, failures: Sequence[Failure] = ()) -> Outcome:
     """What a worker returns; the MACs of an arm are those of the baseline times its keep rate."""
-    known = {"gmacs_method": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens": 64, "tokens_final": 9}
+    known = {"gmacs_overhead": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens": 64, "tokens_final": 9}
     failed = {failure.arm for failure in failures}
     ran = [index for index in range(len(asked.arms)) if index not in failed]
     gmacs = [0.02, *(0.02 * arm.stack[0].params["keep_rate"] for arm in asked.arms[1:])]
     arms = tuple(ArmOutcome(arm=index, gmacs=gmacs[index], trace=(), threads=2, **known) for index in ran)
     plain = {"job": asked, "environment": CPU, "host": "here", "started_at": 1.0, "ended_at": 2.0, "arms": arms}
     if asked.kind == "accuracy":
-        return Outcome(**plain, failures=tuple(failures), evaluation=evaluation(asked, ran))
+        return Outcome(**plain, failures=tuple(failures), predictions=evaluation(asked, ran))
     times = tuple((0.01, *(0.01 / speedup for speedup in SPEEDUPS[: len(asked.arms) - 1])) for _ in range(40))
     columns = tuple(range(len(asked.arms)))
     timed = Samples(arms=columns, seconds=times, order=(columns,) * 40, inner=(1,) * len(columns), stopped="half_width")
     return Outcome(**plain, samples=timed)
 
 
-def evaluation(asked: Job, ran: Sequence[int]) -> Evaluation:
+def evaluation(asked: Job, ran: Sequence[int]) -> Predictions:
     random = np.random.default_rng(0)
     dense = np.where(random.random(IMAGES) < 0.95, 0, 2)
     ranks = [dense, *(np.where(random.random(IMAGES) < loss, 7, dense) for loss in LOSSES)]
@@ -56,7 +56,7 @@ def evaluation(asked: Job, ran: Sequence[int]) -> Evaluation:
     ]
     apart = [PairImages(baseline=0, arm=arm, kl=pack(random.lognormal(-3, 0.5, IMAGES), "f4")) for arm in ran if arm]
     labels = pack(np.zeros(IMAGES), "i2")
-    return Evaluation(images=IMAGES, classes=10, labels=labels, listing="ab", arms=tuple(images), pairs=tuple(apart))
+    return Predictions(images=IMAGES, classes=10, labels=labels, listing="ab", arms=tuple(images), pairs=tuple(apart))
 
 
 def printed(report: Report, form: Format) -> str:

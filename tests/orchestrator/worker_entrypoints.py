@@ -55,7 +55,7 @@ def noop(job: Job) -> Outcome:
     columns = tuple(range(len(job.arms)))
     known = {
         "gmacs": 1.0,
-        "gmacs_method": 0.0,
+        "gmacs_overhead": 0.0,
         "parameters": 1,
         "trainable_parameters": 1,
         "batch": 1,
@@ -76,7 +76,7 @@ def noop(job: Job) -> Outcome:
             inner=(1,) * len(columns),
             stopped="half_width",
         ),
-        readings={"pid": os.getpid(), "calls": CALLS},
+        system_metrics={"pid": os.getpid(), "calls": CALLS},
         cores=pinned(),
     )
 
@@ -127,7 +127,7 @@ def hog(job: Job) -> Outcome:
 def unfit(job: Job) -> Outcome:
     """An outcome that asks for another process for the next job."""
     outcome = noop(job)
-    return outcome.model_copy(update={"readings": {**outcome.readings, WORKER_UNFIT: 1.0}})
+    return outcome.model_copy(update={"system_metrics": {**outcome.system_metrics, WORKER_UNFIT: 1.0}})
 
 
 def leave_daemon(job: Job) -> NoReturn:
@@ -176,4 +176,4 @@ def run(job: Job) -> Outcome:
 
     outcome = measure(job, **BRIEF[job.kind])
     noted = {"pid": os.getpid(), "models_built": vision._loaded.cache_info().misses}
-    return outcome.model_copy(update={"readings": {**outcome.readings, **noted}})
+    return outcome.model_copy(update={"system_metrics": {**outcome.system_metrics, **noted}})

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from store.engine import connect
 from sweeps.job import Arm, Condition, Job, Kind, Pair, Step
 from sweeps.method import BlockTokens
-from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
-from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
+from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
+from sweeps.predictions import ArmImages, PairImages, Predictions, pack
 from sweeps.protocol import Protocol
 
 MakeJob = Callable[..., Job]
@@ -74,7 +74,7 @@ def an_outcome(
             ArmOutcome(
                 arm=index,
                 gmacs=tokens / (100 if index == 0 else 150),
-                gmacs_method=0.0 if index == 0 else 0.001,
+                gmacs_overhead=0.0 if index == 0 else 0.001,
                 parameters=5_717_416,
                 trainable_parameters=5_717_416,
                 batch=1,
@@ -82,7 +82,7 @@ def an_outcome(
                 tokens_final=tokens + 1,
                 trace=(BlockTokens(tokens + 1, tokens + 1),),
                 threads=2,
-                metrics=(Metric(name="peak_rss", value=512.0 + index, unit="MiB"),),
+                metrics=(MetricValue(name="peak_rss", value=512.0 + index, unit="MiB"),),
             )
             for index in ran
         ),
@@ -96,7 +96,7 @@ def an_outcome(
         )
         if ran
         else None,
-        readings={"load": 0.5},
+        system_metrics={"load": 0.5},
         flags=tuple(flags),
         commit="0123abc",
     )
@@ -121,7 +121,7 @@ def an_evaluation(
     ranks = [np.where(base, 0, random.integers(1, 10, images))]
     ranks += [np.where(random.random(images) < loss, 3, ranks[0]) for loss in losses]
     margins = [np.where(rank == 0, 4.0, -2.0) + random.normal(0, 1, images) for rank in ranks]
-    evaluation = Evaluation(
+    evaluation = Predictions(
         images=images,
         classes=10,
         labels=pack(np.zeros(images), "i2"),
@@ -138,7 +138,7 @@ def an_evaluation(
         ),
     )
     timed = an_outcome(job, speedups=(1.0,) * (len(job.arms) - 1), ended_at=ended_at, failures=failures, flags=flags)
-    return timed.model_copy(update={"samples": None, "evaluation": evaluation if ran else None})
+    return timed.model_copy(update={"samples": None, "predictions": evaluation if ran else None})
 
 
 @pytest.fixture

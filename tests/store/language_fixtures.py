@@ -7,10 +7,10 @@ import numpy as np
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import DENSE, Arm, Condition, Job, KvCache, Overrides, Pair, Step
-from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
+from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 from sweeps.predictions import pack
 from sweeps.protocol import Protocol
-from sweeps.text_scores import ArmScores, PairScores, Scores
+from sweeps.text_scores import ArmScores, PairScores, TextScores
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
 NOW = 1_790_000_000.0
@@ -32,7 +32,7 @@ def a_generation_job(
     prompt_tokens: int = 64, arms: Sequence[Arm] = (larosa(0.5),), baselines: Sequence[Arm] = (DENSE,), **condition: Any
 ) -> Job:
     """A block of arms, each compared with all baselines."""
-    said = {"model": MODEL, "new_tokens": 32, "kv_cache": "dynamic", "decoding": "replay", "data": "docs", **condition}
+    said = {"model": MODEL, "new_tokens": 32, "kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs", **condition}
     return Job(
         kind="generation",
         condition=Condition(prompt_tokens=prompt_tokens, **said),
@@ -86,7 +86,7 @@ def a_generation(
             ArmOutcome(
                 arm=index,
                 gmacs=first + further * _kept(job, index),
-                gmacs_method=0.01 * len(job.arms[index].stack),
+                gmacs_overhead=0.01 * len(job.arms[index].stack),
                 parameters=(size := 222_000_000 + 100_000_000 * bool(job.arms[index].stack)),
                 trainable_parameters=size,
                 batch=1,
@@ -136,7 +136,7 @@ def a_reading(
         return np.asarray(np.log(2) * size * (hardness + losses[arm] + (noise * random.standard_normal(windows) if arm else 0.0)))
 
     positions = np.full(windows, 100)
-    scores = Scores(
+    scores = TextScores(
         windows=windows,
         listing="ab",
         complete=complete,
@@ -157,7 +157,7 @@ def a_reading(
     )
     timed = a_generation(job, (1.0,) * len(job.arms), ended_at=ended_at, failures=failures)
     arms = tuple(arm.model_copy(update={"metrics": ()}) for arm in timed.arms)
-    return timed.model_copy(update={"samples": None, "arms": arms, "scores": scores if ran else None})
+    return timed.model_copy(update={"samples": None, "arms": arms, "text_scores": scores if ran else None})
 
 
 def _pairs(baselines: int, arms: int) -> tuple[Pair, ...]:
@@ -170,14 +170,14 @@ def _kept(job: Job, index: int) -> float:
     return 1.0 - sum(step.params.get("sparsity", 0) for step in job.arms[index].stack) / 2
 
 
-def _work(job: Job, index: int, first: float, further: float) -> list[Metric]:
+def _work(job: Job, index: int, first: float, further: float) -> list[MetricValue]:
     """MACs of the parts of a run; the methods' own are all in the first token."""
     own = 0.01 * len(job.arms[index].stack)
-    parts = {"gmacs_ttft": first, "gmacs_method_ttft": own, "gmacs_tpot": further * _kept(job, index), "gmacs_method_tpot": 0.0}
-    return [Metric(name=name, value=value, unit="GMAC") for name, value in parts.items()]
+    parts = {"gmacs_ttft": first, "gmacs_overhead_ttft": own, "gmacs_tpot": further * _kept(job, index), "gmacs_overhead_tpot": 0.0}
+    return [MetricValue(name=name, value=value, unit="GMAC") for name, value in parts.items()]
 
 
-def _metrics(job: Job, index: int, tpot: float) -> list[Metric]:
+def _metrics(job: Job, index: int, tpot: float) -> list[MetricValue]:
     needed = 2 * 4 * 16 * 128 * 95 * 4.0
     more = (
         [("achieved_sparsity", 0.5, "1"), ("kernel_calls", 28.0, "1"), ("fallback_calls", 0.0, "1")]
@@ -191,10 +191,10 @@ def _metrics(job: Job, index: int, tpot: float) -> list[Metric]:
             ("kv_bytes_needed", needed, "B"),
             ("kv_bytes_resident", needed + 4096, "B"),
         ),
-        *(("peak_rss_fresh", 1024.0, "MiB"), ("decode_tokens_per_s", 1 / tpot, "1/s"), ("machine_gb_per_s", 30.0, "GB/s")),
+        *(("peak_rss_isolated", 1024.0, "MiB"), ("decode_tokens_per_s", 1 / tpot, "1/s"), ("peak_gb_per_s", 30.0, "GB/s")),
         *more,
     ]
-    return [Metric(name=name, value=value, unit=unit, n=1) for name, value, unit in values]
+    return [MetricValue(name=name, value=value, unit=unit, n=1) for name, value, unit in values]
 
 
 def _rows(times: Any) -> tuple[tuple[float, ...], ...]:

@@ -37,7 +37,7 @@ def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_eva
     """The store gives back the very evaluation, knows it again, and tells another one apart."""
     outcome = make_evaluation(make_job(kind="accuracy"), unreadable=["a/b.png"])
     assert record(engine, None, None, outcome)
-    assert kept(engine) == [outcome.evaluation]
+    assert kept(engine) == [outcome.predictions]
     assert not record(engine, None, None, Outcome.model_validate_json(outcome.model_dump_json()))
     assert record(engine, None, None, make_evaluation(make_job(kind="accuracy"), seed=1))
     assert "evaluation" not in rows(engine, "SELECT document FROM attempt")[0]["document"]
@@ -48,10 +48,10 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
     outcome = make_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
     record(engine, None, None, outcome)
-    assert outcome.evaluation is not None
+    assert outcome.predictions is not None
     found = rows(engine, "SELECT * FROM accuracy ORDER BY params")
     for arm, row in enumerate(found, start=1):
-        said = compare(outcome.evaluation, 0, arm)
+        said = compare(outcome.predictions, 0, arm)
         assert said.kl is not None
         assert said.margin_change is not None
         assert (row["top1_baseline"], row["top1"], row["top5_baseline"], row["top5"]) == (
@@ -64,7 +64,7 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
         assert tuple(row[name] for name in figures) == said.drop
         assert (row["kl"], row["kl_low"], row["kl_high"]) == said.kl[:3]
         assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == said.margin_change[:3]
-        assert (row["margin_change_tail"], row["verdict"], row["floor"]) == (said.margin_change_tail, said.verdict(), FLOOR)
+        assert (row["margin_change_tail"], row["verdict"], row["floor"]) == (said.margin_change_p05, said.verdict(), FLOOR)
     known = {"kind": "accuracy", "data": "digits", "corruption": "jpeg", "severity": 3, "unreadable": 2, "source": "imported"}
     assert {name: found[0][name] for name in known} == known
     assert [row["verdict"] for row in found] == ["worse", "worse"]
@@ -104,7 +104,7 @@ def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation
 
 def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
     """An accuracy outcome that says nothing of an arm is a failure that is no answer."""
-    outcome = make_evaluation(make_job(kind="accuracy")).model_copy(update={"evaluation": None})
+    outcome = make_evaluation(make_job(kind="accuracy")).model_copy(update={"predictions": None})
     record(engine, None, None, outcome)
     (failed,) = rows(engine, "SELECT reason, message FROM failures")
     assert failed["reason"] == "error"
@@ -114,10 +114,10 @@ def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation:
 def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
     """Arrays of another length than the images are a contradiction, and nothing of the outcome is stored."""
     outcome = make_evaluation(make_job(kind="accuracy"))
-    assert outcome.evaluation is not None
-    wrong = outcome.evaluation.model_copy(update={"images": 7})
+    assert outcome.predictions is not None
+    wrong = outcome.predictions.model_copy(update={"images": 7})
     with pytest.raises(StoreError, match="labels has 1000 values for 7 images"):
-        record(engine, None, None, outcome.model_copy(update={"evaluation": wrong}))
+        record(engine, None, None, outcome.model_copy(update={"predictions": wrong}))
     assert rows(engine, "SELECT * FROM attempt") == []
 
 

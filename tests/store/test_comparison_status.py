@@ -28,7 +28,7 @@ def filled(engine: Engine) -> None:
     """A sweep with a comparison in each state."""
     measured, failed, queued, forgotten = (a_quality_job([larosa(sparsity)]) for sparsity in (0.2, 0.3, 0.4, 0.5))
     jobs: list[Job] = [measured, failed, queued, forgotten]
-    asked = [(job.comparison(Pair(*pair)), job.contents) for job in jobs for pair in job.pairs]
+    asked = [(job.comparison(Pair(*pair)), job.content_hashes) for job in jobs for pair in job.pairs]
     submit_sweep(engine, NewSweep("asked", "text", "What stands where?"), asked, [queued])
     record(engine, None, None, a_reading(measured))
     record(engine, None, None, a_reading(failed, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
@@ -53,7 +53,7 @@ def test_each_comparison_has_a_state(engine: Engine) -> None:
 def test_a_tuned_arm_is_paired_with_its_control(engine: Engine) -> None:
     """The newest unflagged attempt with both counts; without the control in the job there is a row, and no change."""
     with_control, without = a_quality_job([tuned(500), tuned(0)]), a_quality_job([tuned(300)])
-    asked = [(job.comparison(Pair(*pair)), job.contents) for job in (with_control, without) for pair in job.pairs]
+    asked = [(job.comparison(Pair(*pair)), job.content_hashes) for job in (with_control, without) for pair in job.pairs]
     submit_sweep(engine, NewSweep("tuned", "text", "What does tuning do?"), asked, [])
     spoilt = a_reading(with_control, (0.0, 1.0, 0.0), noise=0.001, ended_at=NOW + 9).model_copy(update={"flags": ("contended",)})
     for outcome in (a_reading(with_control, (0.0, -0.47, -0.5), noise=0.001), spoilt, a_reading(without, (0.0, -0.4))):

@@ -33,7 +33,9 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 
 def submit(engine: Engine, *outcomes: Outcome) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
-    asked = [(job.comparison(Pair(*pair)), job.contents) for outcome in outcomes for job in [outcome.job] for pair in job.pairs]
+    asked = [
+        (job.comparison(Pair(*pair)), job.content_hashes) for outcome in outcomes for job in [outcome.job] for pair in job.pairs
+    ]
     submit_sweep(engine, NewSweep("spoken", "text", "?"), asked, [])
     for outcome in outcomes:
         record(engine, None, None, outcome)
@@ -53,7 +55,12 @@ def test_speed_is_told_by_three_metrics(engine: Engine) -> None:
         assert row["method_ms"] == pytest.approx(1e3 * np.median(times[:, 1]))
         assert row["verdict"] == ("same" if metric == "ttft" else "faster")
         assert (row["tokens"], row["prompt_tokens"], row["new_tokens"], row["kv_cache"]) == (64, 64, 32, "dynamic")
-        assert (row["image_size"], row["decoding"], row["data"], row["baseline_id"]) == (None, "replay", "docs", DENSE.arm_id)
+        assert (row["image_size"], row["decoding"], row["data"], row["baseline_id"]) == (
+            None,
+            "teacher_forcing",
+            "docs",
+            DENSE.arm_id,
+        )
 
 
 def test_nothing_of_a_generation_is_lost(engine: Engine) -> None:
@@ -159,7 +166,7 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
     assert set(found) == {arm.arm_id for arm in job.arms}
     sparse = found[job.arms[2].arm_id]
     assert (sparse["tpot_ms"], sparse["ttft_ms"], sparse["tpot_p95_ms"]) == pytest.approx((15.0, 200.0, 16.5))
-    assert (sparse["kv_cache"], sparse["achieved_sparsity"], sparse["peak_rss_fresh_bytes"]) == ("virtual", 0.5, 2**30)
+    assert (sparse["kv_cache"], sparse["achieved_sparsity"], sparse["peak_rss_isolated_bytes"]) == ("virtual", 0.5, 2**30)
     dense = found[DENSE.arm_id]
     assert (dense["kv_cache"], dense["achieved_sparsity"], dense["method"], dense["job_flags"]) == ("dynamic", None, "dense", "")
     assert dense["kv_bytes_resident"] - dense["kv_bytes_needed"] == 4096
@@ -172,15 +179,15 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     outcome = a_reading(a_quality_job(weights="trained"), (0.0, 0.05))
     record(engine, None, None, outcome)
     (row,) = rows(engine, "SELECT * FROM quality")
-    assert outcome.scores is not None
-    found = text_stats.compare(outcome.scores, 0, 1)
+    assert outcome.text_scores is not None
+    found = text_stats.compare(outcome.text_scores, 0, 1)
     assert (row["bits_per_byte_change"], row["bits_per_byte_change_low"], row["bits_per_byte_change_high"]) == found.change[:3]
     assert (row["bits_per_byte_baseline"], row["bits_per_byte"]) == (found.bits_per_byte_baseline, found.bits_per_byte)
     assert found.agreement is not None
     assert (row["top1_agreement"], row["verdict"], row["windows"]) == (found.agreement.value, "worse", 200)
     assert (row["weights"], row["data"], row["dtype"]) == ("trained", "docs", "float32")
     (kept,) = rows(engine, "SELECT document FROM scores")
-    assert QUALITY.unpack(kept["document"]) == outcome.scores
+    assert QUALITY.unpack(kept["document"]) == outcome.text_scores
     before = rows(engine, "SELECT * FROM quality")
     assert reanalyse(engine) == 1
     assert rows(engine, "SELECT * FROM quality") == before
@@ -222,9 +229,11 @@ def test_a_failed_reading_is_a_failure_of_quality(engine: Engine) -> None:
 def test_scores_that_contradict_themselves_are_refused(engine: Engine) -> None:
     """Arrays of another length than the windows are no outcome."""
     outcome = a_reading(a_quality_job())
-    assert outcome.scores is not None
+    assert outcome.text_scores is not None
     with pytest.raises(StoreError, match="bytes has 200 values for 7 windows"):
-        record(engine, None, None, outcome.model_copy(update={"scores": outcome.scores.model_copy(update={"windows": 7})}))
+        record(
+            engine, None, None, outcome.model_copy(update={"text_scores": outcome.text_scores.model_copy(update={"windows": 7})})
+        )
 
 
 def test_quality_is_answered_by_as_many_characters(engine: Engine) -> None:

@@ -80,7 +80,7 @@ def spoken(folder: Path) -> list[Outcome]:
     }
     arms = (DENSE, Arm(overrides=Overrides(dtype="bfloat16")), Arm(overrides=Overrides(runtime="compile")))
     pairs, protocol = (Pair(0, 1), Pair(0, 2)), Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, characters=800)
-    timed = Condition(**condition, prompt_tokens=12, new_tokens=5, kv_cache="dynamic", decoding="replay")
+    timed = Condition(**condition, prompt_tokens=12, new_tokens=5, kv_cache="dynamic", decoding="teacher_forcing")
     speed = Job(kind="generation", condition=timed, arms=arms, pairs=pairs, protocol=protocol)
     quality = Job(kind="quality", condition=Condition(**condition), arms=arms[:2], pairs=pairs[:1], protocol=protocol)
     return [run(speed, pass_seconds=0.05, fresh=False), run(quality)]
@@ -88,7 +88,7 @@ def spoken(folder: Path) -> list[Outcome]:
 
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
-    asked = [(each.job.comparison(Pair(*pair)), each.job.contents) for each in outcomes for pair in each.job.pairs]
+    asked = [(each.job.comparison(Pair(*pair)), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
     submit_sweep(engine, NewSweep("spoken", "text", "?"), asked, [])
     for outcome in outcomes:
         assert record(engine, None, None, outcome)

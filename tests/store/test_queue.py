@@ -28,7 +28,7 @@ ME = owners.owner()
 
 def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
     jobs = list(jobs)
-    asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
+    asked = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
     return submit_sweep(engine, NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}), asked, jobs, since)
 
 

@@ -18,7 +18,7 @@ from store.sample_codec import unpack
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.job import Job
-from sweeps.outcome import Failure, Metric, Outcome, Samples
+from sweeps.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
 from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import Curve, Point
@@ -90,7 +90,7 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
 def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The break_even view holds what sweeps.stats.breakeven says of the points of the speedup view, on both axes."""
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
-    asked = [(comparison, job.contents) for job in jobs for comparison in job.comparisons()]
+    asked = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), asked, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
@@ -275,7 +275,9 @@ def test_few_pairs_have_no_interval(engine: Engine, make_job: MakeJob, make_outc
 def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Metrics join to speed-ups through pairing; one that is not finite stays in the document alone."""
     outcome = make_outcome(make_job())
-    odd = outcome.arms[1].model_copy(update={"metrics": (*outcome.arms[1].metrics, Metric(name="odd", value=math.nan, unit="W"))})
+    odd = outcome.arms[1].model_copy(
+        update={"metrics": (*outcome.arms[1].metrics, MetricValue(name="odd", value=math.nan, unit="W"))}
+    )
     record(engine, None, None, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
     joined = "SELECT m.metric, m.value, m.unit FROM metric AS m JOIN pairing AS p ON p.attempt = m.attempt AND p.arm = m.arm"
     assert rows(engine, joined) == [{"metric": "peak_rss", "value": 513.0, "unit": "MiB"}]

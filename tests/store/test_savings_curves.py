@@ -23,7 +23,7 @@ SAVED = "SELECT * FROM break_even WHERE axis = 'gmacs_saved'"
 def with_macs(outcome: Outcome, shares: Sequence[float]) -> Outcome:
     """The outcome had its arms these shares of the baseline's GMACs, their own work included."""
     arms = [
-        arm if arm.arm == 0 else arm.model_copy(update={"gmacs": outcome.arms[0].gmacs * shares[arm.arm - 1] - arm.gmacs_method})
+        arm if arm.arm == 0 else arm.model_copy(update={"gmacs": outcome.arms[0].gmacs * shares[arm.arm - 1] - arm.gmacs_overhead})
         for arm in outcome.arms
     ]
     return outcome.model_copy(update={"arms": tuple(arms)})

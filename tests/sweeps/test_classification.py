@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from sweeps.predictions import ArmImages, Evaluation, PairImages, pack
+from sweeps.predictions import ArmImages, PairImages, Predictions, pack
 from sweeps.stats.classification import Drop, compare, contradiction, drop, mcnemar, mean, share, verdict
 
 Hits = tuple[np.ndarray, np.ndarray]
@@ -132,7 +132,7 @@ def test_a_floor_is_a_number_of_points() -> None:
     assert [verdict(found, floor) for floor in (0.2, 0.3, 0.5, 0.7)] == ["worse", "unclear", "unclear", "same"]
 
 
-def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]], kl: Sequence[float]) -> Evaluation:
+def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]], kl: Sequence[float]) -> Predictions:
     """One arm for each row; KL of arm 1 against arm 0."""
     images = len(ranks[0])
     arms = tuple(
@@ -140,7 +140,7 @@ def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]
         for arm, (rank, margin) in enumerate(zip(ranks, margins, strict=True))
     )
     pairs = (PairImages(baseline=0, arm=1, kl=pack(kl, "f4")),)
-    return Evaluation(images=images, classes=10, labels=pack([0] * images, "i2"), listing="ab", arms=arms, pairs=pairs)
+    return Predictions(images=images, classes=10, labels=pack([0] * images, "i2"), listing="ab", arms=arms, pairs=pairs)
 
 
 def test_any_two_arms_of_an_evaluation_can_be_compared() -> None:
@@ -155,7 +155,7 @@ def test_any_two_arms_of_an_evaluation_can_be_compared() -> None:
     assert pair.kl.value == pytest.approx(0.375)
     assert pair.margin_change is not None
     assert (pair.margin_change.value, pair.margin_change.n) == (pytest.approx(-4 / 3), 3)
-    assert pair.margin_change_tail == pytest.approx(np.quantile([0, -4, 0], 0.05))
+    assert pair.margin_change_p05 == pytest.approx(np.quantile([0, -4, 0], 0.05))
     other = compare(seen, 1, 2)
     assert (other.drop.value, other.kl, other.verdict()) == (-75, None, "unclear")
     with pytest.raises(ValueError, match=r"holds arms \[0, 1, 2\], not 3"):

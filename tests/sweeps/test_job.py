@@ -88,7 +88,7 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         device="cuda",
         threads=1,
         dtype="float16",
-        attention="manual",
+        attention="eager",
         runtime="compile",
         seed=1,
         data="digits",

@@ -106,7 +106,7 @@ def test_contents_come_from_the_caller() -> None:
 
     text = DEFAULTS.replace("32}", "32, weights: trained, data: digits}") + "axes: {batch_size: [1, 2]}\nmethods: [topk]\n"
     expansion = expand(text + BOTH, contents=contents)
-    assert [job.contents for job in expansion.jobs] == [{"recipe": "ab"}, {"recipe": "ab"}, {"recipe": "ab", "data": "cd"}]
+    assert [job.content_hashes for job in expansion.jobs] == [{"recipe": "ab"}, {"recipe": "ab"}, {"recipe": "ab", "data": "cd"}]
     assert len(asked) == 3
     plain = expand(text + BOTH)
     assert [job.comparisons() for job in plain.jobs] == [job.comparisons() for job in expansion.jobs]

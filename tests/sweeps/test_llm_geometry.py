@@ -48,7 +48,7 @@ class Skip:
 KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
 HEAD = "schema: 1\nname: trial\n"
 TINY = "defaults: {model: tiny_lm, prompt_tokens: 64, new_tokens: 16}\n"
-SPOKEN = Condition(model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="replay", data="docs")
+SPOKEN = Condition(model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="teacher_forcing", data="docs")
 BOTH = "jobs: {generation: {}, quality: {}}\n"
 
 
@@ -82,7 +82,7 @@ def test_defaults_are_spelled_out() -> None:
     expansion = expand(TINY + "methods: [skip]\n")
     assert [job.kind for job in expansion.jobs] == ["generation"]
     assert expansion.jobs[0].condition == SPOKEN
-    explicit = TINY.replace("16}", "16, kv_cache: dynamic, decoding: replay, data: docs}")
+    explicit = TINY.replace("16}", "16, kv_cache: dynamic, decoding: teacher_forcing, data: docs}")
     assert expand(explicit + "methods: [skip]\n").jobs == expansion.jobs
 
 
@@ -145,11 +145,11 @@ def test_a_folder_is_a_model(folder: Path) -> None:
     text = f"defaults: {{model: {folder}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
     (job,) = expand(text).jobs
     assert job.condition.weights == "pretrained"
-    assert job.contents == {"model": content(str(folder))}
-    assert "4096 positions" in refused(text.replace("64", "4090")).problem
+    assert job.content_hashes == {"model": content(str(folder))}
+    assert "4096 positions" in refused(text.replace("prompt_tokens: 64", "prompt_tokens: 4090")).problem
     assert "brings its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
     (folder / "model.safetensors").write_bytes(weights("another"))
-    assert expand(text).jobs[0].contents != job.contents
+    assert expand(text).jobs[0].content_hashes != job.content_hashes
     assert expand(text).jobs[0].condition == job.condition
 
 
@@ -308,7 +308,7 @@ def test_a_changed_text_makes_stale_what_is_made_from_it_and_nothing_else(tmp_pa
     def ids(topics: str, file: str) -> list[str]:
         made.write_text(file)
         (job,) = expand(sweep, contents=lambda condition: {"data": topics if condition.data == "topics" else "docs"}).jobs
-        assert {key for key in job.contents if key.startswith("named:")} == {"named:topics", f"named:{made}"}
+        assert {key for key in job.content_hashes if key.startswith("named:")} == {"named:topics", f"named:{made}"}
         assert job.only(job.pairs[2:]).comparison_ids() == job.comparison_ids()[2:]
         return list(job.comparison_ids())
 

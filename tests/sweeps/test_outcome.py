@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
-from sweeps.outcome import ArmOutcome, Environment, Failure, Metric, Outcome, Samples
+from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 
 JOB = Job(
     condition=Condition(model="deit_tiny_patch16_224", image_size=224),
@@ -22,7 +22,7 @@ OUTCOME = Outcome(
     host="here",
     started_at=1_790_000_000.0,
     ended_at=1_790_000_010.0,
-    arms=tuple(ArmOutcome(arm=arm, gmacs=1.0, gmacs_method=0.0, trace=(), **COUNTS) for arm in (0, 1)),
+    arms=tuple(ArmOutcome(arm=arm, gmacs=1.0, gmacs_overhead=0.0, trace=(), **COUNTS) for arm in (0, 1)),
     failures=(Failure(arm=None, reason="error", message="so"),),
     samples=Samples(
         arms=(0, 1),
@@ -93,5 +93,5 @@ def test_hostile_outcomes_are_refused(which: str) -> None:
 def test_an_honest_outcome_is_read_back() -> None:
     """What a worker writes is taken in, not-a-number metrics included."""
     assert Outcome.model_validate_json(OUTCOME.model_dump_json()) == OUTCOME
-    broken = OUTCOME.arms[0].model_copy(update={"metrics": (Metric(name="power", value=float("inf"), unit="W"),)})
+    broken = OUTCOME.arms[0].model_copy(update={"metrics": (MetricValue(name="power", value=float("inf"), unit="W"),)})
     assert OUTCOME.model_copy(update={"arms": (broken, OUTCOME.arms[1])}).arms[0].metrics[0].value == float("inf")

@@ -84,7 +84,7 @@ def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     path.write_bytes(b"weights")
     job = expand(MODEL + f"axes: {{checkpoint: {path}}}\n" + TOPK).jobs[0]
-    assert (job.condition.weights, job.contents) == (str(path), {"weights": hashlib.sha256(b"weights").hexdigest()})
+    assert (job.condition.weights, job.content_hashes) == (str(path), {"weights": hashlib.sha256(b"weights").hexdigest()})
     other = expand(MODEL + f"axes: {{weights: {path}}}\n" + TOPK, content_hash=lambda _: "another").jobs[0]
     assert other.comparisons()[0].question_id == job.comparisons()[0].question_id
     assert other.comparison_ids() != job.comparison_ids()

@@ -91,7 +91,7 @@ def test_the_study_of_the_reports():
     assert sorted({point.batch_size for point in points}) == [1, 2, 4, 8, 16, 32, 64]
     assert {(point.attention, point.dtype, point.runtime) for point in points} == {
         (attention, dtype, runtime)
-        for attention in ("manual", "sdpa")
+        for attention in ("eager", "sdpa")
         for dtype in ("autocast-float16", "float16")
         for runtime in ("eager", "cudagraph")
     }

@@ -8,10 +8,10 @@ import pytest
 
 from sweeps.predictions import pack
 from sweeps.stats.text_stats import FLOOR, Fidelity, compare, contradiction, ratio, scored
-from sweeps.text_scores import ArmScores, PairScores, Scores
+from sweeps.text_scores import ArmScores, PairScores, TextScores
 
 
-def scores(nll: list[Any], sizes: Any, *, tokens: list[Any] | None = None, agree: Any = None, kl: Any = None) -> Scores:
+def scores(nll: list[Any], sizes: Any, *, tokens: list[Any] | None = None, agree: Any = None, kl: Any = None) -> TextScores:
     """Two arms on some windows."""
     windows = len(sizes)
     each = tokens or [np.full(windows, 10)] * len(nll)
@@ -22,7 +22,7 @@ def scores(nll: list[Any], sizes: Any, *, tokens: list[Any] | None = None, agree
         agree=pack(np.full(windows, 9) if agree is None else agree, "i4"),
         kl=pack(np.full(windows, 0.1) if kl is None else kl, "f4"),
     )
-    return Scores(
+    return TextScores(
         windows=windows,
         listing="ab",
         bytes=pack(sizes, "i4"),
@@ -131,7 +131,7 @@ def test_contradictions() -> None:
     assert "bytes has 2 values for 3 windows" in str(contradiction(fine.model_copy(update={"windows": 3})))
     odd = fine.arms[1].model_copy(update={"nll": pack(np.ones(3), "i2")})
     assert "nll of arm 1 is no packed array of f8" in str(contradiction(fine.model_copy(update={"arms": (fine.arms[0], odd)})))
-    empty = Scores(windows=0, listing="", bytes="", characters="")
+    empty = TextScores(windows=0, listing="", bytes="", characters="")
     assert "no windows" in str(contradiction(empty))
     with pytest.raises(ValueError, match="a ratio needs windows"):
         ratio([], [])

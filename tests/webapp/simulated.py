@@ -64,7 +64,7 @@ def outcome(asked: Job, *, flags: tuple[str, ...] = (), failing: Mapping[Arm, Fa
             ArmOutcome(
                 arm=index,
                 gmacs=gmacs * (1 - SAVED[asked.arms[index]]),
-                gmacs_method=0.001 * gmacs * (asked.arms[index] != DENSE),
+                gmacs_overhead=0.001 * gmacs * (asked.arms[index] != DENSE),
                 parameters=5_700_000,
                 trainable_parameters=5_700_000,
                 batch=condition.batch_size,

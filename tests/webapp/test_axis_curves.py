@@ -29,7 +29,7 @@ SHARES = (0.25, 0.4, 0.5)
 
 def store(path: Path, name: str, *outcomes: Outcome) -> str:
     engine = connect(str(path))
-    asked = [(found.job.comparison(Pair(*pair)), found.job.contents) for found in outcomes for pair in found.job.pairs]
+    asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
     submit_sweep(engine, NewSweep(name, "text", "What does it take?"), asked, [])
     for found in outcomes:
         record(engine, None, None, found)
@@ -113,7 +113,7 @@ def test_metrics_do_not_share_a_chart(url: str) -> None:
     assert "prompt tokens" in text
     assert "Speed-up: time per output token" in text
     assert "Tokens of the prompt" in text
-    assert "32 new tokens of docs, replay" in text
+    assert "32 new tokens of docs, teacher_forcing" in text
     assert "dynamic cache" in text
     assert "Image size" not in text
 
@@ -129,7 +129,7 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
 def test_macs_that_are_not_known(url: str) -> None:
     """Points without MACs are drawn against the prompt without a promise, and against MACs there is nothing to draw."""
     points, break_evens = spoken(url, "tpot")
-    unknown = points.assign(gmacs_baseline=np.nan, gmacs=np.nan, gmacs_method=np.nan)
+    unknown = points.assign(gmacs_baseline=np.nan, gmacs=np.nan, gmacs_overhead=np.nan)
     spec = curves.speedup_chart(unknown, break_evens).to_dict()
     (dotted,) = [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if layer["encoding"]["y"].get("field") == "theory"]
     assert spec["datasets"][dotted["data"]["name"]] == []

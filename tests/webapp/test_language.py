@@ -27,7 +27,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("one") / "one.db"
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
     read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
-    store(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "unsteady")))
+    store(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "warmup_not_converged")))
     return store(path, "one", timed, read)
 
 
@@ -87,10 +87,10 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
 def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:
     """A flagged point says so in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
     words = said(opened(url, sweep="flagged"))
-    assert "; flagged: contended, unsteady" in words
+    assert "; flagged: contended, warmup_not_converged" in words
     assert "flagged and hidden" in words
     assert "Points" not in words
-    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("unsteady",))
+    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("warmup_not_converged",))
     both = store(tmp_path / "both.db", "both", timed, a_reading(a_quality_job()))
     costs = opened(both, sweep="both").dataframe[0].value
     assert costs["speedup"].isna().all()

@@ -41,7 +41,9 @@ def agree(one: tuple[Tensor, tuple[str, ...]], other: tuple[Tensor, tuple[str, .
     assert one[1] == other[1]
 
 
-def said(speaker: LanguageModel, passages: tuple[Passage, ...], decoding: Decoding = "replay") -> tuple[Tensor, tuple[str, ...]]:
+def said(
+    speaker: LanguageModel, passages: tuple[Passage, ...], decoding: Decoding = "teacher_forcing"
+) -> tuple[Tensor, tuple[str, ...]]:
     """What each token was chosen by, [tokens, B, V], and the texts, over a static cache."""
     seen: list[Tensor] = []
     done = Workload(passages, decoding, "static", 8).run(speaker, look=lambda logits_BV: seen.append(logits_BV.clone()))
@@ -52,7 +54,7 @@ def said(speaker: LanguageModel, passages: tuple[Passage, ...], decoding: Decodi
 def test_one_graph_says_what_eager_steps_say(architecture: Architecture) -> None:
     """Logits and texts are the same on every architecture, and further runs compile nothing anew."""
     passages = TOGETHER if architecture in ("gpt2", "mistral", "phi") else ALONE
-    decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "replay"
+    decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "teacher_forcing"
     speaker, graphs = tongue(architecture), []
 
     def backend(graph: Any, _: object) -> Any:
@@ -153,7 +155,7 @@ def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     outcome = run(asked, pass_seconds=0.05)
     assert not outcome.failures
     assert not outcome.arms[0].flags
-    assert {"load_s", "peak_rss_fresh"} <= {metric.name for metric in outcome.arms[0].metrics}
+    assert {"load_s", "peak_rss_isolated"} <= {metric.name for metric in outcome.arms[0].metrics}
     eager, compiled = (build(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
     agree(said(compiled, texts(asked)), said(eager, texts(asked)))
 

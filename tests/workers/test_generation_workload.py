@@ -19,7 +19,7 @@ TEXT = "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as f
 PROMPT, SAID = TEXT[:40], TEXT[40:60]
 
 
-def workload(decoding: Any = "replay", kv_cache: Any = "dynamic", texts: Any = ((PROMPT, SAID),)) -> Workload:
+def workload(decoding: Any = "teacher_forcing", kv_cache: Any = "dynamic", texts: Any = ((PROMPT, SAID),)) -> Workload:
     """The text, read with one token per character."""
     return Workload(tuple(Passage(*each) for each in texts), decoding, kv_cache, max(len(said) for _, said in texts))
 

@@ -65,7 +65,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
     network = networks()[MODEL]
     dense, topk = outcome.arms
     assert dense.gmacs == network.macs(SIZE, network.dense_tokens(SIZE)) / 1e9
-    assert dense.gmacs_method == 0 < topk.gmacs_method
+    assert dense.gmacs_overhead == 0 < topk.gmacs_overhead
     assert topk.gmacs < dense.gmacs
     assert (dense.tokens, dense.tokens_final, dense.batch) == (4, 5, 3)
     assert [tokens.mlp for tokens in topk.trace] == [5] * 3 + [3] * 3 + [2] * 6
@@ -80,7 +80,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
         assert set(found) == {"latency", "outlier_share", "throughput", "peak_rss", "rss_before"}
         assert found["peak_rss"] >= found["rss_before"] > 50
         assert 0 <= found["outlier_share"] <= 1
-        assert "tokens_differ" not in arm.flags
+        assert "token_trace_mismatch" not in arm.flags
         latency = next(metric for metric in arm.metrics if metric.name == "latency")
         assert latency.n == 6
         assert latency.low is not None
@@ -89,7 +89,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
         throughput = next(metric for metric in arm.metrics if metric.name == "throughput")
         assert throughput.n is not None
         assert 0.5 <= throughput.n * 3 / throughput.value < 5, "images over throughput is the length of the pass"
-    assert outcome.readings["seconds"] > 0
+    assert outcome.system_metrics["seconds"] > 0
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
 
@@ -176,7 +176,7 @@ def test_a_model_that_cannot_be_loaded_fails_the_whole_job() -> None:
 def test_a_broken_promise_of_tokens_is_flagged(faulty: Any) -> None:
     """A method that promises fewer tokens than its blocks see is measured and marked."""
     outcome = run(job([DENSE, faulty("liar", promise="[:-1] + ((1, 1),)")]), pass_seconds=PASS_S)
-    assert [arm.flags for arm in outcome.arms if "tokens_differ" in arm.flags] == [outcome.arms[1].flags]
+    assert [arm.flags for arm in outcome.arms if "token_trace_mismatch" in arm.flags] == [outcome.arms[1].flags]
     assert not outcome.failures
 
 

@@ -44,16 +44,16 @@ def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
 def test_arms_share_weights(tmp_path: Path):
     """Arms of one dtype stand on the same memory in modules of their own; another dtype has its own; attention is each arm's."""
     condition = point(saved(tmp_path))
-    dense, manual, half = (
-        build(condition, Arm(overrides=Overrides(**own)), {}) for own in ({}, {"attention": "manual"}, {"dtype": "bfloat16"})
+    dense, eager, half = (
+        build(condition, Arm(overrides=Overrides(**own)), {}) for own in ({}, {"attention": "eager"}, {"dtype": "bfloat16"})
     )
-    pointers = [[parameter.data_ptr() for parameter in each.model.parameters()] for each in (dense, manual, half)]
+    pointers = [[parameter.data_ptr() for parameter in each.model.parameters()] for each in (dense, eager, half)]
     assert pointers[0] == pointers[1]
     assert not set(pointers[0]) & set(pointers[2])
-    assert dense.model is not manual.model
-    assert (dense.model.config._attn_implementation, manual.model.config._attn_implementation) == ("sdpa", "eager")
+    assert dense.model is not eager.model
+    assert (dense.model.config._attn_implementation, eager.model.config._attn_implementation) == ("sdpa", "eager")
     assert loaded(condition, {}).model.config._attn_implementation == "sdpa"
-    torch.testing.assert_close(dense.model(PROMPT).logits, manual.model(PROMPT).logits, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(dense.model(PROMPT).logits, eager.model(PROMPT).logits, rtol=1e-4, atol=1e-4)
     assert half.model(PROMPT).logits.dtype == torch.bfloat16
     assert half.origin == dense.origin
 

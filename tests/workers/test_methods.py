@@ -66,11 +66,11 @@ def test_each_image_for_itself(method, params, make):
 def test_analytic_macs_equal_counted_ones(method, params, make):
     """The network on the tokens it saw, plus what the method adds, is what an independent counter finds, to 0.1 %."""
     network = small_network(make)
-    model = build(Loaded(small(make), network), Condition(model=make, image_size=SIZE, attention="manual"), DENSE)
+    model = build(Loaded(small(make), network), Condition(model=make, image_size=SIZE, attention="eager"), DENSE)
     with FlopCounterMode(display=False) as counter:
         method.apply(model, params)(images(1))
     analytic = network.macs(SIZE, method.tokens(params, network, SIZE)) + method.macs(params, network, SIZE)
-    if method.__name__.endswith(("topk", "evit")):  # manual attention has formed the class token's row already
+    if method.__name__.endswith(("topk", "evit")):  # eager attention has formed the class token's row already
         dropping = [block.attention for block in method.tokens(params, network, SIZE) if block.mlp < block.attention]
         analytic -= sum(dropping) * network.heads * network.head_dim
     assert counter.get_total_flops() / 2 == pytest.approx(analytic, rel=1e-3)

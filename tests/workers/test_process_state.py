@@ -88,7 +88,7 @@ def test_changed_settings_are_put_back_and_named(what: str, when: str, named: li
     assert flagged(outcome) == [1]
     notes = "\n".join(outcome.notes)
     assert all(name in notes for name in named), notes
-    assert WORKER_UNFIT not in outcome.readings
+    assert WORKER_UNFIT not in outcome.system_metrics
     clean = measured(job(TIDY))
     assert (flagged(clean), clean.flags.count(FLAG), clean.notes) == ([], 0, ())
 
@@ -128,11 +128,12 @@ def test_process_that_grew_or_kept_a_thread_asks_to_be_replaced() -> None:
         from tests.workers.test_process_state import FLAG, TIDY, flagged, job, measured, untidy
         from sweeps.outcome import WORKER_UNFIT
         first = measured(job(TIDY))
-        print(first.readings.get(WORKER_UNFIT), measured(job(TIDY)).readings.get(WORKER_UNFIT))
+        print(first.system_metrics.get(WORKER_UNFIT), measured(job(TIDY)).system_metrics.get(WORKER_UNFIT))
         leaking = measured(job(untidy("memory")))
-        print(leaking.readings[WORKER_UNFIT], round(leaking.readings["memory_growth_mib"], -1), leaking.flags.count(FLAG))
+        seen = leaking.system_metrics
+        print(seen[WORKER_UNFIT], round(seen["memory_growth_mib"], -1), leaking.flags.count(FLAG))
         threaded = measured(job(untidy("thread")))
-        print(threaded.readings[WORKER_UNFIT], flagged(threaded), threaded.notes[0])
+        print(threaded.system_metrics[WORKER_UNFIT], flagged(threaded), threaded.notes[0])
         sys.stdout.flush()
         os._exit(0)
     """

@@ -65,7 +65,7 @@ def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
     """Bits per byte are those of the text's bytes; equal arms agree everywhere, and another dtype a little less."""
     outcome = run(job(place, [DENSE, Arm(replicate=1), HALF]))
     assert not outcome.failures
-    text, scores = windows(corpus(place["data"]).held_out), outcome.scores
+    text, scores = windows(corpus(place["data"]).held_out), outcome.text_scores
     assert scores is not None
     assert scores.windows == len(text) > 3
     sizes = unpack(scores.bytes, "i4")
@@ -91,7 +91,7 @@ def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
 
 def test_fewer_characters(place: dict[str, str]):
     """A bound on the text is kept, and another text has another hash."""
-    whole, some = (run(job(place, [DENSE], characters)).scores for characters in (None, 800))
+    whole, some = (run(job(place, [DENSE], characters)).text_scores for characters in (None, 800))
     assert whole is not None
     assert some is not None
     assert some.windows == 3 < whole.windows
@@ -143,8 +143,8 @@ def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
     outcome = run(job(place, arms, 800))
     assert {failure.arm: failure.reason for failure in outcome.failures} == {1: "not_a_number", 2: "unsupported"}
     assert [arm.arm for arm in outcome.arms] == [0, 3]
-    assert outcome.scores is not None
-    assert [arm.arm for arm in outcome.scores.arms] == [0, 3]
+    assert outcome.text_scores is not None
+    assert [arm.arm for arm in outcome.text_scores.arms] == [0, 3]
     assert metrics(outcome.arms[1])["kernel_calls"] == 3
 
 

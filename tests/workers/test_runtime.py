@@ -151,7 +151,7 @@ def test_compiled_arms_are_measured_like_any_other(monkeypatch, tmp_path):
     first = [arm.first_call_s for arm in outcome.arms]
     print("\nfirst calls in seconds:", [round(each, 2) for each in first])
     assert first[0] > 10 * first[3]
-    assert not {flag for arm in outcome.arms for flag in arm.flags} & {"tokens_differ", "identity_violated"}
+    assert not {flag for arm in outcome.arms for flag in arm.flags} & {"token_trace_mismatch", "consistency_check_failed"}
     with alarm(protocol.timeout_s):
         again = run(job.model_copy(update={"round": 1}), pass_seconds=0.1)
     print("once more:", [round(arm.first_call_s, 2) for arm in again.arms])

@@ -31,7 +31,7 @@ def test_the_unmodified_model_keeps_its_tokens(make):
 def test_analytic_macs_of_every_make(make):
     """The analytic MACs of the unmodified model are an independent counter's, to 0.1 %."""
     with FlopCounterMode(display=False) as counter:
-        built(Arm(overrides=Overrides(attention="manual")), make)(images(1))
+        built(Arm(overrides=Overrides(attention="eager")), make)(images(1))
     network = small_network(make)
     assert counter.get_total_flops() / 2 == pytest.approx(network.macs(SIZE, network.dense_tokens(SIZE)), rel=1e-3)
 
@@ -39,7 +39,7 @@ def test_analytic_macs_of_every_make(make):
 @pytest.mark.parametrize(("size", "keep_rate", "gmacs"), [(224, 1, 17.56), (448, 1, 78.50), (224, 0.1, 5.552), (448, 0.1, 24.727)])
 def test_published_macs_of_a_real_model(size, keep_rate, gmacs):
     """DeiT-B on the meta device sees the tokens and takes the MACs that were published, by the counter and by the formula."""
-    condition = Condition(model="deit_base_patch16_224", image_size=size, attention="manual")
+    condition = Condition(model="deit_base_patch16_224", image_size=size, attention="eager")
     with torch.device("meta"):
         loaded = load(condition, torch.device("meta"))
         model = build(loaded, condition, Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate}),)))

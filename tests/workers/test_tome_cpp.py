@@ -162,7 +162,7 @@ def test_it_is_no_part_of_a_compiled_graph():
         ({}, {"implementation": "torch"}, "torch"),
         ({}, {"implementation": "auto"}, "native"),
         ({"dtype": "bfloat16"}, {}, "torch"),
-        ({"attention": "manual"}, {}, "native"),
+        ({"attention": "eager"}, {}, "native"),
     ],
 )
 def test_the_route_that_runs_is_recorded(method, own, params, route):

@@ -88,7 +88,7 @@ def test_arms_share_weights_and_nothing_else():
     """Arms are modules of their own, so that hooks on one see nothing of another, over the very same weights."""
     loaded = Loaded(small("plain"), small_network("plain"))
     condition = Condition(model="plain", image_size=SIZE)
-    one, two = (build(loaded, condition, arm) for arm in (DENSE, overriding(attention="manual")))
+    one, two = (build(loaded, condition, arm) for arm in (DENSE, overriding(attention="eager")))
     assert not set(map(id, one.modules())) & set(map(id, (*two.modules(), *loaded.model.modules())))
     weights = [value.data_ptr() for value in loaded.model.parameters()]
     assert [value.data_ptr() for value in one.parameters()] == [value.data_ptr() for value in two.parameters()] == weights
@@ -96,14 +96,14 @@ def test_arms_share_weights_and_nothing_else():
 
 @pytest.mark.parametrize("make", MAKES)
 def test_manual_attention_computes_the_same(make):
-    """Fused and manual attention agree; the arm really runs what it says."""
-    fused, manual = built(make), built(make, overriding(attention="manual"))
+    """Fused and eager attention agree; the arm really runs what it says."""
+    fused, eager = built(make), built(make, overriding(attention="eager"))
     assert all(block.attn.fused_attn for block in fused.blocks)
-    assert not any(block.attn.fused_attn for block in manual.blocks)
-    torch.testing.assert_close(manual(images()), fused(images()), rtol=1e-4, atol=1e-5)
+    assert not any(block.attn.fused_attn for block in eager.blocks)
+    torch.testing.assert_close(eager(images()), fused(images()), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "manual"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("make", MAKES)
 def test_our_block_is_timms(make, attention):
     """A block with nothing to remove, and sizes of one in its attention, computes what timm's block computes."""
@@ -118,7 +118,7 @@ def test_our_block_is_timms(make, attention):
         torch.testing.assert_close(ReducingBlock(block, None, proportional=False)(x, None)[0], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "manual"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_size_counts_like_copies(attention):
     """Attention to a token of size 3 is attention to three copies of it."""
     attn = built("plain", attention=attention).blocks[0].attn

@@ -119,7 +119,7 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
         outcome = asked(place, ["hellaswag", "piqa", "hellaswag"])
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
-    assert outcome.scores is not None
+    assert outcome.text_scores is not None
     assert not any(shots(arm) for arm in outcome.arms)
     assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == ["hellaswag", "piqa"]
     assert "uv pip install lm-eval" in caplog.text
@@ -217,7 +217,7 @@ def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path
     assert "while answering zero-shot tasks with short(): too short" in outcome.failures[0].message
     assert [arm.arm for arm in outcome.arms] == [0, 2]
     assert [arm.flags for arm in outcome.arms] == [(), ()]
-    assert outcome.scores is not None
-    assert [arm.arm for arm in outcome.scores.arms] == [0, 2]
+    assert outcome.text_scores is not None
+    assert [arm.arm for arm in outcome.text_scores.arms] == [0, 2]
     calls = next(metric.value for metric in outcome.arms[1].metrics if metric.name == "kernel_calls")
-    assert calls == outcome.scores.windows
+    assert calls == outcome.text_scores.windows

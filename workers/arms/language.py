@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.job import Arm, Attention, Condition, Job
-from sweeps.outcome import ArmOutcome, Metric
+from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.stats.timing import median, outliers
 from workers import methods
 from workers.arms import compiled_decode
@@ -27,7 +27,7 @@ PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Where a condition does not say."""
 
 
-ATTENTIONS: Mapping[Attention, str] = {"sdpa": "sdpa", "manual": "eager"}
+ATTENTIONS: Mapping[Attention, str] = {"sdpa": "sdpa", "eager": "eager"}
 """transformers' names; `eager` forms the attention matrix."""
 
 
@@ -71,19 +71,24 @@ class PreparedLanguageArm:
     def _added(self, prompt: int, decoded: int) -> int:
         return methods.spoken_macs(self.arm, self.base.network, prompt, decoded)
 
-    def _work(self, prompt: int, decoded: int) -> list[Metric]:
+    def _work(self, prompt: int, decoded: int) -> list[MetricValue]:
         """GMACs of one sequence until its first token, and of each further one on average: the network's and the methods' own."""
         first = (self.base.macs(prompt, 0), self._added(prompt, 0))
         whole = (self.base.macs(prompt, decoded) - self.skipped, self._added(prompt, decoded))
         further = [(after - before) / max(decoded, 1) for after, before in zip(whole, first, strict=True)]
-        parts = {"gmacs_ttft": first[0], "gmacs_method_ttft": first[1], "gmacs_tpot": further[0], "gmacs_method_tpot": further[1]}
-        return [Metric(name=name, value=macs / 1e9, unit="GMAC") for name, macs in parts.items()]
+        parts = {
+            "gmacs_ttft": first[0],
+            "gmacs_overhead_ttft": first[1],
+            "gmacs_tpot": further[0],
+            "gmacs_overhead_tpot": further[1],
+        }
+        return [MetricValue(name=name, value=macs / 1e9, unit="GMAC") for name, macs in parts.items()]
 
     def outcome(self) -> ArmOutcome:
         """What is known of the arm before it is timed, and flags where it did not do what was asked."""
         run, asked = self.first, self.workload.passages
         flags = []
-        if self.workload.decoding == "replay" and run.texts != tuple(passage.continuation for passage in asked):
+        if self.workload.decoding == "teacher_forcing" and run.texts != tuple(passage.continuation for passage in asked):
             flags.append("text_differs")
         if any(len(said) < len(passage.continuation) for said, passage in zip(run.texts, asked, strict=True)):
             flags.append("text_too_short")
@@ -96,12 +101,15 @@ class PreparedLanguageArm:
                 "batch": self.sequences,
                 "tokens_final": run.cached,
                 "first_call_s": self.first_call_s,
-                "metrics": (*(Metric(name=name, value=value, unit="1") for name, value in counts), *self._work(prompt, decoded)),
+                "metrics": (
+                    *(MetricValue(name=name, value=value, unit="1") for name, value in counts),
+                    *self._work(prompt, decoded),
+                ),
                 "flags": tuple(flags),
             }
         )
 
-    def timings(self) -> list[Metric]:
+    def timings(self) -> list[MetricValue]:
         """What the timed runs say."""
         runs, steps_s = self.runs, np.concatenate([run.steps_s for run in self.runs])
         seconds, tpot_s = np.array([run.seconds for run in runs]), np.array([run.tpot_s for run in runs])
@@ -111,15 +119,15 @@ class PreparedLanguageArm:
         return [
             row("ttft", median([run.ttft_s for run in runs]), "ms", 1e3),
             row("tpot", median(tpot_s), "ms", 1e3),
-            Metric(name="tpot_p95", value=float(np.quantile(steps_s, 0.95)) * 1e3, unit="ms", n=steps_s.size),
+            MetricValue(name="tpot_p95", value=float(np.quantile(steps_s, 0.95)) * 1e3, unit="ms", n=steps_s.size),
             row("time_per_char", median(seconds / characters), "ms", 1e3),
             row("prefill_tokens_per_s", median(self.first.prompt_tokens / prefill_s), "1/s"),
             row("decode_tokens_per_s", median(self.sequences / tpot_s), "1/s"),
             row("chars_per_s", median(characters / seconds), "1/s"),
             row("base_tokens_per_s", median(spoken / seconds), "1/s"),
             row("tokenizer_s", median([run.tokenizer_s for run in runs]), "s"),
-            row("effective_gb_per_s", median(self.weight_bytes / tpot_s), "GB/s", 1e-9),
-            Metric(name="outlier_share", value=float(outliers(seconds).mean()), unit="1", n=seconds.size),
+            row("achieved_gb_per_s", median(self.weight_bytes / tpot_s), "GB/s", 1e-9),
+            MetricValue(name="outlier_share", value=float(outliers(seconds).mean()), unit="1", n=seconds.size),
         ]
 
 
@@ -140,7 +148,7 @@ def outcome(index: int, speaker: LanguageModel, gmacs: tuple[float, float], prom
     return ArmOutcome(
         arm=index,
         gmacs=gmacs[0],
-        gmacs_method=gmacs[1],
+        gmacs_overhead=gmacs[1],
         parameters=parameters,
         trainable_parameters=parameters,
         batch=1,
@@ -152,9 +160,9 @@ def outcome(index: int, speaker: LanguageModel, gmacs: tuple[float, float], prom
     )
 
 
-def proofs(speaker: LanguageModel) -> list[Metric]:
+def proofs(speaker: LanguageModel) -> list[MetricValue]:
     """What the methods counted since they were last prepared."""
-    return [Metric(name=name, value=float(value), unit="1") for proof in speaker.proofs for name, value in proof().items()]
+    return [MetricValue(name=name, value=float(value), unit="1") for proof in speaker.proofs for name, value in proof().items()]
 
 
 def build(condition: Condition, arm: Arm, contents: Mapping[str, str]) -> LanguageModel:
@@ -191,14 +199,14 @@ def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> PreparedLanguageA
     """
     arm = job.arms[index]
     own = arm.condition(job.condition)
-    speaker = build(job.condition, arm, job.contents)
+    speaker = build(job.condition, arm, job.content_hashes)
     work = workload(own, texts)
     with compiling(job.protocol.compile_timeout_s) if own.runtime == "compile" else contextlib.nullcontext():
         first = work.run(speaker, look=finite)
     first_call_s = first.seconds
     if own.runtime != "eager":
         first = work.run(speaker, look=finite)
-    ready = PreparedLanguageArm(index, arm, own, loaded(own, job.contents), speaker, work, first, first_call_s)
+    ready = PreparedLanguageArm(index, arm, own, loaded(own, job.content_hashes), speaker, work, first, first_call_s)
     ready.skipped = skipped(arm, speaker, ready.base.network, ready.decoded, ready.sequences)
     for decoded in (0, ready.decoded):  # what must be counted is counted before timing
         ready.base.macs(round(first.prompt_tokens / ready.sequences), decoded)
@@ -208,7 +216,7 @@ def voice(job: Job, index: int, texts: tuple[Passage, ...]) -> PreparedLanguageA
 def workload(condition: Condition, texts: tuple[Passage, ...]) -> Workload:
     """The texts with the cache and the decoding of `condition`, an arm's own."""
     new = condition.new_tokens or NEW_TOKENS
-    return Workload(texts, condition.decoding or "replay", condition.kv_cache or "dynamic", new)
+    return Workload(texts, condition.decoding or "teacher_forcing", condition.kv_cache or "dynamic", new)
 
 
 def texts(job: Job) -> tuple[Passage, ...]:
@@ -216,7 +224,7 @@ def texts(job: Job) -> tuple[Passage, ...]:
 
     Raises `Unsupported`, `OSError` for a text that is not on this machine, and what the model's loading raises.
     """
-    speaker = loaded(job.condition, job.contents)
+    speaker = loaded(job.condition, job.content_hashes)
     prompt, new = job.condition.prompt_tokens or PROMPT_TOKENS, job.condition.new_tokens or NEW_TOKENS
     if prompt + new > (positions := speaker.network.positions):
         raise Unsupported(

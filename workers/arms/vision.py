@@ -53,13 +53,13 @@ class PreparedArm:
         parameters = list(self.model.parameters())
         flags = []
         if self.trace.blocks != methods.tokens(self.solved.arm, self.network, size):
-            flags.append("tokens_differ")
+            flags.append("token_trace_mismatch")
         if self.trace.batch != self.condition.batch_size:
-            flags.append("identity_violated")
+            flags.append("consistency_check_failed")
         return ArmOutcome(
             arm=self.index,
             gmacs=self.network.macs(size, self.trace.blocks, self.trace.final) / 1e9,
-            gmacs_method=methods.macs(self.solved.arm, self.network, size) / 1e9,
+            gmacs_overhead=methods.macs(self.solved.arm, self.network, size) / 1e9,
             parameters=sum(parameter.numel() for parameter in parameters),
             # Inference switches requires_grad off, so it says nothing; fine-tuning trains every floating-point parameter.
             trainable_parameters=sum(parameter.numel() for parameter in parameters if parameter.is_floating_point()),

@@ -30,7 +30,7 @@ def images(data: str) -> Images:
 
 
 def listing(condition: Condition, observer: Callable[[int, int], None] | None = None) -> dict[str, str]:
-    """What `condition.data` holds, as a hash for `Job.contents`: of the names and contents of all files, or of the text.
+    """What `condition.data` holds, as a hash for `Job.content_hashes`: of the names and contents of all files, or of the text.
 
     `observer` is called every two seconds while files are read, with the bytes read and the bytes to read (see
     `workers.data.file_hashes`). Raises `DataError`, and `OSError` for a path that is not on this machine. Imports no torch.

@@ -78,7 +78,7 @@ def names_text(data: str) -> bool:
 
 
 def listing(data: str) -> str:
-    """A hash for `Job.contents` of the text that `data` names: of the versions that `docs` come from, otherwise of the text itself.
+    """A hash for `Job.content_hashes` of the text that `data` names: of the versions that `docs` come from, else of the text.
 
     Raises what `corpus` does.
     """

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from sweeps.outcome import ArmOutcome, Failure, Samples
-from sweeps.predictions import Evaluation
-from sweeps.text_scores import Scores
+from sweeps.predictions import Predictions
+from sweeps.text_scores import TextScores
 
 
 class KindResult(NamedTuple):
@@ -13,8 +13,8 @@ class KindResult(NamedTuple):
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None
-    evaluation: Evaluation | None = None
-    scores: Scores | None = None
-    readings: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
+    predictions: Predictions | None = None
+    text_scores: TextScores | None = None
+    system_metrics: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

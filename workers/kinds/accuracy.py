@@ -14,8 +14,8 @@ from torch import Tensor
 
 from sweeps.identity import digest
 from sweeps.job import Dtype, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric
-from sweeps.predictions import ArmImages, Evaluation, PairImages, pack, unpack
+from sweeps.outcome import ArmOutcome, MetricValue
+from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
 from sweeps.stats.classification import Interval, compare, share
 from workers.arms.vision import PreparedArm, loaded, make_ready
 from workers.data import images, listing
@@ -47,7 +47,7 @@ def answer(job: Job) -> KindResult:
     use_threads(job.condition)
     with torch.inference_mode():
         found, corrupted = _images(job)
-        model = loaded(job.condition, job.contents)
+        model = loaded(job.condition, job.content_hashes)
         try:
             outputs = found.outputs(model.model.num_classes)
         except DataError as error:
@@ -77,7 +77,7 @@ def answer(job: Job) -> KindResult:
     outcomes = {arm.index: arm.outcome().model_copy(update={"batch": min(size, len(seen.read))}) for arm in ready}
     return faults.findings(
         (seen.with_metrics(outcomes[index], outcomes, evaluation) for index in seen.standing),
-        evaluation=evaluation,
+        predictions=evaluation,
         flags=("unreadable_images",) if seen.unreadable else (),
     )
 
@@ -167,12 +167,12 @@ class Pass:
         if pair in self.likeness:
             self.likeness[pair].add(one.features.blocks_LBD, other.features.blocks_LBD)
 
-    def evaluation(self, found: Images, outputs: NDArray[np.int64], corrupted: str | None) -> Evaluation:
+    def evaluation(self, found: Images, outputs: NDArray[np.int64], corrupted: str | None) -> Predictions:
         """What the arms that stand said of each image."""
         labels = found.labels[self.read]
         names = [found.names[place] for place in self.read]
         arms = self.standing
-        return Evaluation(
+        return Predictions(
             images=len(names),
             classes=len(outputs),
             labels=pack(outputs[labels], "i2"),
@@ -194,13 +194,13 @@ class Pass:
             ),
         )
 
-    def with_metrics(self, outcome: ArmOutcome, outcomes: Mapping[int, ArmOutcome], evaluation: Evaluation) -> ArmOutcome:
+    def with_metrics(self, outcome: ArmOutcome, outcomes: Mapping[int, ArmOutcome], evaluation: Predictions) -> ArmOutcome:
         """The outcome with its rows: accuracy, and what it loses against the first baseline that it is compared with."""
         index = outcome.arm
         rank = unpack(next(each.rank for each in evaluation.arms if each.arm == index), "i2")
         metrics = [_metric("top1", share(rank == 0), "%"), _metric("top5", share(rank < 5), "%")]
         if (diverse := _finite(np.concatenate(self.answers[index].diversity))).size:
-            metrics.append(Metric(name="diversity", value=float(diverse.mean()), unit="1", n=diverse.size))
+            metrics.append(MetricValue(name="diversity", value=float(diverse.mean()), unit="1", n=diverse.size))
         pair = self.first.get(index)
         if pair is None or pair.baseline not in self.standing:
             return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics)})
@@ -210,8 +210,8 @@ class Pass:
             for name, value, unit in (("kl", found.kl, "nat"), ("margin_change", found.margin_change, "logit"))
             if value
         ]
-        if found.margin_change_tail is not None:
-            metrics.append(Metric(name="margin_change_tail", value=found.margin_change_tail, unit="logit", n=found.images))
+        if found.margin_change_p05 is not None:
+            metrics.append(MetricValue(name="margin_change_p05", value=found.margin_change_p05, unit="logit", n=found.images))
         likeness = self.likeness[pair]
         for name, blocks, unit in (("cka", likeness.cka, "1"), ("angle", likeness.angles, "degree")):
             if blocks:
@@ -220,10 +220,10 @@ class Pass:
                     f"{name}_last": blocks[-1],
                     **{f"{name}_block_{at}": value for at, value in enumerate(blocks)},
                 }
-                metrics += [Metric(name=key, value=value, unit=unit, n=likeness.images) for key, value in rows.items()]
+                metrics += [MetricValue(name=key, value=value, unit=unit, n=likeness.images) for key, value in rows.items()]
         baseline = outcomes[pair.baseline]
-        cost = (outcome.gmacs + outcome.gmacs_method) / (baseline.gmacs + baseline.gmacs_method)
-        metrics.append(Metric(name="relative_cost", value=cost, unit="1"))
+        cost = (outcome.gmacs + outcome.gmacs_overhead) / (baseline.gmacs + baseline.gmacs_overhead)
+        metrics.append(MetricValue(name="relative_cost", value=cost, unit="1"))
         return outcome.model_copy(update={"metrics": (*outcome.metrics, *metrics)})
 
 
@@ -277,7 +277,7 @@ def _images(job: Job) -> tuple[Images, str | None]:
         found = images(condition.data)
     except DataError as error:
         raise Unsupported(str(error)) from error
-    if "data" in job.contents and job.contents["data"] != listing(condition)["data"]:
+    if "data" in job.content_hashes and job.content_hashes["data"] != listing(condition)["data"]:
         raise OSError(
             f"{condition.data} holds other files than when the sweep was planned: run the sweep again, or copy the same data here"
         )
@@ -291,10 +291,10 @@ def _batch_size(job: Job, arms: Sequence[PreparedArm]) -> int:
     return min(LARGEST_BATCH, 1 << wanted.bit_length() - 1)
 
 
-def _metric(name: str, found: Interval, unit: str) -> Metric:
+def _metric(name: str, found: Interval, unit: str) -> MetricValue:
     """`found` as a row; an interval that is open is left out."""
     closed = {"low": found.low, "high": found.high} if np.isfinite([found.low, found.high]).all() else {}
-    return Metric(name=name, value=found.value, unit=unit, n=found.n, **closed)
+    return MetricValue(name=name, value=found.value, unit=unit, n=found.n, **closed)
 
 
 def _finite(values: NDArray[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from sweeps.job import PASS_SECONDS, Arm, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric
+from sweeps.outcome import ArmOutcome, MetricValue
 from workers.arms.generation_workload import Run
 from workers.arms.language import PreparedLanguageArm, proofs, texts, voice
 from workers.errors import Unsupported
@@ -57,7 +57,7 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) 
         timed = _timed(job, voices, faults, deadline, reserve_s)
         passes = [lambda done, arm: _with_pass(done, arm, pass_seconds, deadline)]
         if fresh:
-            passes.append(lambda done, _: _with_fresh(done, job, deadline))
+            passes.append(lambda done, _: _with_isolated(done, job, deadline))
         return concluded(voices, timed, faults, _with_times, *passes)
 
 
@@ -116,9 +116,9 @@ def _with_times(outcome: ArmOutcome, arm: PreparedLanguageArm, timed: Timed) -> 
     """What the timed runs say, and a flag where one of them did other work than the first."""
     column = timed.samples.arms.index(outcome.arm)
     device = arm.condition.device
-    metrics = [*arm.timings(), Metric(name="machine_gb_per_s", value=bandwidth(device), unit="GB/s", n=1), *proofs(arm.speaker)]
+    metrics = [*arm.timings(), MetricValue(name="peak_gb_per_s", value=bandwidth(device), unit="GB/s", n=1), *proofs(arm.speaker)]
     done = {(run.texts, run.decoded, run.cached) for run in (arm.first, *arm.runs)}
-    flags = ["identity_violated"] if len(done) > 1 else []
+    flags = ["consistency_check_failed"] if len(done) > 1 else []
     forwards = timed.warmup.forwards * len(arm.first.steps_s)
     return added(outcome, metrics, flags, warmup_s=timed.warmup.seconds[column], warmup_forwards=forwards)
 
@@ -135,7 +135,7 @@ def _with_pass(outcome: ArmOutcome, arm: PreparedLanguageArm, seconds: float, de
             runs += 1
     work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
     flags = [] if memory.metrics else ["memory_unmeasured"]
-    flags += [] if seen.length == arm.first.cached else ["identity_violated"]
+    flags += [] if seen.length == arm.first.cached else ["consistency_check_failed"]
     return added(outcome, [*memory.metrics, *seen.metrics, *spent.metrics(work, runs)], flags)
 
 
@@ -154,12 +154,12 @@ class Seen:
                 self.memory = cache_memory(cache)
 
     @property
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[MetricValue]:
         found = {} if self.memory is None else self.memory._asdict()
-        return [Metric(name=f"kv_bytes_{name}", value=size, unit="B", n=1) for name, size in found.items()]
+        return [MetricValue(name=f"kv_bytes_{name}", value=size, unit="B", n=1) for name, size in found.items()]
 
 
-def _with_fresh(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome:
+def _with_isolated(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome:
     """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): what it takes to load, and its peak memory.
 
     What is compiled is compiled there again, which takes no longer than the first call, because the code is found on disk.
@@ -183,4 +183,4 @@ def _with_fresh(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome
         )
     except (OSError, subprocess.SubprocessError):
         return skipped
-    return added(outcome, [Metric.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
+    return added(outcome, [MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sweeps.job import PASS_SECONDS, Dtype, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric
+from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.stats.timing import median, outliers
 from workers.arms.vision import PreparedArm, loaded, make_ready
 from workers.kinds import KindResult
@@ -45,7 +45,7 @@ def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
     deadline = Deadline(job, faults)
     use_threads(job.condition)
     with torch.inference_mode():
-        model = loaded(job.condition, job.contents)
+        model = loaded(job.condition, job.content_hashes)
         inputs: dict[tuple[int, Dtype], Tensor] = {}
         ready = prepared(job, faults, deadline, lambda index: make_ready(job, index, model, inputs))
         timed = _timed(job, ready, faults, deadline, reserve_s=pass_seconds * len(ready))
@@ -85,14 +85,14 @@ def _with_times(outcome: ArmOutcome, arm: PreparedArm, timed: Counted) -> ArmOut
     walls = [row[column] for row in timed.samples.seconds]
     metrics = [
         row("latency", median(walls), "ms", 1e3),
-        Metric(name="outlier_share", value=float(outliers(walls).mean()), unit="1", n=len(walls)),
+        MetricValue(name="outlier_share", value=float(outliers(walls).mean()), unit="1", n=len(walls)),
     ]
     sound = consistent(timed.forwards[column], len(walls) * timed.samples.inner[column], arm.condition.batch_size)
     if timed.samples.device_seconds is not None:
         devices = [row[column] for row in timed.samples.device_seconds]
         metrics.append(row("device_latency", median(devices), "ms", 1e3))
         sound = sound and all(device <= wall for device, wall in zip(devices, walls, strict=True))
-    flags = [] if sound else ["identity_violated"]
+    flags = [] if sound else ["consistency_check_failed"]
     warmup = timed.warmup
     return added(outcome, metrics, flags, warmup_s=warmup.seconds[column], warmup_forwards=warmup.forwards)
 
@@ -113,10 +113,10 @@ def _with_pass(outcome: ArmOutcome, arm: PreparedArm, seconds: float, deadline: 
             synchronise(device)
             now = time.perf_counter()
             called += chunk
-    throughput = Metric(name="throughput", value=counted.images / (now - start), unit="images/s", n=counted.forwards)
+    throughput = MetricValue(name="throughput", value=counted.images / (now - start), unit="images/s", n=counted.forwards)
     metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
     flags = [] if memory.metrics else ["memory_unmeasured"]
-    flags += [] if consistent(counted, called, arm.condition.batch_size) else ["identity_violated"]
+    flags += [] if consistent(counted, called, arm.condition.batch_size) else ["consistency_check_failed"]
     return added(outcome, metrics, flags)
 
 

@@ -14,10 +14,10 @@ import torch
 
 from sweeps.identity import digest
 from sweeps.job import Arm, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric
+from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.predictions import pack
 from sweeps.protocol import Protocol
-from sweeps.text_scores import ArmScores, PairScores, Scores
+from sweeps.text_scores import ArmScores, PairScores, TextScores
 from workers.arms.language import build, held_out, outcome, proofs, skipped
 from workers.data.scoring_windows import Window, windows
 from workers.errors import Unsupported
@@ -44,11 +44,11 @@ def answer(job: Job) -> KindResult:
         text = windows(held_out(job.condition), job.protocol.characters)
         if not text:
             raise Unsupported("the held-out text has no document long enough to score a part of it")
-        base = loaded(job.condition, job.contents)
+        base = loaded(job.condition, job.content_hashes)
         readers: list[Reader] = []
         for index, arm in enumerate(job.arms):
             with faults.of(index, f"preparing {arm}"), faults.changes.watched(index, f"preparing {arm}"):
-                speaker = build(job.condition, arm, job.contents)
+                speaker = build(job.condition, arm, job.content_hashes)
                 for prepare in speaker.prepare:
                     prepare()
                 readers.append(Reader(index, arm, speaker))
@@ -68,7 +68,7 @@ def answer(job: Job) -> KindResult:
                 return faults.findings()
     return faults.findings(
         arms,
-        scores=seen.scores(text, complete=len(text) == len(windows(held_out(job.condition)))),
+        text_scores=seen.scores(text, complete=len(text) == len(windows(held_out(job.condition)))),
     )
 
 
@@ -130,10 +130,10 @@ class Pass:
                 _compare(difference, said[pair.baseline], said[pair.arm])
         self.count += 1
 
-    def scores(self, text: Sequence[Window], *, complete: bool) -> Scores:
+    def scores(self, text: Sequence[Window], *, complete: bool) -> TextScores:
         """What the arms that stand found; `complete`: there is no more text."""
         standing = {reader.index for reader in self.standing}
-        return Scores(
+        return TextScores(
             windows=len(text),
             listing=digest(text),
             bytes=pack([len(window.scored.encode()) for window in text], "i4"),
@@ -175,7 +175,7 @@ class Pass:
         added = spoken_macs(reader.arm, base.network, prompt, decoded)
         gmacs = (base.macs(prompt, decoded) - left_out) / 1e9, added / 1e9
         known = outcome(reader.index, reader.speaker, gmacs, prompt, decoded)
-        metrics = [Metric(name=name, value=value, unit=unit, n=len(text)) for name, (value, unit) in rows.items()]
+        metrics = [MetricValue(name=name, value=value, unit=unit, n=len(text)) for name, (value, unit) in rows.items()]
         return known.model_copy(update={"metrics": (*metrics, *proofs(reader.speaker))})
 
 

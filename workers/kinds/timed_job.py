@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from sweeps.job import Arm, Job, Pair
-from sweeps.outcome import ArmOutcome, Metric, Samples
+from sweeps.outcome import ArmOutcome, MetricValue, Samples
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.measure.interleaved import ArmError, Warmup
@@ -126,7 +126,7 @@ def concluded(
     arms = []
     flags = set(timed.watch.flags if timed else ())
     if timed and not timed.warmup.steady:
-        flags.add("unsteady")
+        flags.add("warmup_not_converged")
     for each in ready:
         outcome = each.outcome()
         if timed and each.index in timed.samples.arms:
@@ -136,9 +136,9 @@ def concluded(
                 for alone in passes:
                     outcome = alone(outcome, each)
         arms.append(outcome)
-        flags.update({"identity_violated"} & set(outcome.flags))
+        flags.update({"consistency_check_failed"} & set(outcome.flags))
     return faults.findings(
-        arms, flags=flags, samples=timed.samples if timed else None, readings=timed.watch.readings if timed else {}
+        arms, flags=flags, samples=timed.samples if timed else None, system_metrics=timed.watch.readings if timed else {}
     )
 
 
@@ -150,7 +150,7 @@ def stopwatch_for(
     return faults.changes.timed(stopwatch(job.condition.device), named)
 
 
-def added(outcome: ArmOutcome, metrics: Iterable[Metric] = (), flags: Iterable[str] = (), **fields: Any) -> ArmOutcome:
+def added(outcome: ArmOutcome, metrics: Iterable[MetricValue] = (), flags: Iterable[str] = (), **fields: Any) -> ArmOutcome:
     """`outcome` with more metrics and flags, each flag once, and with other `fields`."""
     more = {"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys((*outcome.flags, *flags)))}
     return outcome.model_copy(update={**fields, **more})

@@ -16,7 +16,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sweeps.outcome import Metric
+from sweeps.outcome import MetricValue
 from sweeps.stats.classification import drop
 from workers.data.images import spread
 from workers.data.scoring_windows import Window
@@ -54,7 +54,7 @@ class Questions:
 class Answers(NamedTuple):
     """What an arm reaches in tasks."""
 
-    rows: list[Metric]
+    rows: list[MetricValue]
     hits: Mapping[str, Sequence[bool]]
     """For each row that is a share of documents, which of them are right, in the order of the task."""
     complete: bool
@@ -80,7 +80,7 @@ def questions(names: Sequence[str], documents: int | None = None) -> Questions:
 
 def answers(asked: Questions, speaker: LanguageModel) -> Answers:
     """What an arm reaches in each task; raises what the model raises."""
-    rows: list[Metric] = []
+    rows: list[MetricValue] = []
     hits: dict[str, list[bool]] = {}
     complete = not asked.missing
     if not asked.tasks:
@@ -104,14 +104,14 @@ def answers(asked: Questions, speaker: LanguageModel) -> Answers:
     return Answers(rows, hits, complete)
 
 
-def drops(baseline: Answers, arm: Answers) -> list[Metric]:
+def drops(baseline: Answers, arm: Answers) -> list[MetricValue]:
     """What an arm loses against its baseline on the very same documents, as a share: above 0 the arm is worse.
 
     The interval is that of the drop in top-1 of an accuracy job (`sweeps.stats.classification.drop`).
     """
     found = {name: drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
     return [
-        Metric(name=f"{name}_drop", value=row.value / 100, low=row.low / 100, high=row.high / 100, unit="1", n=row.n)
+        MetricValue(name=f"{name}_drop", value=row.value / 100, low=row.low / 100, high=row.high / 100, unit="1", n=row.n)
         for name, row in found.items()
     ]
 
@@ -185,7 +185,7 @@ def _manager(*, builtin: bool) -> Any:
     return TaskManager(include_defaults=builtin)
 
 
-def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[Metric]:
+def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[MetricValue]:
     """lm-eval's numbers for a task as metrics, with an interval where the standard error says something."""
     rows = []
     for key, value in found.items():
@@ -199,11 +199,11 @@ def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[Metric]:
             low, high = (float(value) + side * NORMAL_95 * float(error) for side in (-1, 1))
             bounds = {"low": max(low, 0.0), "high": min(high, 1.0)} if share else {"low": low, "high": high}
         unit = "bit" if name == "bits_per_byte" else "1"
-        rows.append(Metric(name=f"zeroshot_{task}_{name}", value=float(value), unit=unit, n=documents, **bounds))
+        rows.append(MetricValue(name=f"zeroshot_{task}_{name}", value=float(value), unit=unit, n=documents, **bounds))
     return rows
 
 
-def _hits(task: str, rows: Sequence[Metric], documents: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
+def _hits(task: str, rows: Sequence[MetricValue], documents: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
     """Which documents are right, for each of the rows that is the share of these."""
     found: dict[str, list[bool]] = {}
     plain = sorted((each for each in documents if each["filter"] == "none"), key=lambda each: int(each["doc_id"]))

@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 
 from sweeps.job import Device
-from sweeps.outcome import Metric
+from sweeps.outcome import MetricValue
 from workers.measure.environment import gpu
 from workers.measure.timer import synchronise
 
@@ -24,12 +24,14 @@ class Energy:
     joules: float | None = None
     seconds: float = 0.0
 
-    def metrics(self, work: Mapping[str, int], n: int) -> list[Metric]:
+    def metrics(self, work: Mapping[str, int], n: int) -> list[MetricValue]:
         """Joules per each thing that was made, by its name in the singular, and mean power; nothing where there is none to read."""
         if self.joules is None:
             return []
-        per = [Metric(name=f"energy_per_{name}", value=self.joules / made, unit="J", n=n) for name, made in work.items() if made]
-        return [*per, Metric(name="mean_power", value=self.joules / self.seconds, unit="W", n=1)]
+        per = [
+            MetricValue(name=f"energy_per_{name}", value=self.joules / made, unit="J", n=n) for name, made in work.items() if made
+        ]
+        return [*per, MetricValue(name="mean_power", value=self.joules / self.seconds, unit="W", n=1)]
 
 
 @contextlib.contextmanager

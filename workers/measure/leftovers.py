@@ -46,7 +46,7 @@ class Left(NamedTuple):
             **found,
             "flags": tuple(sorted({*found.get("flags", ()), *self.flags})),
             "notes": (*found.get("notes", ()), *self.notes),
-            "readings": {**found.get("readings", {}), **self.readings},
+            "system_metrics": {**found.get("system_metrics", {}), **self.readings},
         }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from sweeps.job import Device
-from sweeps.outcome import Metric
+from sweeps.outcome import MetricValue
 
 MIB = 2**20
 RESET_PEAK = "5"
@@ -22,7 +22,7 @@ RESET_PEAK = "5"
 class Peak:
     """Filled in when the block of `peak_memory` ends; what cannot be measured here is absent."""
 
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[MetricValue, ...] = ()
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def peak_memory(device: Device) -> Iterator[Peak]:
         torch.cuda.synchronize()
         values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated()
         values["cuda_peak_reserved"] = torch.cuda.max_memory_reserved()
-    peak.metrics = tuple(Metric(name=name, value=size / MIB, unit="MiB", n=1) for name, size in values.items())
+    peak.metrics = tuple(MetricValue(name=name, value=size / MIB, unit="MiB", n=1) for name, size in values.items())
 
 
 def _reset_process_peak() -> int | None:

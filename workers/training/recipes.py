@@ -91,7 +91,7 @@ def recipe_for(model: str) -> Recipe | LanguageRecipe:
 
 
 def recipe_hash(condition: Condition) -> dict[str, str]:
-    """The hash of the recipe of `condition.weights`, for `Job.contents`; empty unless they are trained on demand.
+    """The hash of the recipe of `condition.weights`, for `Job.content_hashes`; empty unless they are trained on demand.
 
     Raises `ValueError` for a model without a recipe.
     """

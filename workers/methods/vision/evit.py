@@ -52,7 +52,7 @@ def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockToke
 
 
 def macs(params: Params, network: Network, image_size: int) -> int:
-    """One row of QK^T and one weighted sum of the tokens in each block that drops some (manual attention has the row already)."""
+    """One row of QK^T and one weighted sum of the tokens in each block that drops some (eager attention has the row already)."""
     dropping = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum(dropping) * (network.heads * network.head_dim + network.width)
 

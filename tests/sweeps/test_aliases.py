@@ -1,0 +1,73 @@
+"""Former names: what was written before a rename keeps its identities and can be read, and nothing writes a former name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store.placement import curve_group
+from store.record import AttemptWriter
+from store.row_mapping import curve_id
+from sweeps import aliases
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+
+BEFORE = [json.loads(line) for line in Path(__file__).with_name("outcomes_before_renames.jsonl").read_text().splitlines()]
+"""An outcome of each kind with the identities that it had before the renames of `sweeps.aliases`."""
+FORMER = {
+    *aliases.FIELDS.values(),
+    *(old for names in aliases.VALUES.values() for old in names.values()),
+}
+
+
+def words(data: Any) -> set[str]:
+    """All keys and texts in plain data."""
+    if isinstance(data, dict):
+        return {word for key, value in data.items() for word in {key, *words(value)}}
+    if isinstance(data, list):
+        return {word for value in data for word in words(value)}
+    return {data} if isinstance(data, str) else set()
+
+
+@pytest.mark.parametrize("before", BEFORE, ids=lambda before: before["outcome"]["job"]["kind"])
+def test_identities_outlive_renames(before: dict[str, Any]) -> None:
+    """An outcome under former names has the digest, and its job the identities, that they had."""
+    outcome = Outcome.model_validate_json(json.dumps(before["outcome"]))
+    job, (question,) = outcome.job, outcome.job.comparisons()
+    found = {
+        "outcome": before["outcome"],
+        "digest": AttemptWriter(outcome).digest,
+        "job_id": job.job_id,
+        "comparison_id": job.comparison_ids()[0],
+        "question_id": question.question_id,
+        "arm_id": question.arm.arm_id,
+        "environment_id": outcome.environment.environment_id,
+        "curve_id": curve_id(question),
+        "curve_group": curve_group(job),
+    }
+    assert found == before
+
+
+@pytest.mark.parametrize("before", BEFORE, ids=lambda before: before["outcome"]["job"]["kind"])
+def test_former_names_are_read_and_never_written(before: dict[str, Any]) -> None:
+    """An outcome or a stored job is written under the present names alone, from which the former follow again."""
+    outcome = Outcome.model_validate(before["outcome"])
+    written = json.loads(outcome.model_dump_json())
+    assert words(before["outcome"]) & FORMER
+    assert not words(written) & FORMER
+    assert Outcome.model_validate(written) == outcome
+    assert Job.model_validate(before["outcome"]["job"]) == outcome.job
+    assert aliases.former(written) == before["outcome"]
+    assert aliases.current(before["outcome"]) == written
+
+
+def test_every_former_name_is_met() -> None:
+    """The stored outcomes hold every name of the table."""
+    assert set().union(*(words(before["outcome"]) for before in BEFORE)) >= FORMER
+
+
+def test_names_of_others_stay() -> None:
+    """Parameters of methods, facts and system metrics may be called as they like."""
+    free = {"params": {"attention": "manual", "scores": 1}, "facts": {"evaluation": "x"}, "solved": {"readings": 1.0}}
+    assert aliases.current(free) == aliases.former(free) == free
