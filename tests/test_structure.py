@@ -1,0 +1,83 @@
+"""Structure of the source and of the tests that ruff and the import contracts do not check."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from grimp import ImportGraph, build_graph
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
+SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
+
+
+def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    """The path from the root and the syntax tree of each Python file of `folders`."""
+    for path in sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in folders)):
+        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def graph() -> ImportGraph:
+    return build_graph(*FOLDERS)
+
+
+def cycles(edges: Iterator[tuple[str, str]]) -> list[list[str]]:
+    """Groups of nodes that import each other, directly or through others."""
+    found = nx.strongly_connected_components(nx.DiGraph(edge for edge in edges if edge[0] != edge[1]))
+    return sorted(sorted(group) for group in found if len(group) > 1)
+
+
+def test_no_import_cycle_between_files(graph: ImportGraph) -> None:
+    """No module imports itself through others, imports inside functions included."""
+    edges = ((one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one))
+    assert cycles(edges) == []
+
+
+def test_no_import_cycle_between_folders(graph: ImportGraph) -> None:
+    """Seen as folders, at every level, the source has no cycle either; a folder may import its own parts and they each other."""
+    edges = [(one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one)]
+    for package in sorted({module.rpartition(".")[0] for module in graph.modules} - {""}):
+        below = f"{package}."
+        inside = [(one[len(below) :], other[len(below) :]) for one, other in edges if one.startswith(below) and other.startswith(below)]
+        assert cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in inside) == [], package
+    assert cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in edges) == []
+
+
+def test_cycles_are_found() -> None:
+    """A cycle through three nodes is named; a node that imports itself is none."""
+    assert cycles(iter([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("e", "e")])) == [["a", "b", "c"]]
+
+
+def test_test_modules_do_not_import_each_other() -> None:
+    """What tests share is in conftest.py, in tests/fixtures or in a module that is no test."""
+    wrong = []
+    for path, tree in modules("tests"):
+        for node in ast.walk(tree):
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else []
+            )
+            if any(part.startswith("test_") for name in names if name.startswith("tests.") for part in name.split(".")[1:3]):
+                wrong.append(f"{path}:{node.lineno}")
+    assert sorted(set(wrong) - IMPORTS_OF_TESTS) == []
+    assert sorted(IMPORTS_OF_TESTS - set(wrong)) == []
+
+
+def test_sql_is_only_in_the_store() -> None:
+    """No string of another folder is an SQL statement."""
+    found = defaultdict(int)
+    for path, tree in modules(*(folder for folder in FOLDERS if folder != "store")):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value):
+                found[path] += 1
+    assert {path: count for path, count in found.items() if count > SQL_ALLOWED.get(path, 0)} == {}
+    assert {path: count for path, count in SQL_ALLOWED.items() if found[path] < count} == {}, "shorten the list"
