@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -14,6 +14,12 @@ from grimp import ImportGraph, build_graph
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
+
+IMPORTS_OF_TESTS: set[str] = set()
+SQL_ALLOWED = {"webapp/queries.py": 5}
+FOLDER_CYCLES = {"sweeps", "webapp"}
+NAMES_FILE = ROOT / "tests/fixtures/names_defined_twice.txt"
+"""These four list what is still to do: each may become shorter, not longer."""
 
 
 def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
@@ -27,7 +33,7 @@ def graph() -> ImportGraph:
     return build_graph(*FOLDERS)
 
 
-def cycles(edges: Iterator[tuple[str, str]]) -> list[list[str]]:
+def cycles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Groups of nodes that import each other, directly or through others."""
     found = nx.strongly_connected_components(nx.DiGraph(edge for edge in edges if edge[0] != edge[1]))
     return sorted(sorted(group) for group in found if len(group) > 1)
@@ -42,16 +48,21 @@ def test_no_import_cycle_between_files(graph: ImportGraph) -> None:
 def test_no_import_cycle_between_folders(graph: ImportGraph) -> None:
     """Seen as folders, at every level, the source has no cycle either; a folder may import its own parts and they each other."""
     edges = [(one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one)]
+    found = set()
     for package in sorted({module.rpartition(".")[0] for module in graph.modules} - {""}):
         below = f"{package}."
-        inside = [(one[len(below) :], other[len(below) :]) for one, other in edges if one.startswith(below) and other.startswith(below)]
-        assert cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in inside) == [], package
+        inside = [
+            (one[len(below) :], other[len(below) :]) for one, other in edges if one.startswith(below) and other.startswith(below)
+        ]
+        if cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in inside):
+            found.add(package)
+    assert sorted(found ^ FOLDER_CYCLES) == []
     assert cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in edges) == []
 
 
 def test_cycles_are_found() -> None:
     """A cycle through three nodes is named; a node that imports itself is none."""
-    assert cycles(iter([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("e", "e")])) == [["a", "b", "c"]]
+    assert cycles([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("e", "e")]) == [["a", "b", "c"]]
 
 
 def test_test_modules_do_not_import_each_other() -> None:
@@ -67,17 +78,41 @@ def test_test_modules_do_not_import_each_other() -> None:
                 else []
             )
             if any(part.startswith("test_") for name in names if name.startswith("tests.") for part in name.split(".")[1:3]):
-                wrong.append(f"{path}:{node.lineno}")
-    assert sorted(set(wrong) - IMPORTS_OF_TESTS) == []
-    assert sorted(IMPORTS_OF_TESTS - set(wrong)) == []
+                wrong.append(path)
+    assert sorted(set(wrong) ^ IMPORTS_OF_TESTS) == []
 
 
 def test_sql_is_only_in_the_store() -> None:
     """No string of another folder is an SQL statement."""
-    found = defaultdict(int)
+    found: defaultdict[str, int] = defaultdict(int)
     for path, tree in modules(*(folder for folder in FOLDERS if folder != "store")):
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value):
                 found[path] += 1
     assert {path: count for path, count in found.items() if count > SQL_ALLOWED.get(path, 0)} == {}
     assert {path: count for path, count in SQL_ALLOWED.items() if found[path] < count} == {}, "shorten the list"
+
+
+def test_no_public_name_is_defined_twice() -> None:
+    """A public name of a module stands for one thing in the whole source; the list of exceptions can only become shorter."""
+    twice = names_defined_twice()
+    allowed = set(NAMES_FILE.read_text(encoding="utf-8").split())
+    assert sorted(twice.keys() - allowed) == []
+    assert sorted(allowed - twice.keys()) == [], f"remove these from {NAMES_FILE.name}"
+
+
+def names_defined_twice() -> dict[str, set[str]]:
+    """Public names of modules that more than one file defines, with the files; without the parts that every method file has."""
+    files: defaultdict[str, set[str]] = defaultdict(set)
+    for path, tree in modules(*FOLDERS):
+        if "/migrations/" in path or path.startswith("workers/methods/"):
+            continue
+        for node in tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                names = [node.name]
+            for name in names:
+                if not name.startswith("_"):
+                    files[name].add(path)
+    return {name: places for name, places in files.items() if len(places) > 1}

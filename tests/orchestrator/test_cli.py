@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.orchestrator.commands import ROOT, SWEEP, breakeven
+from tests.orchestrator.commands import ROOT, SWEEP, breakeven, in_process
 from tests.sweeps import test_outcome
 
 pytestmark = pytest.mark.ray
@@ -36,7 +36,7 @@ def test_wrong_sweep_is_reported_and_nothing_is_stored(tmp_path: Path, wrong: st
     lines.insert(at, f"  {wrong}")
     (tmp_path / "wrong.yaml").write_text("\n".join(lines) + "\n")
 
-    done = breakeven("run", "wrong.yaml", folder=tmp_path)
+    done = in_process("run", "wrong.yaml", folder=tmp_path)
 
     assert done.returncode == 2
     assert done.stdout == ""
@@ -54,7 +54,7 @@ def test_device_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
         pytest.skip("this machine has a GPU")
     (tmp_path / "sweep.yaml").write_text(SWEEP)
 
-    done = breakeven("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
+    done = in_process("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
     assert done.returncode == 2
     assert "the sweep asks for device cuda, and there is only cpu" in done.stderr
     assert not (tmp_path / "breakeven.db").exists()

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.planning import read
 from orchestrator.preview import MOST_ROWS, preview, table
 from sweeps.parsing.yaml_reader import SweepError
-from tests.orchestrator.commands import breakeven
+from tests.orchestrator.commands import breakeven, in_process
 
 HEAD = "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: cpu, model: deit_tiny_patch16_224}\n"
 GRID = HEAD + "axes: {image_size: [64, 224]}\n"
@@ -66,7 +66,7 @@ def test_a_store_that_holds_nothing_yet_is_planned_for(tmp_path: Path) -> None:
 def test_run_warns_before_anything_starts(tmp_path: Path) -> None:
     """`run` shows the same warnings, even where it then refuses the sweep."""
     (tmp_path / "sweep.yaml").write_text(AT_224.replace("cpu", "cuda") + "methods: [{method: tome, r: [99, 150]}]\n")
-    done = breakeven("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
+    done = in_process("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
     assert done.stderr.startswith("warning: sweep.yaml:6: methods[0].r: r=99 and r=150 leave the same tokens")
 
 
