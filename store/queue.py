@@ -138,7 +138,7 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
         whole = Job.model_validate_json(found.document)
         if sorted(whole.comparison_ids()) != sorted(comparison_id for part in parts for comparison_id in part.comparison_ids()):
             raise StoreError(
-                f"job {row} cannot be split: the {len(parts)} parts must ask each of its {len(whole.pairs)} questions once"
+                f"job {row} cannot be split: the {len(parts)} parts must request each of its {len(whole.pairs)} comparisons once"
             )
         placed = {column.key: getattr(found, column.key) for column in placement.COLUMNS}
         children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)

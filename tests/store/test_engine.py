@@ -1,4 +1,4 @@
-"""Opening a store: where it is, and what is said when it cannot be opened."""
+"""Opening a store: where it is, and the messages when it cannot be opened."""
 
 import os
 import shutil
@@ -44,21 +44,21 @@ def as_nobody(action: Callable[[], Any]) -> str:
     reading, writing_end = os.pipe()
     child = os.fork()
     if child == 0:
-        said = b"nothing was raised"
+        raised = b"nothing was raised"
         try:
             if os.geteuid() == 0:
                 os.setgid(65534)
                 os.setuid(65534)
             action()
         except BaseException as error:
-            said = f"{type(error).__name__}: {error}".encode()
-        os.write(writing_end, said)
+            raised = f"{type(error).__name__}: {error}".encode()
+        os.write(writing_end, raised)
         os._exit(0)
     os.close(writing_end)
     with os.fdopen(reading) as pipe:
-        said_by_child = pipe.read()
+        outcome = pipe.read()
     os.waitpid(child, 0)
-    return said_by_child
+    return outcome
 
 
 def test_location(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_readonly_cannot_write(engine: Engine, path: Path) -> None:
 
 
 def test_missing_store_names_the_command(tmp_path: Path) -> None:
-    """Reading what does not exist says what to run, and creates nothing."""
+    """The error for a missing store names the command to run, and nothing is created."""
     with pytest.raises(StoreError, match=r"nowhere\.db does not exist; run a sweep first: breakeven run"):
         connect_readonly(str(tmp_path / "nowhere.db"))
     assert list(tmp_path.iterdir()) == []
@@ -142,7 +142,7 @@ def test_folders(tmp_path: Path) -> None:
 
 
 def test_damaged_file(engine: Engine, path: Path) -> None:
-    """A damaged store is said to be damaged."""
+    """The error for a damaged store says that it is damaged."""
     engine.dispose()
     content = bytearray(path.read_bytes())
     content[100:] = b"\xff" * (len(content) - 100)
@@ -161,8 +161,8 @@ def test_read_only_folder(open_folder: Path) -> None:
     """A folder that cannot be written to is named when a store is to be created there."""
     if os.geteuid() != 0:
         open_folder.chmod(0o555)
-    said = as_nobody(lambda: connect(str(open_folder / "x.db")))
-    assert said.startswith(f"StoreError: {open_folder}/x.db cannot be")
+    error = as_nobody(lambda: connect(str(open_folder / "x.db")))
+    assert error.startswith(f"StoreError: {open_folder}/x.db cannot be")
     open_folder.chmod(0o755)
     assert list(open_folder.iterdir()) == []
 
@@ -215,7 +215,7 @@ def test_locked_by_another_program(engine: Engine, path: Path, monkeypatch: pyte
     [("/home/me/x.db", "nfs4"), ("/home/me/local disk/x.db", None), ("/var/x.db", None), ("/homework/x.db", None)],
 )
 def test_network_file_system(path: str, kind: str | None) -> None:
-    """The mount that holds a path decides, and only network file systems are refused."""
+    """The mount that contains a path decides, and only network file systems are refused."""
     assert network_file_system(Path(path), MOUNTS) == kind
 
 

@@ -47,9 +47,9 @@ def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[...,
     """Two dispatchers share a queue: every job is done once, none is lost, and neither sees an error."""
     sweep = submit(engine, jobs(make_job, 60))
     processes = [dispatcher(path, sweep) for _ in range(2)]
-    said = [process.communicate() for process in processes]
-    assert [errors for _, errors in said] == ["", ""]
-    done = [int(row) for printed, _ in said for row in printed.split()]
+    outputs = [process.communicate() for process in processes]
+    assert [errors for _, errors in outputs] == ["", ""]
+    done = [int(row) for printed, _ in outputs for row in printed.split()]
     assert len(done) == len(set(done)) == 60
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*), count(DISTINCT job), max(n) FROM attempt")).one() == (60, 60, 1)
@@ -57,7 +57,7 @@ def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[...,
 
 
 def test_kill_minus_nine(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
-    """Killed at any moment: what was said to be stored is stored and whole, only jobs in flight go back, and all get done."""
+    """Killed at any moment: what was reported as stored is stored and whole, only jobs in flight go back, and all get done."""
     sweep = submit(engine, jobs(make_job, 100))
     process = dispatcher(path, sweep)
     assert process.stdout is not None

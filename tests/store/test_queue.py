@@ -1,4 +1,4 @@
-"""The queue: submitting, claiming under a lease, giving back, splitting, and recovering from the dead."""
+"""The queue: submitting, claiming under a lease, giving back, splitting, and recovering from dispatchers that died."""
 
 import os
 import subprocess
@@ -28,8 +28,8 @@ ME = owners.owner()
 
 def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
     jobs = list(jobs)
-    asked = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
-    return submit_sweep(engine, NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}), asked, jobs, since)
+    requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
+    return submit_sweep(engine, NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}), requested, jobs, since)
 
 
 def states(engine: Engine) -> list[str]:
@@ -76,7 +76,7 @@ def test_same_text_is_the_same_sweep(engine: Engine, make_job: MakeJob) -> None:
 
 
 def test_two_sweeps_share_a_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """What two sweeps ask is queued once, counted in both, and not cancelled when one of them changes."""
+    """What two sweeps request is queued once, counted in both, and not cancelled when one of them changes."""
     one, two = submit(engine, [make_job(32)], name="one"), submit(engine, [make_job(32)], name="two")
     assert states(engine) == ["waiting"]
     submit(engine, [make_job(64)], name="one", text="other")
@@ -87,7 +87,7 @@ def test_two_sweeps_share_a_job(engine: Engine, make_job: MakeJob, make_outcome:
 
 
 def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJob) -> None:
-    """A job that waits is measured as precisely as the most demanding of its sweeps asks."""
+    """A job that waits is measured as precisely as the most demanding of its sweeps requires."""
     sweep = submit(engine, [make_job(protocol=Protocol(pairs_max=100, half_width=0.005))])
     submit(engine, [make_job(protocol=Protocol(pairs_max=200, half_width=0.02, budget_s=20))], name="other")
     (claimed,) = queue.claim(engine, sweep, owner=ME)
@@ -143,12 +143,12 @@ def test_split(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> 
         assert connection.execute(text("SELECT count(*) FROM attempt")).scalar() == 1
 
 
-def test_split_must_keep_every_question(engine: Engine, make_job: MakeJob) -> None:
-    """Parts that lose a question, or ask one twice, are refused, and the job stays with its owner."""
+def test_split_must_keep_every_comparison(engine: Engine, make_job: MakeJob) -> None:
+    """Parts that lose a comparison, or request one twice, are refused, and the job stays with its owner."""
     sweep = submit(engine, [make_job(keep_rates=(0.3, 0.5))])
     (whole,) = queue.claim(engine, sweep, owner=ME)
     for parts in ([whole.job.only(whole.job.pairs[:1])], [whole.job, whole.job]):
-        with pytest.raises(StoreError, match="must ask each of its 2 questions once"):
+        with pytest.raises(StoreError, match="must request each of its 2 comparisons once"):
             queue.split(engine, whole.row, ME, parts)
     assert states(engine) == ["running"]
 
@@ -178,7 +178,7 @@ def test_plan_made_before_a_split_queues_only_what_no_part_measures(engine: Engi
     assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, limit=9)] == [job.only(job.pairs[1:])]
 
 
-def test_running_part_is_waited_for_by_a_plan_that_asks_it(engine: Engine, make_job: MakeJob) -> None:
+def test_plan_waits_for_a_running_part_that_it_requests(engine: Engine, make_job: MakeJob) -> None:
     """A job that measures a pair of another sweep's plan is linked to that sweep; under a milder protocol it does not count."""
     job = make_job(keep_rates=(0.3, 0.5), protocol=Protocol(pairs_min=30))
     one = submit(engine, [job.only(job.pairs[:1])], name="one")
@@ -203,7 +203,7 @@ def test_waiting_parts_that_another_sweep_waits_for_are_shared(engine: Engine, m
 
 
 def test_what_was_answered_after_the_plan_is_not_queued(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A job that was done between plan and submission is left out; what was answered before the plan is queued, as it asks."""
+    """A job that was done between plan and submission is left out; what was answered before the plan is queued, as the plan requests."""
     job = make_job(keep_rates=(0.3, 0.5))
     sweep, since = submit(engine, [job.only(job.pairs[:1])]), newest_attempt(engine)
     (first,) = queue.claim(engine, sweep, owner=ME)
@@ -232,16 +232,16 @@ def test_failure_that_is_no_answer_does_not_count_as_answered_meanwhile(
 
 
 def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Only the owner of a running job may speak for it."""
+    """Only the owner of a running job may end its lease."""
     sweep = submit(engine, [make_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
-    for speak in (
+    for end_lease in (
         lambda: record(engine, claimed.row, "other:1:1", make_outcome(claimed.job)),
         lambda: queue.release(engine, claimed.row, "other:1:1"),
         lambda: queue.split(engine, claimed.row, "other:1:1", [claimed.job]),
     ):
         with pytest.raises(StoreError, match=f"is held by {ME}; it is no longer running for other:1:1"):
-            speak()
+            end_lease()
     queue.release(engine, claimed.row, ME)
     with pytest.raises(StoreError, match="is waiting; it is no longer running for"):
         record(engine, claimed.row, ME, make_outcome(claimed.job))
@@ -258,8 +258,8 @@ def test_outcome_of_another_job(engine: Engine, make_job: MakeJob, make_outcome:
     assert states(engine) == ["running"]
 
 
-def test_recover_from_a_dead_process(engine: Engine, path: Path, make_job: MakeJob) -> None:
-    """Jobs of a process that died wait again; those of a living one stay with it."""
+def test_recover_from_a_process_that_ended(engine: Engine, path: Path, make_job: MakeJob) -> None:
+    """Jobs of a process that ended wait again; those of a running one stay with it."""
     sweep = submit(engine, [make_job(32), make_job(64)])
     claim = f"queue.claim(engine.connect({str(path)!r}), {sweep}, owner=owners.owner())"
     program = f"from store import engine, owners, queue; {claim}"
@@ -271,14 +271,14 @@ def test_recover_from_a_dead_process(engine: Engine, path: Path, make_job: MakeJ
 
 
 def test_a_recycled_process_id_is_no_owner(engine: Engine, make_job: MakeJob) -> None:
-    """A living process with the owner's id that began at another time is not the owner."""
+    """A running process with the owner's id that began at another time is not the owner."""
     sweep = submit(engine, [make_job()])
     host = ME.partition(":")[0]
     queue.claim(engine, sweep, owner=f"{host}:{os.getpid()}:1")
     assert queue.recover(engine) == 1
 
 
-def test_other_hosts_are_believed_while_they_renew(engine: Engine, make_job: MakeJob) -> None:
+def test_owners_on_other_hosts_keep_their_jobs_while_they_renew(engine: Engine, make_job: MakeJob) -> None:
     """An owner elsewhere loses its jobs only when its lease is old."""
     sweep = submit(engine, [make_job()])
     queue.claim(engine, sweep, owner="elsewhere:1:1")

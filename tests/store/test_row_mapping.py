@@ -1,4 +1,4 @@
-"""How what was asked looks in the columns of the views."""
+"""How requested arms and comparisons look in the columns of the views."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_params(arm: Arm, params: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("baseline", "arm", "said", "runtime"),
+    ("baseline", "arm", "text", "runtime"),
     [
         (Arm(), Arm(stack=(TOPK,)), "dense", "eager"),
         (Arm(overrides=Overrides(runtime="compile")), Arm(stack=(TOPK,)), "dense [runtime=compile]", "eager"),
@@ -45,15 +45,15 @@ def test_params(arm: Arm, params: object) -> None:
         (Arm(), Arm(replicate=1), "dense", "eager"),
     ],
 )
-def test_baseline_says_where_it_differs(baseline: Arm, arm: Arm, said: str, runtime: str) -> None:
+def test_baseline_text_names_where_it_differs(baseline: Arm, arm: Arm, text: str, runtime: str) -> None:
     """The condition columns are the arm's; the baseline's text names what is different there."""
     comparison = Comparison(condition=CONDITION, baseline=baseline, arm=arm)
-    assert baseline_text(comparison) == said
+    assert baseline_text(comparison) == text
     assert comparison_row(comparison, {})["runtime"] == runtime
 
 
 def test_points_of_one_curve() -> None:
-    """The image size moves along a curve; anything else that was asked makes another curve, a version does not."""
+    """The image size moves along a curve; any other requested value makes another curve, a version does not."""
     here = Comparison(condition=CONDITION, baseline=Arm(), arm=Arm(stack=(TOPK,)))
     along = here.model_copy(update={"condition": CONDITION.model_copy(update={"image_size": 96})})
     newer = here.model_copy(update={"arm": Arm(stack=(TOPK.model_copy(update={"version": 2}),))})

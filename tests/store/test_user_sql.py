@@ -1,4 +1,4 @@
-"""Queries of strangers: they read, and nothing else, whatever they try."""
+"""SQL of users can read and do nothing else, whatever it tries."""
 
 import hashlib
 import time
@@ -49,7 +49,7 @@ def store(engine: Engine, path: Path, make_job: Callable[..., Any], make_outcome
 
 
 def test_select(store: str) -> None:
-    """A query returns columns and rows, and says when there are more."""
+    """A query returns columns and rows, and whether there are more."""
     found = run_query(store, "SELECT tokens, speedup FROM speedup ORDER BY tokens")
     assert found.columns == ("tokens", "speedup")
     assert [row[0] for row in found.rows] == [16, 64]
@@ -60,7 +60,7 @@ def test_select(store: str) -> None:
 
 @pytest.mark.parametrize("sql", WRITES)
 def test_writing_is_refused(store: str, tmp_path: Path, sql: str) -> None:
-    """No statement but SELECT does anything, and the message says what is allowed."""
+    """No statement but SELECT has an effect, and the message names what is allowed."""
     before = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir() if file.suffix == ".db"}
     with pytest.raises(StoreError, match="only reading is allowed here: one SELECT"):
         run_query(store, sql.format(folder=tmp_path))
@@ -149,11 +149,11 @@ def test_unknown_names(store: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"), [("", "the query is empty"), ("-- nothing", "the query is empty"), ("SELCT 1", "syntax error")]
+    ("sql", "message"), [("", "the query is empty"), ("-- nothing", "the query is empty"), ("SELCT 1", "syntax error")]
 )
-def test_mistakes(store: str, sql: str, said: str) -> None:
-    """Mistakes are told in a line."""
-    with pytest.raises(StoreError, match=said):
+def test_mistakes(store: str, sql: str, message: str) -> None:
+    """The message for a mistake is one line."""
+    with pytest.raises(StoreError, match=message):
         run_query(store, sql)
 
 
