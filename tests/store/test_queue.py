@@ -203,7 +203,7 @@ def test_waiting_parts_that_another_sweep_waits_for_are_shared(engine: Engine, m
 
 
 def test_what_was_answered_after_the_plan_is_not_queued(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A job that was done between plan and submission is left out; what was answered before the plan is queued, as the plan requests."""
+    """A job that was done between plan and submission is left out; what was answered before the plan is queued."""
     job = make_job(keep_rates=(0.3, 0.5))
     sweep, since = submit(engine, [job.only(job.pairs[:1])]), newest_attempt(engine)
     (first,) = queue.claim(engine, sweep, owner=ME)
