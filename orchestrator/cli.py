@@ -220,7 +220,7 @@ def _mendable(error: Exception) -> bool:
     known = (
         ("sweeps.parsing.yaml_reader", "SweepError"),
         ("store.engine", "StoreError"),
-        ("orchestrator.ray_cluster", "ClusterError"),
+        ("orchestrator.ray_cluster.connect", "ClusterError"),
         ("orchestrator.sites", "InfeasibleError"),
     )
     loaded = [getattr(sys.modules[module], name) for module, name in known if module in sys.modules]

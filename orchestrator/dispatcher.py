@@ -1,4 +1,4 @@
-"""Dispatching: hands waiting jobs to idle nodes, records what comes back, and isolates the arm at fault when a worker dies."""
+"""Dispatcher: gives waiting jobs to idle nodes, records their outcomes, and isolates the failing arm when a worker dies."""
 
 import contextlib
 import json
@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Literal, NamedTuple
 
-from orchestrator.failure_isolation import Task, attributed, baseline_alone, failed, suspect
+from orchestrator.failure_isolation import Task, baseline_alone, baseline_key, bisect, failed_outcome, isolated_outcome
 from orchestrator.interruption import stop_requested
+from orchestrator.nodes import Node
 from orchestrator.occupancy import fits, room
-from orchestrator.ray_cluster import Cluster, Finished, Node, Place, Running
-from orchestrator.worker_process import Fault
+from orchestrator.ray_cluster.cluster import Cluster, Finished, Running
+from orchestrator.ray_cluster.supervisors import Place
+from orchestrator.worker_supervisor import WorkerFailure
 from store import owners, queue
 from store.engine import Engine
 from store.errors import StoreError
@@ -21,13 +23,13 @@ from sweeps.outcome import ANSWERS, FailureReason, Outcome
 from sweeps.parsing.file_schema import Retry
 
 LOOK_S = 0.5
-"""How often the wait for results looks whether it was interrupted."""
+"""How often the wait for results checks whether it was interrupted."""
 RENEW_S = 15.0
 """How often the lease is renewed; a lease that is 60 s old counts as abandoned on another host."""
 REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
-"""Failures that may leave a process unsound, such as a broken CUDA context: the next job gets a new one."""
+"""Failures that may leave a process in a bad state, such as a broken CUDA context: the next job gets a new one."""
 
-EventType = Literal["started", "answered", "retried", "split", "suspected", "waiting", "begun", "dropped"]
+EventType = Literal["started", "answered", "retried", "split", "baseline_check", "waiting", "begun", "dropped"]
 
 
 class Event(NamedTuple):
@@ -39,12 +41,12 @@ class Event(NamedTuple):
     outcome: Outcome | None = None
     """With `answered`: what was recorded."""
     message: str = ""
-    """What went wrong, with `retried`, `split`, `suspected` (the baseline runs alone, as it may be at fault) and `dropped`
-    (another dispatcher has taken the job over); with `waiting` who has the host that the job waits for (`begun` once it has it)."""
+    """What went wrong, with `retried`, `split`, `baseline_check` (the baseline runs alone) and `dropped` (another dispatcher has
+    taken over the job); with `waiting` which jobs have the host that the job waits for (`begun` once it has it)."""
 
 
 class Summary(NamedTuple):
-    """What came of the comparisons of the jobs that ran."""
+    """Numbers of comparisons of the jobs that ran, by result."""
 
     measured: int = 0
     failed: int = 0
@@ -77,16 +79,16 @@ def dispatch(
 
 
 class Dispatcher:
-    """The state of one `dispatch`: which node runs what, and which baselines have run well or failed alone."""
+    """The state of one `dispatch`: which node runs what, and which baselines have run alone with or without a failure."""
 
     def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
         self._owner = owners.owner()
         self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
         self._tasks: dict[Running, Task] = {}
-        self._sound_baselines: set[tuple[Condition, Arm]] = set()
-        self._failed_baselines: dict[tuple[Condition, Arm], Outcome | Fault] = {}
-        self._unsound: set[Place] = set()
+        self._baselines_ok: set[tuple[Condition, Arm]] = set()
+        self._baselines_failed: dict[tuple[Condition, Arm], Outcome | WorkerFailure] = {}
+        self._replace_worker: set[Place] = set()
         self._summary = Summary()
 
     def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:
@@ -122,7 +124,7 @@ class Dispatcher:
         self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
 
     def _fill(self) -> None:
-        """Give every node what it has room for, machines that can do little first, so that the GPU is left to those who need it."""
+        """Give every node what it has room for, nodes without a GPU first, so that GPUs are left for the jobs that need them."""
         for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
             while claimed := self._next(node):
                 self._start(node, Task(claimed))
@@ -147,19 +149,19 @@ class Dispatcher:
         return queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, beside=beside)
 
     def _start(self, node: Node, task: Task) -> None:
-        job = task.queued.job if task.fault is None else baseline_alone(task.queued.job)
+        job = task.queued.job if task.failure is None else baseline_alone(task.queued.job)
         taken = {running.slot for running in self._tasks if running.place[:2] == (node.node_id, job.condition.device)}
         slot = next(slot for slot in count() if slot not in taken)
         place = (node.node_id, job.condition.device, slot)
-        fresh = job.protocol.rounds > 1 or job.round > 0 or place in self._unsound
+        fresh = job.protocol.rounds > 1 or job.round > 0 or place in self._replace_worker
         try:
             running = self._cluster.submit(job, node, slot=slot, fresh=fresh)
         except BaseException:
             self._give_back(task)
             raise
-        self._unsound.discard(place)
+        self._replace_worker.discard(place)
         self._tasks[running] = task
-        self._notify("suspected" if task.fault else "started", node, task, task.fault)
+        self._notify("baseline_check" if task.failure else "started", node, task, task.failure)
 
     def _handle(self, finished: Finished) -> None:
         task = self._tasks.pop(finished.running)
@@ -171,57 +173,55 @@ class Dispatcher:
             self._give_back(task)
             raise
 
-    def _settle(self, running: Running, result: Outcome | Fault, task: Task) -> None:
+    def _settle(self, running: Running, result: Outcome | WorkerFailure, task: Task) -> None:
         if isinstance(result, Outcome):
             # a driver or library may have changed since the node was asked: what is pinned to its former environment stays there
             running.node.environments[result.job.condition.device] = result.environment
-            self._note_sound_baselines(result)
+            self._note_baselines_ok(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
-                self._unsound.add(running.place)
-            self._record(running.node, task, result if task.fault is None else self._attribute(running.node, task, result))
+                self._replace_worker.add(running.place)
+            self._record(running.node, task, result if task.failure is None else self._isolate(running.node, task, result))
         elif result.kind == "node_died":
             self._after_node_death(running.node, task, result)
         elif result.kind == "out_of_memory" and self._jobs_on(running.node) and task.executions < self._retry.max_attempts:
-            self._retry_later(running.node, task, result)  # the memory may have been a neighbour's
-        elif task.fault is not None:
-            self._record(running.node, task, self._attribute(running.node, task, result))
+            self._retry_later(running.node, task, result)  # the memory may have been that of another job there
+        elif task.failure is not None:
+            self._record(running.node, task, self._isolate(running.node, task, result))
         else:
-            self._after_fault(running.node, task, result)
+            self._after_failure(running.node, task, result)
 
-    def _after_node_death(self, node: Node, task: Task, fault: Fault) -> None:
+    def _after_node_death(self, node: Node, task: Task, failure: WorkerFailure) -> None:
         if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
-            self._retry_later(node, task, fault)
+            self._retry_later(node, task, failure)
         else:
-            self._record(node, task, failed(task, node, fault, None))
+            self._record(node, task, failed_outcome(task, node, failure, None))
 
-    def _after_fault(self, node: Node, task: Task, fault: Fault) -> None:
+    def _after_failure(self, node: Node, task: Task, failure: WorkerFailure) -> None:
         job = task.queued.job
         if len(job.pairs) > 1:
-            middle = len(job.pairs) // 2
-            halves = [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])]
-            queue.split(self._engine, task.queued.row, self._owner, halves, failed(task, node, fault, None))
-            self._notify("split", node, task, fault)
+            queue.split(self._engine, task.queued.row, self._owner, bisect(job), failed_outcome(task, node, failure, None))
+            self._notify("split", node, task, failure)
         elif not job.pairs:
-            self._record(node, task, failed(task, node, fault, None))
-        elif (alone := self._failed_baselines.get(suspect(job))) is not None:
-            self._record(node, task, attributed(task, node, fault, alone))
-        elif fault.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
-            self._retry_later(node, task, fault)
-        elif suspect(job) in self._sound_baselines:
-            self._record(node, task, failed(task, node, fault, job.pairs[0].arm))
+            self._record(node, task, failed_outcome(task, node, failure, None))
+        elif (alone := self._baselines_failed.get(baseline_key(job))) is not None:
+            self._record(node, task, isolated_outcome(task, node, failure, alone))
+        elif failure.kind == "crash" and "worker_crash" in self._retry.when and task.executions < self._retry.max_attempts:
+            self._retry_later(node, task, failure)
+        elif baseline_key(job) in self._baselines_ok:
+            self._record(node, task, failed_outcome(task, node, failure, job.pairs[0].arm))
         else:
-            self._start(node, task._replace(fault=fault))
+            self._start(node, task._replace(failure=failure))
 
-    def _retry_later(self, node: Node, task: Task, fault: Fault) -> None:
-        queue.release(self._engine, task.queued.row, self._owner, failed(task, node, fault, None))
-        self._notify("retried", node, task, fault)
+    def _retry_later(self, node: Node, task: Task, failure: WorkerFailure) -> None:
+        queue.release(self._engine, task.queued.row, self._owner, failed_outcome(task, node, failure, None))
+        self._notify("retried", node, task, failure)
 
-    def _attribute(self, node: Node, task: Task, alone: Outcome | Fault) -> Outcome:
-        """The outcome, with the arm at fault named, now that the baseline has run alone."""
-        assert task.fault is not None
-        if isinstance(alone, Fault) or alone.failures:
-            self._failed_baselines[suspect(task.queued.job)] = alone
-        return attributed(task, node, task.fault, alone)
+    def _isolate(self, node: Node, task: Task, alone: Outcome | WorkerFailure) -> Outcome:
+        """The outcome, with the failing arm named, now that the baseline has run alone."""
+        assert task.failure is not None
+        if isinstance(alone, WorkerFailure) or alone.failures:
+            self._baselines_failed[baseline_key(task.queued.job)] = alone
+        return isolated_outcome(task, node, task.failure, alone)
 
     def _give_back(self, task: Task) -> None:
         with contextlib.suppress(StoreError):  # it may be recorded already; if the store is out of reach the next run recovers it
@@ -230,23 +230,23 @@ class Dispatcher:
     def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
         record(self._engine, task.queued.row, self._owner, outcome)
         measured, answers, unanswered, _ = self._summary
-        for reasons in map(set, reasons_by_pair(outcome)):
+        for reasons in map(set, failure_reasons(outcome)):
             measured += not reasons
             answers += bool(reasons) and reasons <= ANSWERS
             unanswered += bool(reasons - ANSWERS)
         self._summary = Summary(measured, answers, unanswered)
         self._observer(Event("answered", node, outcome.job, outcome))
 
-    def _note_sound_baselines(self, outcome: Outcome) -> None:
+    def _note_baselines_ok(self, outcome: Outcome) -> None:
         baselines = {pair.baseline for pair in outcome.job.pairs} or {0}
         ran = {arm.arm for arm in outcome.arms}
-        self._sound_baselines |= {(outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran}
+        self._baselines_ok |= {(outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran}
 
-    def _notify(self, what: EventType, node: Node, task: Task, fault: Fault | None) -> None:
-        self._observer(Event(what, node, task.queued.job, message=fault.message if fault else ""))
+    def _notify(self, what: EventType, node: Node, task: Task, failure: WorkerFailure | None) -> None:
+        self._observer(Event(what, node, task.queued.job, message=failure.message if failure else ""))
 
 
-def reasons_by_pair(outcome: Outcome) -> Iterator[list[FailureReason]]:
+def failure_reasons(outcome: Outcome) -> Iterator[list[FailureReason]]:
     """For each pair of the outcome's job, why it has no measurement; empty if it has one."""
     for pair in outcome.job.pairs:
         yield [failure.reason for failure in outcome.failures if failure.arm in {None, *pair}]

@@ -1,12 +1,13 @@
 """Estimate: how long the jobs of a plan take at most, on two idle cores and without a fault, from their protocols and models."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sweeps.geometry.llm_geometry import LanguageNetwork, languages
 from sweeps.geometry.local_llm import geometry, is_folder
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import MODALITY_KINDS, PASS_SECONDS, Device, Dtype, Job, Step
+from sweeps.job import PASS_SECONDS, Device, Dtype, Job, Step
+from sweeps.kinds import KINDS, Payload
 from workers.data.scoring_windows import CONTEXT, SCORED
 
 START_SECONDS = 20.0
@@ -20,14 +21,14 @@ FRESH_SECONDS = 20.0
 TEXT_SECONDS = 20.0
 """Reading a text from this machine's packages, a tokenizer of it included, and loading a model."""
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
-"""What training a model on demand may take; counted once for each model, since nobody looks here whether it is there already."""
+"""What training a model on demand may take; counted once for each model, since whether it is cached is not checked here."""
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
 """What a method makes of a text and keeps (rotations, thresholds, a vocabulary), besides what the model has to read for it."""
 TUNING_TOKENS = 8 * 768 / 2
 """Of a step of fine-tuning: pieces, characters of each, and `CHARACTERS_PER_TOKEN`."""
 TUNING_READS = 6
-"""Reading a token forth and back takes so many times as long as reading it, on matrices too small to fill two cores."""
+"""A token takes so many times as long in training as in inference, on matrices too small to fill two cores."""
 EIGEN_MACS = 10
 """Of the eigenvectors of a matrix, for each entry of its cube."""
 SEARCH_TOKENS = 9 * 4 * 512
@@ -59,7 +60,7 @@ def at_most(jobs: Iterable[Job]) -> float:
     made = {
         (job.condition.model, job.condition.device, str(step)): _making(step, job)
         for job in asked
-        if job.kind in MODALITY_KINDS["language"]
+        if job.condition.image_size is None  # methods of vision models make nothing
         for arm in job.arms
         for step in arm.stack
     }
@@ -68,18 +69,20 @@ def at_most(jobs: Iterable[Job]) -> float:
 
 def seconds(job: Job) -> float:
     """Upper estimate for one job, its time-out at most."""
-    measuring = {"latency": _latency, "accuracy": _accuracy, "generation": _generation, "quality": _quality}[job.kind](job)
+    measuring = SECONDS[KINDS[job.kind].payload](job)
     compiling = len(job.compiled) * min(COMPILE_SECONDS, job.protocol.compile_timeout_s)
     starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
     return starting + min(measuring, job.protocol.timeout_s) + compiling
 
 
-def _latency(job: Job) -> float:
-    """The whole budget, and a pass for each arm."""
+def _timing(job: Job) -> float:
+    """The whole budget, and a pass for each arm; with a prompt also what the runs of a language model take."""
+    if job.condition.prompt_tokens is not None:
+        return _generation(job)
     return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS
 
 
-def _accuracy(job: Job) -> float:
+def _image_reading(job: Job) -> float:
     """Each arm like the unmodified model on all images."""
     condition, images = job.condition, job.protocol.images or math.inf
     if condition.data == "digits":
@@ -93,7 +96,7 @@ def _accuracy(job: Job) -> float:
 
 def _generation(job: Job) -> float:
     """The budget or the fewest pairs, whichever takes longer, each arm like the unmodified model."""
-    condition, network = job.condition, language(job.condition.model)
+    condition, network = job.condition, llm_geometry(job.condition.model)
     if network is None:
         return math.inf
     prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
@@ -105,9 +108,9 @@ def _generation(job: Job) -> float:
     return TEXT_SECONDS + len(job.arms) * each + pairs
 
 
-def _quality(job: Job) -> float:
+def _text_reading(job: Job) -> float:
     """Each arm like the unmodified model on all characters; how long tasks are is not known here."""
-    condition, network = job.condition, language(job.condition.model)
+    condition, network = job.condition, llm_geometry(job.condition.model)
     if network is None or job.protocol.characters is None or job.protocol.tasks:
         return math.inf
     tokens = job.protocol.characters / CHARACTERS_PER_TOKEN * (SCORED + CONTEXT) / SCORED
@@ -115,9 +118,17 @@ def _quality(job: Job) -> float:
     return TEXT_SECONDS + len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
 
 
+SECONDS: Mapping[Payload, Callable[[Job], float]] = {
+    "samples": _timing,
+    "predictions": _image_reading,
+    "text_scores": _text_reading,
+}
+"""Estimates by what a kind of job collects."""
+
+
 def _making(step: Step, job: Job) -> float:
     """What a method makes before an arm can run with it: what the model reads for it, and eigenvectors as wide as the model."""
-    params, network = step.params, language(job.condition.model)
+    params, network = step.params, llm_geometry(job.condition.model)
     calibrated, tuned = params.get("calibration_tokens") or 0, (params.get("finetune_steps") or 0) * TUNING_TOKENS
     if network is None or not (calibrated or tuned or params.get("ngrams")):
         return 0.0
@@ -127,11 +138,11 @@ def _making(step: Step, job: Job) -> float:
     return MAKING_SECONDS + (macs + turning) / 1e9 / GMACS_PER_SECOND[job.condition.device]
 
 
-def language(model: str) -> LanguageNetwork | None:
-    """The geometry of a model, where it is known without a network."""
+def llm_geometry(model: str) -> LanguageNetwork | None:
+    """The geometry of a language model, where it is known without a connection to the internet."""
     if not is_folder(model):
         return languages().get(model)
     try:
         return geometry(model)
-    except ValueError:  # gone since the sweep was read; the worker says so
+    except ValueError:  # removed since the sweep was read; the worker reports it
         return None

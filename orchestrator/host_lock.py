@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sweeps.job import TIMING, Kind, Occupation
+from sweeps.job import Kind, Occupation
+from sweeps.kinds import KINDS
 
 PLACE = Path("/tmp")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here
 LOCK, GATE, HOLDERS = "breakeven.lock", "breakeven.gate", "breakeven.holders"
@@ -94,7 +95,7 @@ class _Step(NamedTuple):
 
 def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
     """What is locked, in order. The GPU comes before the gate, at which nobody shall wait for a single GPU."""
-    own: Occupation = "shared" if kind not in TIMING else "node" if gpu is None else "device"
+    own: Occupation = "shared" if not KINDS[kind].timed else "node" if gpu is None else "device"
     if own == "device":
         yield _Step(place / f"{GPU}{gpu}", fcntl.LOCK_EX)
     yield _Step(place / GATE, fcntl.LOCK_SH if own == "shared" else fcntl.LOCK_EX, kept=False)

@@ -1,4 +1,4 @@
-"""Nodes: what a node of the cluster offers, judged by its own survey and by what was declared to Ray; no Ray here."""
+"""Nodes: what a node of the cluster offers, by its own report and by what was declared to Ray; imports no Ray."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from orchestrator import package_version
 from orchestrator.sites import Site
-from orchestrator.worker_process import NodeInfo
+from orchestrator.worker_supervisor import NodeInfo
 from sweeps.job import Device
 from sweeps.outcome import Environment
 
@@ -16,60 +16,60 @@ class Node(Site):
     """One machine of the cluster."""
 
     environments: dict[Device, Environment]
-    """As of the survey, or of the newest outcome."""
+    """As reported by the node, or by its newest outcome."""
     node_id: str
     devices: tuple[Device, ...]
     cpus: int
     gpus: int
 
 
-class Judged(NamedTuple):
+class CheckedNode(NamedTuple):
     """A node that can be used, or `None`, and a line for each thing that is not as it was declared."""
 
     node: Node | None
     lines: tuple[str, ...] = ()
 
 
-def name(facts: Mapping[str, Any]) -> str:
-    """A node for people, from its row of `ray.nodes()`: host name and address."""
-    return f"{facts.get('NodeManagerHostname') or '?'} ({facts['NodeManagerAddress']})"
+def node_name(row: Mapping[str, Any]) -> str:
+    """Host name and address of a node, from its row of `ray.nodes()`."""
+    return f"{row.get('NodeManagerHostname') or '?'} ({row['NodeManagerAddress']})"
 
 
-def judged(facts: Mapping[str, Any], survey: NodeInfo) -> Judged:
-    """What the node in a row of `ray.nodes()` offers, given its own survey.
+def check_node(row: Mapping[str, Any], info: NodeInfo) -> CheckedNode:
+    """What the node in a row of `ray.nodes()` offers, by its own report.
 
     A node with another version of our code is left out, a device class that was declared to Ray and is absent is not offered,
     and neither is one that was not declared: `--num-cpus 0` keeps jobs off a head.
     """
-    called = name(facts)
-    others = sorted(set(survey.packages) - {package_version.version()})
+    name = node_name(row)
+    others = sorted(set(info.packages) - {package_version.version()})
     if others:
-        return left_out(
-            facts, f"it has breakeven {' and '.join(others)}, here is {package_version.version()}; install the same there"
+        return excluded(
+            row, f"it has breakeven {' and '.join(others)}, here is {package_version.version()}; install the same there"
         )
-    counted = facts["Resources"]
-    cpus, gpus = int(counted.get("CPU", 0)), int(counted.get("GPU", 0))
+    resources = row["Resources"]
+    cpus, gpus = int(resources.get("CPU", 0)), int(resources.get("GPU", 0))
     declared = {"cpu": cpus, "cuda": gpus}
-    environments = {device: found for device, found in survey.environments.items() if declared[device]}
+    environments = {device: found for device, found in info.environments.items() if declared[device]}
     lines = []
-    if gpus and "cuda" not in survey.environments:
-        lines.append(f"node {called} declares {gpus} GPUs to Ray, but no CUDA device can be used there; it gets no GPU jobs")
+    if gpus and "cuda" not in info.environments:
+        lines.append(f"node {name} declares {gpus} GPUs to Ray, but no CUDA device can be used there; it gets no GPU jobs")
     if not environments:
         offers = "no CPU" if not cpus else "nothing that jobs can use"
-        return Judged(None, (*lines, f"node {called} gets no jobs: it offers {offers} to Ray"))
+        return CheckedNode(None, (*lines, f"node {name} gets no jobs: it offers {offers} to Ray"))
     node = Node(
-        node_id=facts["NodeID"],
-        host=survey.host,
+        node_id=row["NodeID"],
+        host=info.host,
         devices=tuple(environments),
         environments=environments,
         cpus=cpus,
         gpus=gpus,
-        labels=facts.get("Labels") or {},
-        resources={name: amount for name, amount in counted.items() if not name.startswith("node:")},
+        labels=row.get("Labels") or {},
+        resources={key: amount for key, amount in resources.items() if not key.startswith("node:")},
     )
-    return Judged(node, tuple(lines))
+    return CheckedNode(node, tuple(lines))
 
 
-def left_out(facts: Mapping[str, Any], reason: str) -> Judged:
+def excluded(row: Mapping[str, Any], reason: str) -> CheckedNode:
     """A node that cannot be used, and why."""
-    return Judged(None, (f"node {name(facts)} is left out: {reason}",))
+    return CheckedNode(None, (f"node {node_name(row)} is left out: {reason}",))

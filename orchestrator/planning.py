@@ -20,6 +20,7 @@ from store.overlap import newest_attempt
 from store.placement import Place, Wanted
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job
+from sweeps.number_format import count, duration
 from sweeps.outcome import Environment
 from sweeps.parsing.expand import Expansion, load
 from sweeps.protocol import Protocol
@@ -187,11 +188,11 @@ def describe(plan: Plan, shown: Preview | None = None) -> str:
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
     lines = [
         f"{expansion.sweep.name}: {expansion.sweep.question}",
-        f"{counted(expansion.points, 'point')} x {counted(len(arms), 'arm')}, {counted(plan.asked, 'comparison')} "
-        f"in {counted(len(expansion.jobs), 'job')}"
+        f"{count(expansion.points, 'point')} x {count(len(arms), 'arm')}, {count(plan.asked, 'comparison')} "
+        f"in {count(len(expansion.jobs), 'job')}"
         + (f", {expansion.excluded} excluded" if expansion.excluded else "")
         + (f", {expansion.duplicates} asked twice" if expansion.duplicates else ""),
-        f"{answers(plan)} in this environment{_repeats(plan)}; {counted(len(plan.jobs), 'job')} left"
+        f"{answers(plan)} in this environment{_repeats(plan)}; {count(len(plan.jobs), 'job')} left"
         + (f", at most {duration(plan.at_most_s)} on an idle machine" if plan.jobs else ""),
     ]
     return "\n".join([*lines, *(table(shown) if shown else ())])
@@ -213,15 +214,3 @@ def as_dict(plan: Plan, shown: Preview) -> dict[str, Any]:
         "warnings": list(shown.warnings),
         "arms": as_list(shown),
     }
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 job` or `3 jobs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min` or `3.4 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from orchestrator.estimate import language
+from orchestrator.estimate import llm_geometry
 from orchestrator.report.text_table import lines
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.geometry.vit_catalogue import networks
@@ -49,7 +49,7 @@ class Counted(NamedTuple):
     tokens: tuple[int, ...] | None
     """The fewest tokens in each block, prefix tokens included."""
     gmacs: float | None
-    gmacs_method: float | None
+    gmacs_overhead: float | None
     reduces: bool = False
     refused: str | None = None
     """Why the arm cannot run here."""
@@ -120,7 +120,7 @@ def as_list(shown: Preview) -> list[dict[str, Any]]:
             "arm": arm_label(one.arm),
             "tokens": one.tokens,
             "gmacs": one.gmacs,
-            "gmacs_method": one.gmacs_method,
+            "gmacs_overhead": one.gmacs_overhead,
             "cannot_run": one.refused,
         }
         for one in shown.counted
@@ -152,7 +152,7 @@ def _place(condition: Condition) -> Place | None:
 def _counted(arm: Arm, place: Place) -> Counted:
     unknown = Counted(arm, place, None, None, None)
     if place.new_tokens is not None:
-        network = language(place.model)
+        network = llm_geometry(place.model)
         return unknown if network is None else _spoken(unknown, network, place.new_tokens)
     vision = networks().get(place.model)
     return unknown if vision is None else _seen(unknown, vision)
@@ -169,7 +169,7 @@ def _seen(unknown: Counted, network: Network) -> Counted:
     added = methods.macs(solved, network, size) / 1e9
     fewest = tuple(min(block) for block in trace)
     reduces = trace != network.dense_tokens(size)
-    return unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_method=added, reduces=reduces)
+    return unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added, reduces=reduces)
 
 
 def _spoken(unknown: Counted, network: LanguageNetwork, new_tokens: int) -> Counted:
@@ -180,7 +180,7 @@ def _spoken(unknown: Counted, network: LanguageNetwork, new_tokens: int) -> Coun
     if not network.described or any(methods.retokenizes(step) for step in arm.stack):
         return unknown
     own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.place.sequences)) / 1e9
-    return unknown._replace(gmacs=own, gmacs_method=methods.spoken_macs(arm, network, prompt, decoded) / 1e9)
+    return unknown._replace(gmacs=own, gmacs_overhead=methods.spoken_macs(arm, network, prompt, decoded) / 1e9)
 
 
 def _refused(expansion: Expansion, by_arm: Mapping[str, list[Counted]], places: Mapping[Place, _Asked]) -> Iterator[SweepError]:
@@ -251,7 +251,7 @@ def _figures(one: Counted) -> tuple[str, str, str]:
     if one.gmacs is None:
         return COUNTED, COUNTED, ""
     tokens = f"{one.place.size}" if one.tokens is None else _runs(one.tokens)
-    return tokens, f"{one.gmacs:.4g}", f"{one.gmacs_method:.3g}" if one.gmacs_method else ""
+    return tokens, f"{one.gmacs:.4g}", f"{one.gmacs_overhead:.3g}" if one.gmacs_overhead else ""
 
 
 def _runs(tokens: Iterable[int]) -> str:

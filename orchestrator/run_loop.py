@@ -9,7 +9,8 @@ from orchestrator.dispatcher import Event, dispatch
 from orchestrator.interruption import stop_requested
 from orchestrator.planning import Plan
 from orchestrator.progress import Display
-from orchestrator.ray_cluster import Cluster, ClusterError
+from orchestrator.ray_cluster.cluster import Cluster
+from orchestrator.ray_cluster.connect import ClusterError
 from orchestrator.sites import Site, by_device, demand_text
 from orchestrator.submission import submit
 from store import queue

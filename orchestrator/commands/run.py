@@ -20,6 +20,7 @@ from store.engine import Engine, connect, connect_readonly
 from store.errors import EmptyStoreError, StoreError
 from store.location import location, sqlite_path
 from sweeps.job import Device
+from sweeps.number_format import count
 from sweeps.outcome import Environment, Outcome
 from sweeps.parsing.expand import Expansion
 from workers.measure.environment import devices
@@ -27,7 +28,7 @@ from workers.measure.environment import devices
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orchestrator.ray_cluster import Cluster
+    from orchestrator.ray_cluster.cluster import Cluster
     from orchestrator.run_loop import Measured
 
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
@@ -71,11 +72,11 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
             except Exception:
                 if not started or started[0].nodes():
                     raise
-                left = planning.counted(queue.progress(engine, sweep).unfinished, "job")
+                left = count(queue.progress(engine, sweep).unfinished, "job")
                 console.print(f"the last node was lost, with {left} left; the same command goes on from here", style="red")
                 return UNANSWERED
         if interrupted:
-            left = planning.counted(queue.progress(engine, sweep).unfinished, "job")
+            left = count(queue.progress(engine, sweep).unfinished, "job")
             console.print(f"stopped with {left} left; the same command goes on from here", style="yellow")
             return INTERRUPTED
     console.print()
@@ -99,7 +100,7 @@ def _doubted(engine: Engine, environments: Mapping[Device, Collection[Environmen
 
 
 def _cluster(console: "Console", address: str | None) -> "Cluster":
-    from orchestrator.ray_cluster import Cluster  # Ray takes a second to import
+    from orchestrator.ray_cluster.cluster import Cluster  # Ray takes a second to import
 
     console.print(f"connecting to Ray at {address} …" if address else "starting Ray …", style="dim")
     return Cluster.start(address, notify=lambda line: console.print(line, style="yellow", markup=False, soft_wrap=True))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.dispatcher import dispatch
-from orchestrator.ray_cluster import Cluster
+from orchestrator.ray_cluster.cluster import Cluster
 from store.engine import connect
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Condition, Job, Pair

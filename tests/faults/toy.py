@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from orchestrator.ray_cluster import Cluster
+from orchestrator.ray_cluster.cluster import Cluster
 from sweeps.job import Job
 from sweeps.outcome import ArmOutcome, Outcome, Samples
 from workers.measure.environment import fingerprint

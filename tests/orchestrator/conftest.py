@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.dispatcher import Event, Summary, dispatch
-from orchestrator.ray_cluster import Cluster
+from orchestrator.ray_cluster.cluster import Cluster
 from store.engine import Engine, connect
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step

@@ -1,5 +1,6 @@
 """Sites of a cluster with two environments: plans for them, jobs that they claim, and the curves that come of it."""
 
+import platform
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -14,11 +15,16 @@ from sweeps.outcome import Environment
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.file_schema import Sweep
 from sweeps.parsing.yaml_reader import Document
+from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, an_outcome
 
 LIBRARIES = {name: Environment(device="cpu", device_name=name, facts={"torch": name}) for name in ("old", "new")}
 SIZES = (64, 96, 128, 160)
+SITES = [Site(platform.node(), {"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]})]
+"""This machine, with the environment that the test workers report."""
+ELSEWHERE = "elsewhere:17:4711"
+"""A process on another host."""
 
 
 def site(host: str, environment: str = "old", **labels: str) -> Site:
@@ -72,3 +78,11 @@ def curves(store: Store) -> list[tuple[str, str, int, int]]:
     """Model, host, points and points that are missing, of each curve along tokens."""
     sql = "SELECT model, host, points, points_missing FROM break_even WHERE axis = 'tokens' ORDER BY model, host"
     return [(model.split("_")[1], *rest) for model, *rest in store.table(sql).itertuples(index=False)]
+
+
+def claimed_elsewhere(store: Store, jobs: Sequence[Job], silent_s: float = 0.0) -> int:
+    """Submit `jobs` and let a process on another host hold the first, last heard of `silent_s` ago. Returns the job's row."""
+    (held,) = queue.claim(store.engine, store.submit(jobs), owner=ELSEWHERE)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE job SET renewed_at = renewed_at - ? WHERE id = ?", (silent_s, held.row))
+    return held.row

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import estimate, planning
-from orchestrator.progress import lines
+from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import Format
 from orchestrator.sites import Site
@@ -130,7 +130,7 @@ def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -
 def test_progress_shows_the_drop() -> None:
     """A line for each arm has top-1, drop and verdict; that of a failed arm the reason."""
     failure = Failure(arm=2, reason="not_a_number", message="logits are not finite")
-    worse, failed = lines(outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure]))
+    worse, failed = comparison_lines(outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure]))
     assert worse.plain.startswith("  topk keep_rate=0.2: top-1 9")
     assert " %, drop +2" in worse.plain
     assert worse.plain.endswith("] points worse")

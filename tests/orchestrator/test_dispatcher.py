@@ -13,7 +13,8 @@ import pytest
 
 from orchestrator.dispatcher import Event, dispatch
 from orchestrator.host_lock import host_lock
-from orchestrator.ray_cluster import Cluster, ClusterError
+from orchestrator.ray_cluster.cluster import Cluster
+from orchestrator.ray_cluster.connect import ClusterError
 from sweeps.job import Arm, Step
 from sweeps.parsing.file_schema import Retry
 from tests.orchestrator.conftest import Store, job
@@ -80,7 +81,7 @@ def test_guilty_arm_is_found_and_the_innocent_are_answered_once(
     )  # two wholes, two innocent parts, the guilty one, which is tried twice
     assert overlaps(spans(store)) == 0
     assert [event.what for event in events].count("split") == 2
-    assert "suspected" not in [event.what for event in events]
+    assert "baseline_check" not in [event.what for event in events]
 
 
 def test_guilty_baseline_is_found_by_running_it_alone(store: Store, cluster: Cluster) -> None:
@@ -91,14 +92,14 @@ def test_guilty_baseline_is_found_by_running_it_alone(store: Store, cluster: Clu
     told = store.table("SELECT arm, message FROM failure WHERE arm IS NOT NULL ORDER BY attempt, arm").values.tolist()
     assert [arm for arm, _ in told] == [0, 1, 0, 1]
     assert told[1][1].startswith("not measured: its baseline leave() failed alone: the worker left with exit status 3")
-    assert [event.what for event in events].count("suspected") == 1
+    assert [event.what for event in events].count("baseline_check") == 1
 
 
 def test_innocent_baseline_is_acquitted_and_kept(store: Store, cluster: Cluster) -> None:
     """When the only pair fails the baseline's own run shows that the arm is guilty, and is stored with the failure."""
     summary, events = store.dispatch(store.submit([job("segfault")]), cluster, max_attempts=1)
     assert summary == (0, 1, 0, False)
-    assert [event.what for event in events] == ["started", "suspected", "answered"]
+    assert [event.what for event in events] == ["started", "baseline_check", "answered"]
     outcome = events[-1].outcome
     assert outcome is not None
     assert [measured.arm for measured in outcome.arms] == [0]
@@ -137,7 +138,7 @@ def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> N
 SCRIPT = """
     import sys
     from pathlib import Path
-    from orchestrator.ray_cluster import Cluster
+    from orchestrator.ray_cluster.cluster import Cluster
     from orchestrator.dispatcher import dispatch
     from store.engine import connect
     from sweeps.parsing.file_schema import Retry

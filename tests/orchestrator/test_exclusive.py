@@ -1,4 +1,4 @@
-"""`exclusive: device` from the keeper and from a dispatcher on a node that claims two GPUs: one pinned worker for each."""
+"""`exclusive: device` from the supervisor and from a dispatcher on a node that claims two GPUs: one pinned worker for each."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.worker_process import Fault, Setting, WorkerSupervisor
+from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
 from store.record import record
 from sweeps.job import Job
 from tests.benchmarks import exclusive
@@ -22,7 +22,7 @@ from tests.orchestrator.machines import clean_environment, head
 pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).parents[2]
-ENTRY = Setting("tests.orchestrator.worker_entrypoints:noop", path=(str(ROOT),))
+ENTRY = WorkerConfig("tests.orchestrator.worker_entrypoints:noop", path=(str(ROOT),))
 
 
 def on_gpu(made: Job, alone_on: str | None = "device") -> Job:
@@ -32,10 +32,10 @@ def on_gpu(made: Job, alone_on: str | None = "device") -> Job:
 def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each change of what the worker may use needs a new one; all cores are its own again afterwards."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    keeper = WorkerSupervisor("cuda", ENTRY)
+    supervisor = WorkerSupervisor("cuda", ENTRY)
     asked = [on_gpu(job("a"), None), on_gpu(job("a")), on_gpu(job("b")), on_gpu(job("a"), None)]
-    found = [json.loads(str(keeper.run(one.model_dump_json(), 60.0, gpus=2))) for one in asked]
-    keeper.stop()
+    found = [json.loads(str(supervisor.run(one.model_dump_json(), 60.0, gpus=2))) for one in asked]
+    supervisor.stop()
     whole, pinned, again, free = found
     assert whole["cores"] is None
     assert free["cores"] is None
@@ -48,12 +48,12 @@ def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -
 def test_gpu_without_cores_is_a_fault_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started, and no lock is kept."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    keeper = WorkerSupervisor("cuda", ENTRY)
-    fault = keeper.run(on_gpu(job("a")).model_dump_json(), 60.0, gpus=4096)
-    assert isinstance(fault, Fault)
+    supervisor = WorkerSupervisor("cuda", ENTRY)
+    fault = supervisor.run(on_gpu(job("a")).model_dump_json(), 60.0, gpus=4096)
+    assert isinstance(fault, WorkerFailure)
     assert fault.kind == "error"
     assert "needs a physical core for each of the 4096 GPUs" in fault.message
-    assert keeper.waiting() is None
+    assert supervisor.waiting() is None
 
 
 def test_contrasts_pair_what_was_measured_both_ways(store: Store) -> None:
@@ -95,7 +95,7 @@ def test_benchmark_measures_nothing_without_two_gpus(store: Store, capsys: pytes
 
 SCRIPT = """
     import sys
-    from orchestrator.ray_cluster import Cluster
+    from orchestrator.ray_cluster.cluster import Cluster
     from orchestrator.dispatcher import dispatch
     from store.engine import connect
     from sweeps.parsing.file_schema import Retry
@@ -103,7 +103,7 @@ SCRIPT = """
     if __name__ == "__main__":
         names = {
             "entry": "tests.orchestrator.worker_entrypoints:slow",
-            "survey": "tests.orchestrator.worker_entrypoints:survey_both",
+            "environments": "tests.orchestrator.worker_entrypoints:environments_both",
         }
         with Cluster.start(sys.argv[1], **names) as cluster:
             observer = lambda event: print(event.what, event.job.occupation, flush=True)

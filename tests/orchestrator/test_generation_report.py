@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator import estimate
-from orchestrator.progress import lines
+from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.data import load_report
 from orchestrator.report.render import write_report
 from store.engine import Engine, connect
@@ -228,11 +228,11 @@ def test_data_for_programs(path: Path) -> None:
 
 def test_progress_shows_metrics_and_bits_per_byte() -> None:
     """A line of progress has every metric of a generation job, and the bits per byte of a quality job."""
-    timed = [str(line) for line in lines(a_generation(a_generation_job()))]
+    timed = [str(line) for line in comparison_lines(a_generation(a_generation_job()))]
     assert len(timed) == 1
     assert all(f"{metric} " in timed[0] for metric in ("ttft", "tpot", "time_per_char"))
     assert timed[0].endswith("faster")
-    (scored,) = [str(line) for line in lines(a_reading(a_quality_job()))]
+    (scored,) = [str(line) for line in comparison_lines(a_reading(a_quality_job()))]
     assert "bits per byte, change +0.0" in scored
     assert scored.endswith("worse")
 

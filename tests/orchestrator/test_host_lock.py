@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
-from orchestrator.worker_process import Setting, WorkerSupervisor
+from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
 from sweeps.job import Kind
 from tests.orchestrator.conftest import job
 
@@ -138,17 +138,19 @@ def taken() -> Iterator[None]:
         yield
 
 
-def test_keeper_says_what_its_job_waits_for() -> None:
+def test_supervisor_reports_what_its_job_waits_for() -> None:
     """From another thread, while `run` waits for the host; nothing once the job has it."""
-    keeper = WorkerSupervisor("cpu", Setting("tests.orchestrator.worker_entrypoints:noop", path=(str(Path(__file__).parents[2]),)))
-    assert keeper.waiting() is None
+    supervisor = WorkerSupervisor(
+        "cpu", WorkerConfig("tests.orchestrator.worker_entrypoints:noop", path=(str(Path(__file__).parents[2]),))
+    )
+    assert supervisor.waiting() is None
     with taken():
-        thread = threading.Thread(target=keeper.run, args=(job("a").model_dump_json(), 20.0))
+        thread = threading.Thread(target=supervisor.run, args=(job("a").model_dump_json(), 20.0))
         thread.start()
-        until(lambda: keeper.waiting() is not None)
-        message = keeper.waiting()
+        until(lambda: supervisor.waiting() is not None)
+        message = supervisor.waiting()
         assert message is not None
         assert f"(process {os.getpid()}, since " in message
     thread.join(60)
-    assert keeper.waiting() is None
-    keeper.stop()
+    assert supervisor.waiting() is None
+    supervisor.stop()

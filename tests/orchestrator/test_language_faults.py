@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator import planning
-from orchestrator.ray_cluster import Cluster
+from orchestrator.ray_cluster.cluster import Cluster
 from sweeps.parsing.yaml_reader import SweepError
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.conftest import Store

@@ -17,7 +17,7 @@ SCRIPT = """
     import sys
     from pathlib import Path
     from rich.console import Console
-    from orchestrator.ray_cluster import Cluster
+    from orchestrator.ray_cluster.cluster import Cluster
     from orchestrator.run_loop import measure
     from orchestrator.progress import Display
     from orchestrator.sites import InfeasibleError
@@ -35,7 +35,7 @@ SCRIPT = """
         jobs = [job("a", model=model, image_size=size) for size in range(32, 32 + 16 * 14, 16) for model in ("one", "other")]
         names = {
             "entry": "tests.orchestrator.worker_entrypoints:mixed",
-            "survey": "tests.orchestrator.worker_entrypoints:survey_mixed",
+            "environments": "tests.orchestrator.worker_entrypoints:environments_mixed",
         }
         with Cluster.start(sys.argv[1], **names) as cluster, Observer(Console()) as display:
             try:

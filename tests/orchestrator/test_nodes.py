@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import package_version
-from orchestrator.nodes import judged
-from orchestrator.worker_process import NodeInfo
+from orchestrator.nodes import check_node
+from orchestrator.worker_supervisor import NodeInfo
 from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head, kill, started
-from tests.orchestrator.worker_entrypoints import SURVEY
+from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
 pytestmark = pytest.mark.ray
 
@@ -32,20 +32,20 @@ def test_node_offers_what_it_has_and_declares() -> None:
     """Both must hold, for each device class."""
     declared = {("cpu", "cuda"): row(CPU=4.0, GPU=1.0), ("cpu",): row(CPU=4.0), ("cuda",): row(GPU=1.0)}
     for devices, facts in declared.items():
-        found = judged(facts, NodeInfo("box", SURVEY, OURS))
+        found = check_node(facts, NodeInfo("box", ENVIRONMENTS, OURS))
         assert found.node is not None
         assert found.node.devices == devices
 
 
 def test_head_without_cpus_gets_no_jobs() -> None:
     """`ray start --head --num-cpus 0` keeps jobs off the head; a line names it."""
-    found = judged(row(), NodeInfo("box", SURVEY, OURS))
+    found = check_node(row(), NodeInfo("box", ENVIRONMENTS, OURS))
     assert found == (None, ("node box (10.0.0.2) gets no jobs: it offers no CPU to Ray",))
 
 
 def test_declared_gpu_that_is_absent_is_named_and_not_offered() -> None:
     """`--num-gpus 1` on a machine without a device."""
-    found = judged(row(CPU=4.0, GPU=1.0), NodeInfo("box", {"cpu": SURVEY["cpu"]}, OURS))
+    found = check_node(row(CPU=4.0, GPU=1.0), NodeInfo("box", {"cpu": ENVIRONMENTS["cpu"]}, OURS))
     assert found.node is not None
     assert found.node.devices == ("cpu",)
     (line,) = found.lines
@@ -53,8 +53,8 @@ def test_declared_gpu_that_is_absent_is_named_and_not_offered() -> None:
 
 
 def test_other_version_of_the_package_is_named_on_both_sides() -> None:
-    """The node's version, be it of the keeper or of the workers, and ours stand in one line."""
-    found = judged(row(CPU=4.0), NodeInfo("box", SURVEY, (*OURS, "0.0.9 (source 12345678)")))
+    """The node's version, be it of the supervisor or of the workers, and ours stand in one line."""
+    found = check_node(row(CPU=4.0), NodeInfo("box", ENVIRONMENTS, (*OURS, "0.0.9 (source 12345678)")))
     assert found.node is None
     (line,) = found.lines
     assert line.startswith("node box (10.0.0.2) is left out: it has breakeven 0.0.9 (source 12345678), here is ")
@@ -67,14 +67,14 @@ def test_version_changes_with_any_source_and_is_that_of_the_workers(tmp_path: Pa
     (tmp_path / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.version()
     assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package_version.version()
-    (tmp_path / "orchestrator" / "package.py").unlink()
+    (tmp_path / "orchestrator" / "package_version.py").unlink()
     with pytest.raises(ImportError, match=r"No module named orchestrator\.package"):
         package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
 
 
 SCRIPT = """
     import sys
-    from orchestrator.ray_cluster import Cluster
+    from orchestrator.ray_cluster.cluster import Cluster
     from orchestrator.dispatcher import dispatch
     from store.engine import connect
     from sweeps.parsing.file_schema import Retry

@@ -6,7 +6,7 @@ from orchestrator.nodes import Node
 from orchestrator.occupancy import fits, room
 from sweeps.job import Device, Job, Kind
 from tests.orchestrator.conftest import job
-from tests.orchestrator.worker_entrypoints import SURVEY
+from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
 
 def asked(kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a") -> Job:
@@ -15,7 +15,7 @@ def asked(kind: Kind, threads: int | None = None, device: Device = "cpu", name: 
     return made.model_copy(update={"kind": kind, "condition": condition})
 
 
-NODE = Node(host="box", environments=SURVEY, node_id="ab", devices=("cpu", "cuda"), cpus=8, gpus=2)
+NODE = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cpu", "cuda"), cpus=8, gpus=2)
 
 
 def test_timing_needs_an_idle_node() -> None:
@@ -47,7 +47,7 @@ def test_each_gpu_has_one_job() -> None:
 
 def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
     """Its cores are not counted, its GPU is."""
-    head = Node(host="box", environments=SURVEY, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
+    head = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
     assert fits(asked("accuracy", None, "cuda"), head, [])
 
 

@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from orchestrator.dispatcher import Event
+from orchestrator.nodes import Node
 from orchestrator.progress import Display
-from orchestrator.ray_cluster import Node
 from store import queue
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
-from tests.orchestrator.test_run_loop import claimed_elsewhere
+from tests.orchestrator.sites import claimed_elsewhere
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
     shown = io.StringIO()
     asked, later = job("a", image_size=32), job("a", image_size=48)
     node = Node(
-        platform.node(), environments={"cpu": worker_entrypoints.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+        platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
     )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([asked, later])
@@ -54,7 +54,7 @@ def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
     held, free = job("a"), job("b")
     claimed_elsewhere(store, [held, free])
     node = Node(
-        platform.node(), environments={"cpu": worker_entrypoints.SURVEY["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+        platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
     )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([held, free])

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ray_cluster import Cluster, ClusterError
-from orchestrator.worker_process import Fault
+from orchestrator.ray_cluster.cluster import Cluster
+from orchestrator.ray_cluster.connect import ClusterError
+from orchestrator.worker_supervisor import WorkerFailure
 from sweeps.job import Arm, Step
 from sweeps.outcome import Outcome
 from tests.orchestrator.conftest import Store, job
@@ -61,7 +62,7 @@ def test_fault_comes_back_as_plain_data(cluster: Cluster) -> None:
     (node,) = cluster.nodes()
     cluster.submit(job("leave"), node)
     (finished,) = cluster.wait(20)
-    assert isinstance(finished.result, Fault)
+    assert isinstance(finished.result, WorkerFailure)
     assert finished.running.job.arms[1] == Arm(stack=(Step(method="leave"),))
     assert 0 < finished.result.started_at < finished.result.ended_at
 
@@ -70,7 +71,7 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
     """A local Ray prints nothing, keeps off the home folder, and removes its files and not a running one's."""
     script = """
         from pathlib import Path
-        from orchestrator.ray_cluster import Cluster
+        from orchestrator.ray_cluster.cluster import Cluster
 
         if __name__ == "__main__":
             with Cluster.start(entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
@@ -87,9 +88,9 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
 def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
     """Whatever killed it, the node is not at fault: nobody is asked to install anything there."""
     script = """
-        from orchestrator.ray_cluster import Cluster
+        from orchestrator.ray_cluster.cluster import Cluster
         if __name__ == "__main__":
-            with Cluster.start(survey="tests.orchestrator.worker_entrypoints:survey_killed_once", notify=print) as cluster:
+            with Cluster.start(environments="tests.orchestrator.worker_entrypoints:killed_once", notify=print) as cluster:
                 print(len(cluster.nodes()), "node")
     """
     lines = ran_elsewhere(script, home=tmp_path, BREAKEVEN_TEST=str(tmp_path / "killed"))
@@ -108,7 +109,8 @@ def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp
         import os, sys
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
         from ray.cluster_utils import Cluster as Machines
-        from orchestrator.ray_cluster import Cluster, ClusterError
+        from orchestrator.ray_cluster.cluster import Cluster
+        from orchestrator.ray_cluster.connect import ClusterError
         from orchestrator.dispatcher import dispatch
         from store.engine import connect
         from sweeps.parsing.file_schema import Retry
@@ -126,7 +128,7 @@ def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp
 
             names = {
                 "entry": "tests.orchestrator.worker_entrypoints:run",
-                "survey": "tests.orchestrator.worker_entrypoints:survey_both",
+                "environments": "tests.orchestrator.worker_entrypoints:environments_both",
             }
             with Cluster.start(machines.address, **names) as cluster:
                 print(sorted(node.devices for node in cluster.nodes()))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ray_start import ClusterError, join
+from orchestrator.ray_cluster.connect import ClusterError, join
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.orchestrator.machines import RAY, free_port, head
 
@@ -22,7 +22,7 @@ SECONDS = 20.0
 """It takes two seconds on an idle machine."""
 JOIN = """
 import sys
-from orchestrator.ray_cluster import Cluster
+from orchestrator.ray_cluster.cluster import Cluster
 if __name__ == "__main__":
     with Cluster.start(sys.argv[1], entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
         print(*(device for node in cluster.nodes() for device in node.devices))
@@ -31,7 +31,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a head that wants a token, and the home folder that holds it."""
+    """The address of a head that requires a token, and the home folder that holds it."""
     home = tmp_path_factory.mktemp("home")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     subprocess.run([RAY, "get-auth-token", "--generate"], env={**environment, "HOME": str(home)}, capture_output=True, check=True)
@@ -92,8 +92,8 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
     port = address.rpartition(":")[2]
     messages = {
         "refuses the token of RAY_AUTH_TOKEN; export RAY_AUTH_TOKEN=": {"RAY_AUTH_TOKEN": "wrong"},
-        "wants a token and none is here; export ": {"RAY_AUTH_MODE": "token"},
-        "wants a token, but RAY_AUTH_MODE=disabled is set here; unset RAY_AUTH_MODE": {
+        "requires a token and none is here; export ": {"RAY_AUTH_MODE": "token"},
+        "requires a token, but RAY_AUTH_MODE=disabled is set here; unset RAY_AUTH_MODE": {
             "RAY_AUTH_MODE": "disabled",
             "HOME": str(home),
         },
@@ -108,7 +108,7 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
     assert time.monotonic() - begun < SECONDS
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.strip().splitlines()
-    assert "wants a token and none is here; export RAY_AUTH_TOKEN=" in line
+    assert "requires a token and none is here; export RAY_AUTH_TOKEN=" in line
     assert "RAY_AUTH_TOKEN_PATH names /nowhere" in refused(address, RAY_AUTH_TOKEN_PATH="/nowhere")
 
 

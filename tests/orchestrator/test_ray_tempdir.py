@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import ray_tempdir
-from orchestrator.ray_cluster import Cluster, ClusterError
+from orchestrator.ray_cluster.cluster import Cluster
+from orchestrator.ray_cluster.connect import ClusterError
 from orchestrator.ray_tempdir import MARKER, Folder
 from store.owners import owner
 

@@ -2,7 +2,6 @@
 
 import io
 import os
-import platform
 import subprocess
 import sys
 import textwrap
@@ -15,68 +14,45 @@ import pytest
 from rich.console import Console
 
 from orchestrator import planning
-from orchestrator.planning import Plan
 from orchestrator.progress import Display
-from orchestrator.ray_cluster import Cluster
+from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.run_loop import Measured, measure
-from orchestrator.sites import Site
 from store import owners, queue
 from store.record import record
 from sweeps.job import Job
-from sweeps.parsing.expand import Expansion
-from sweeps.parsing.file_schema import Sweep
-from sweeps.parsing.yaml_reader import Document
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
+from tests.orchestrator.sites import ELSEWHERE, SITES, claimed_elsewhere, planned
 
 pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = "elsewhere:17:4711"
-SITES = [Site(platform.node(), {"cpu": worker_entrypoints.SURVEY["cpu"]})]
-
-
-def planned(store: Store, jobs: Sequence[Job], again: Collection[str] = ()) -> Plan:
-    """The plan of a sweep that asks `jobs`."""
-    comparisons = tuple(comparison for each in jobs for comparison in each.comparisons())
-    document = Document("sweep.yaml", "text", {"schema": 1, "name": "sweep"}, {}, {})
-    sweep = Sweep.model_validate(document.root)
-    points = {"points": len(jobs), "excluded": 0, "duplicates": 0}
-    expansion = Expansion(sweep, "text", tuple(jobs), comparisons, document=document, written={}, **points)
-    return planning.plan(expansion, store.engine, SITES, again=again)
 
 
 def run(store: Store, jobs: Sequence[Job], cluster: Cluster, again: Collection[str] = ()) -> tuple[Measured, str]:
     """Run the sweep; how it ended, and what was printed."""
     shown = io.StringIO()
     with Display(Console(file=shown, width=200)) as display:
-        measured = measure(store.engine, planned(store, jobs, again), lambda: cluster, display, again)
+        measured = measure(store.engine, planned(store, SITES, jobs, again=again), lambda: cluster, display, again)
     return measured, shown.getvalue()
-
-
-def claimed_elsewhere(store: Store, jobs: Sequence[Job], silent_s: float = 0.0) -> int:
-    """Submit `jobs` and let a process on another host hold the first, last heard of `silent_s` ago. Returns the job's row."""
-    (held,) = queue.claim(store.engine, store.submit(jobs), owner=ELSEWHERE)
-    with store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE job SET renewed_at = renewed_at - ? WHERE id = ?", (silent_s, held.row))
-    return held.row
 
 
 SCRIPT = """
     import sys
-    from orchestrator.ray_cluster import Cluster
+    from orchestrator.ray_cluster.cluster import Cluster
     from rich.console import Console
     from orchestrator.run_loop import measure
     from orchestrator.progress import Display
     from tests.orchestrator.conftest import Store, job
-    from tests.orchestrator.test_run_loop import planned
+from tests.orchestrator.sites import ELSEWHERE, SITES, claimed_elsewhere, planned
+    from tests.orchestrator.sites import SITES, planned
     from pathlib import Path
 
     if __name__ == "__main__":
         store = Store(Path(sys.argv[1]))
         jobs = [job("a", model="slow", image_size=size) for size in range(32, 192, 16)]
         with Cluster.start(entry="tests.orchestrator.worker_entrypoints:run") as cluster, Display(Console()) as display:
-            measure(store.engine, planned(store, jobs), lambda: cluster, display)
+            measure(store.engine, planned(store, SITES, jobs), lambda: cluster, display)
 """
 
 

@@ -11,25 +11,26 @@ from pathlib import Path
 import pytest
 
 from orchestrator.host_lock import host_lock, host_taken
-from orchestrator.worker_process import Fault, Setting, WorkerSupervisor, load
+from orchestrator.worker_process import load_function
+from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import Outcome
 
 ROOT = str(Path(__file__).parents[2])
 JOB = Job(condition=Condition(model="tiny", image_size=32), arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),)).model_dump_json()
-MakeKeeper = Callable[..., WorkerSupervisor]
+MakeSupervisor = Callable[..., WorkerSupervisor]
 
 
 @pytest.fixture
-def keeper() -> Iterator[MakeKeeper]:
-    """Make keepers of a worker with a given entry; their workers end with the test."""
+def supervisor() -> Iterator[MakeSupervisor]:
+    """Make supervisors of a worker with a given entry; their workers end with the test."""
     made: list[WorkerSupervisor] = []
 
-    def make(entry: str, **setting: object) -> WorkerSupervisor:
+    def make(entry: str, **config: object) -> WorkerSupervisor:
         made.append(
             WorkerSupervisor(
                 "cpu",
-                Setting(entry=f"tests.orchestrator.worker_entrypoints:{entry}", path=(ROOT,), folder=ROOT)._replace(**setting),
+                WorkerConfig(entry=f"tests.orchestrator.worker_entrypoints:{entry}", path=(ROOT,), folder=ROOT)._replace(**config),
             )
         )
         return made[-1]
@@ -39,67 +40,67 @@ def keeper() -> Iterator[MakeKeeper]:
         one.stop()
 
 
-def outcome(result: str | Fault) -> Outcome:
+def outcome(result: str | WorkerFailure) -> Outcome:
     assert isinstance(result, str), result
     return Outcome.model_validate_json(result)
 
 
-def test_worker_stays_warm_and_is_replaced_when_asked_for(keeper: MakeKeeper) -> None:
+def test_worker_stays_warm_and_is_replaced_on_request(supervisor: MakeSupervisor) -> None:
     """Jobs share one process until a fresh one is asked for."""
-    one = keeper("noop")
+    one = supervisor("noop")
     readings = [outcome(one.run(JOB, 10.0, fresh=fresh)).system_metrics for fresh in (False, False, True, False)]
     assert [reading["calls"] for reading in readings] == [1, 2, 1, 2]
     assert len({reading["pid"] for reading in readings}) == 2
 
 
-def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(keeper: MakeKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSupervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU worker has CUDA hidden, no OMP_NUM_THREADS, our own variables, and the user's folder."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    flags = outcome(keeper("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 10.0)).flags
+    flags = outcome(supervisor("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 10.0)).flags
     assert flags == ("CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=None", "BREAKEVEN_TEST=yes", f"folder={ROOT}")
 
 
 @pytest.mark.parametrize(
     ("entry", "kind", "message", "detail"),
     [
-        ("segfault", "crash", "the worker died of SIGSEGV while running", "entries.py"),
+        ("segfailure", "crash", "the worker died of SIGSEGV while running", "entries.py"),
         ("leave", "crash", "the worker left with exit status 3 while running", ""),
         ("hang", "timeout", "killed after 0.5 s of running without a result", "in hang"),
         ("raise_exit", "error", "the worker raised SystemExit: no licence found", "in raise_exit"),
         ("missing", "error", "has no attribute 'missing'", "Traceback"),
     ],
 )
-def test_fault_is_told_as_what_it_was(keeper: MakeKeeper, entry: str, kind: str, message: str, detail: str) -> None:
+def test_failures_are_distinguished(supervisor: MakeSupervisor, entry: str, kind: str, message: str, detail: str) -> None:
     """A dead, hanging or raising worker gives its kind, a line for people, and the stack that its log holds."""
     before = time.time()
-    fault = keeper(entry).run(JOB, 0.5)
-    assert isinstance(fault, Fault)
-    assert fault.kind == kind
-    assert message in fault.message
-    assert detail in fault.detail
-    assert before <= fault.started_at < fault.ended_at <= time.time()
+    failure = supervisor(entry).run(JOB, 0.5)
+    assert isinstance(failure, WorkerFailure)
+    assert failure.kind == kind
+    assert message in failure.message
+    assert detail in failure.detail
+    assert before <= failure.started_at < failure.ended_at <= time.time()
 
 
-def test_next_job_after_a_fault_gets_a_new_worker(keeper: MakeKeeper) -> None:
-    """The keeper outlives its worker."""
-    one = keeper("leave")
-    assert [type(one.run(JOB, 5.0)) for _ in range(2)] == [Fault, Fault]
+def test_next_job_after_a_failure_gets_a_new_worker(supervisor: MakeSupervisor) -> None:
+    """The supervisor outlives its worker."""
+    one = supervisor("leave")
+    assert [type(one.run(JOB, 5.0)) for _ in range(2)] == [WorkerFailure, WorkerFailure]
 
 
-def test_memory_hog_fails_within_its_limit(keeper: MakeKeeper) -> None:
+def test_memory_hog_fails_within_its_limit(supervisor: MakeSupervisor) -> None:
     """An allocation beyond the limit raises in the worker; the machine's memory is not used up."""
-    fault = keeper("hog", memory_bytes=400_000_000).run(JOB, 30.0)
-    assert isinstance(fault, Fault)
-    assert fault.message == "the worker raised MemoryError"
+    failure = supervisor("hog", memory_bytes=400_000_000).run(JOB, 30.0)
+    assert isinstance(failure, WorkerFailure)
+    assert failure.message == "the worker raised MemoryError"
 
 
-def test_worker_dies_with_its_keeper() -> None:
-    """`kill -9` of a keeper ends its worker although that hangs in C, and gives the host back."""
+def test_worker_dies_with_its_supervisor() -> None:
+    """`kill -9` of a supervisor ends its worker although that hangs in C, and gives the host back."""
     code = (
-        "from tests.orchestrator.test_worker import *\n"
-        "one = WorkerSupervisor('cpu', Setting('tests.orchestrator.worker_entrypoints:hang', path=(ROOT,)))\n"
-        "one._start(); print(one._worker.pid, flush=True); one.run(JOB, 100.0)"
+        "from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
+        f"one = WorkerSupervisor('cpu', WorkerConfig('tests.orchestrator.worker_entrypoints:hang', path=({ROOT!r},)))\n"
+        f"one._start(); print(one._worker.pid, flush=True); one.run({JOB!r}, 100.0)"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -114,9 +115,9 @@ def test_worker_dies_with_its_keeper() -> None:
             os.kill(worker, 0)
 
 
-def test_worker_that_is_unfit_is_replaced_before_the_next_job(keeper: MakeKeeper) -> None:
+def test_worker_that_is_unfit_is_replaced_before_the_next_job(supervisor: MakeSupervisor) -> None:
     """The outcome counts, and the process that gave it gets no other job."""
-    one = keeper("unfit")
+    one = supervisor("unfit")
     assert len({outcome(one.run(JOB, 10.0)).system_metrics["pid"] for _ in range(2)}) == 2
 
 
@@ -132,31 +133,31 @@ def gone(file: Path) -> bool:
     return False
 
 
-def test_process_that_left_its_group_dies_with_a_killed_worker(keeper: MakeKeeper, tmp_path: Path) -> None:
-    """After `setsid` and a double fork, and a SIGKILL of the worker, nothing is left when the fault comes back."""
-    fault = keeper("leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)).run(JOB, 10.0)
-    assert isinstance(fault, Fault)
-    assert fault.message == "the worker died of SIGKILL while running"
+def test_process_that_left_its_group_dies_with_a_killed_worker(supervisor: MakeSupervisor, tmp_path: Path) -> None:
+    """After `setsid` and a double fork, and a SIGKILL of the worker, nothing is left when the failure comes back."""
+    failure = supervisor("leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)).run(JOB, 10.0)
+    assert isinstance(failure, WorkerFailure)
+    assert failure.message == "the worker died of SIGKILL while running"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(keeper: MakeKeeper, tmp_path: Path) -> None:
+def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(supervisor: MakeSupervisor, tmp_path: Path) -> None:
     """The same when a worker is replaced."""
-    one = keeper("daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),))
+    one = supervisor("daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),))
     outcome(one.run(JOB, 10.0))
     one.stop()
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_process_that_left_its_group_dies_with_the_keeper(tmp_path: Path) -> None:
-    """The same after a SIGKILL of the keeper."""
+def test_process_that_left_its_group_dies_with_the_supervisor(tmp_path: Path) -> None:
+    """The same after a SIGKILL of the supervisor."""
     code = (
-        "import sys\nfrom tests.orchestrator.test_worker import *\n"
-        "variables = (('BREAKEVEN_TEST', sys.argv[1]),)\n"
-        "setting = Setting('tests.orchestrator.worker_entrypoints:daemon_and_hang', path=(ROOT,), variables=variables)\n"
-        "WorkerSupervisor('cpu', setting).run(JOB, 100.0)"
+        "import sys\nfrom orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
+        "variables, entry = (('BREAKEVEN_TEST', sys.argv[1]),), 'tests.orchestrator.worker_entrypoints:daemon_and_hang'\n"
+        f"config = WorkerConfig(entry, path=({ROOT!r},), variables=variables)\n"
+        f"WorkerSupervisor('cpu', config).run({JOB!r}, 100.0)"
     )
     file = tmp_path / "pid"
     with subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=ROOT) as process:
@@ -168,25 +169,25 @@ def test_process_that_left_its_group_dies_with_the_keeper(tmp_path: Path) -> Non
     assert gone(file)
 
 
-def test_log_of_endless_output_stays_short_and_keeps_its_end(keeper: MakeKeeper) -> None:
+def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSupervisor) -> None:
     """A worker that prints gigabytes fills no disk; the end is there for people to read."""
-    one, sizes, faults = keeper("chatter"), list[int](), list[str | Fault]()
-    thread = threading.Thread(target=lambda: faults.append(one.run(JOB, 3.0)))
+    one, sizes, failures = supervisor("chatter"), list[int](), list[str | WorkerFailure]()
+    thread = threading.Thread(target=lambda: failures.append(one.run(JOB, 3.0)))
     thread.start()
     while thread.is_alive():
         with contextlib.suppress(AttributeError, ValueError, OSError):
             sizes.append(os.fstat(one._log.fileno()).st_size)
         time.sleep(0.01)
-    assert isinstance(faults[0], Fault)
-    assert "x" * 1000 in faults[0].detail
+    assert isinstance(failures[0], WorkerFailure)
+    assert "x" * 1000 in failures[0].detail
     assert max(sizes) < 1e9
     assert sizes[-1] < 50e6
 
 
-def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeKeeper) -> None:
-    """Jobs of two keepers never overlap, and the one that waits longer than its time-out is answered all the same."""
-    keepers = [keeper("slow"), keeper("slow")]
-    for one in keepers:
+def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(supervisor: MakeSupervisor) -> None:
+    """Jobs of two supervisors never overlap, and the one that waits longer than its time-out is answered all the same."""
+    supervisors = [supervisor("slow"), supervisor("slow")]
+    for one in supervisors:
         one.run(JOB, 10.0)
     spans: list[tuple[float, float]] = []
 
@@ -195,7 +196,7 @@ def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeK
             found = outcome(one.run(JOB, 0.35))
             spans.append((found.started_at, found.ended_at))
 
-    threads = [threading.Thread(target=work, args=(one,)) for one in keepers]
+    threads = [threading.Thread(target=work, args=(one,)) for one in supervisors]
     with host_lock("latency"):
         assert host_taken()
         for thread in threads:
@@ -212,4 +213,4 @@ def test_keepers_of_one_host_take_turns_and_waiting_is_no_time_out(keeper: MakeK
 def test_entry_that_names_no_function_is_refused(name: str) -> None:
     """The message says how an entry is written."""
     with pytest.raises(ValueError, match="write it as module:function"):
-        load(name)
+        load_function(name)

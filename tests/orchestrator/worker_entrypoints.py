@@ -17,11 +17,11 @@ from tests.faults.methods.untidy import DAEMON
 from workers.measure.environment import fingerprint
 from workers.measure.pinning import pinned
 
-SURVEY = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
+ENVIRONMENTS = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
 CALLS = 0
 
 
-def survey_mixed() -> dict[str, Environment]:
+def environments_mixed() -> dict[str, Environment]:
     """A node with libraries of its own, which the variable `LIBRARIES` of its processes names."""
     return {"cpu": Environment(device="cpu", device_name="Imaginary CPU", facts={"libraries": os.environ["LIBRARIES"]})}
 
@@ -30,21 +30,21 @@ def mixed(job: Job) -> Outcome:
     """Like `slow`, on such a node; tokens are those of patches of 16 pixels."""
     found, tokens = slow(job), ((job.condition.image_size or 0) // 16) ** 2
     vision = tuple(arm.model_copy(update={"tokens": tokens, "gmacs": tokens / 100}) for arm in found.arms)
-    return found.model_copy(update={"environment": survey_mixed()["cpu"], "arms": vision})
+    return found.model_copy(update={"environment": environments_mixed()["cpu"], "arms": vision})
 
 
-def survey_both() -> dict[str, Environment]:
+def environments_both() -> dict[str, Environment]:
     """A node that claims to have a GPU, to try placement where there is none."""
-    return SURVEY
+    return ENVIRONMENTS
 
 
-def survey_killed_once() -> dict[str, Environment]:
+def killed_once() -> dict[str, Environment]:
     """Be killed, the first time; `BREAKEVEN_TEST` names the file that marks it."""
     file = Path(os.environ["BREAKEVEN_TEST"])
     if not file.exists():
         file.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return SURVEY
+    return ENVIRONMENTS
 
 
 def noop(job: Job) -> Outcome:
@@ -64,7 +64,7 @@ def noop(job: Job) -> Outcome:
     }
     return Outcome(
         job=job,
-        environment=SURVEY[job.condition.device],
+        environment=ENVIRONMENTS[job.condition.device],
         host=platform.node(),
         started_at=started_at,
         ended_at=time.time(),

@@ -1,45 +1,25 @@
-"""Joining: starts Ray here, or joins a cluster once it answers, its token is found and its versions are ours.
-
-`ray.init` retries for half a minute and fills the terminal when any of this is wrong, and with an explicit address it never
-looks for a token (Ray 2.60). So a process of its own asks first; run as `python -m orchestrator.ray_start ADDRESS`.
-"""
+"""Connection to Ray: starts Ray on this machine, or joins a cluster that answers, accepts the token and has our versions."""
 
 import importlib
-import importlib.metadata
-import json
 import logging
 import os
-import platform
 import re
 import secrets
 import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
 
+from orchestrator.ray_cluster.probe import MODE, Found, probe
 from orchestrator.ray_tempdir import Folder
 
 OBJECT_STORE_BYTES = 100_000_000
 """Jobs and outcomes are a few kilobytes; tensors never travel."""
 CONNECT_S = 5.0
-PROBE_S = 12.0
-"""Ray gives up on a port that is not its own after 5 s; importing Ray takes the rest on a busy machine."""
 HEAD_PORT = 6379
-MODE, TOKEN, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+TOKEN, TOKEN_PATH = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 
 
 class ClusterError(Exception):
-    """The cluster cannot do what is asked of it; one line for people."""
-
-
-class Found(NamedTuple):
-    """What the probe found at an address."""
-
-    state: Literal["joined", "unauthenticated", "other_version", "unreachable", "no_answer"]
-    address: str
-    """`host:port`, also where `auto` was asked for."""
-    detail: str = ""
+    """The cluster cannot do what is requested; one line for people."""
 
 
 def start_ray(address: str | None, folder: Folder | None) -> None:
@@ -50,7 +30,7 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the next default, without the warning; we hide GPUs from CPU jobs ourselves
     }
     if not address:
-        quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the keeper, not the worker, and print pages
+        quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the supervisor, not the worker, and print pages
         if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
             quiet[TOKEN] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
     else:
@@ -83,20 +63,20 @@ def join(address: str) -> tuple[str, str]:
     """
     if address != "auto":
         _connect(address)
-    asked = os.environ.get(MODE, "").lower()
-    if asked not in {"", "disabled", "token"}:
-        return _checked(_probe(address, asked)), asked
-    found = _probe(address, "disabled")
+    mode = os.environ.get(MODE, "").lower()
+    if mode not in {"", "disabled", "token"}:
+        return _checked(probe(address, mode)), mode
+    found = probe(address, "disabled")
     if found.state != "unauthenticated":
-        if found.state == "joined" and asked == "token":
+        if found.state == "joined" and mode == "token":
             raise ClusterError(f"the Ray cluster at {found.address} uses no token, but {MODE}=token is set here; unset {MODE}")
         return _checked(found), "disabled"
-    if asked == "disabled":
-        raise ClusterError(f"the Ray cluster at {found.address} wants a token, but {MODE}=disabled is set here; unset {MODE}")
+    if mode == "disabled":
+        raise ClusterError(f"the Ray cluster at {found.address} requires a token, but {MODE}=disabled is set here; unset {MODE}")
     source = _token_source()
     if source is None:
-        raise ClusterError(f"the Ray cluster at {found.address} wants a token and none is here; {_export()}")
-    found = _probe(found.address, "token")
+        raise ClusterError(f"the Ray cluster at {found.address} requires a token and none is here; {_export()}")
+    found = probe(found.address, "token")
     if found.state == "unauthenticated":
         raise ClusterError(f"the Ray cluster at {found.address} refuses the token of {source}; {_export()}")
     return _checked(found), "token"
@@ -145,54 +125,3 @@ def _checked(found: Found) -> str:
             )
         case _:
             raise ClusterError(f"Ray cannot be reached at {found.address}: {found.detail}")
-
-
-def _probe(address: str, mode: str) -> Found:
-    """Ask for the cluster's identity and versions in a new process, whose warnings nobody sees."""
-    variables = {**os.environ, MODE: mode}
-    command = [sys.executable, "-m", "orchestrator.ray_start", address]
-    try:
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=PROBE_S, check=False)
-    except subprocess.TimeoutExpired:
-        return Found("no_answer", address)
-    try:
-        return Found(**json.loads(done.stdout.splitlines()[-1]))
-    except (IndexError, ValueError, TypeError):
-        lines = done.stderr.strip().splitlines() or [f"the probe ended with status {done.returncode}"]
-        return Found("unreachable", address, lines[-1])
-
-
-def main(address: str) -> None:
-    """The probe: print a `Found` as JSON."""
-    sys.stdout.write(json.dumps(_ask(address)._asdict()) + "\n")
-
-
-def _ask(address: str) -> Found:
-    from ray._private import services, utils
-    from ray.exceptions import AuthenticationError, RpcError
-
-    try:
-        place = services.canonicalize_bootstrap_address_or_die(address)
-    except (ConnectionError, ValueError):
-        return Found("unreachable", address, "no Ray runs on this machine; start one with: ray start --head")
-    raylet: Any = importlib.import_module("ray._raylet")  # its stub file leaves the client out
-    try:
-        client = raylet.GcsClient(address=place)
-        written = client.internal_kv_get(b"CLUSTER_METADATA", namespace=b"cluster")
-    except AuthenticationError as error:
-        return Found("unauthenticated", place, error.message)
-    except RpcError:
-        return Found("no_answer", place)
-    metadata = json.loads(written) if written else None
-    if metadata:
-        try:
-            utils.check_version_info(metadata, "here")
-        except RuntimeError:
-            theirs = f"runs Ray {metadata['ray_version']} on Python {metadata['python_version']}"
-            ours = f"Ray {importlib.metadata.version('ray')} on Python {platform.python_version()}"
-            return Found("other_version", place, f"{theirs}, this process {ours}")
-    return Found("joined", place)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
