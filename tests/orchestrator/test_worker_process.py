@@ -64,7 +64,7 @@ def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSuperviso
 @pytest.mark.parametrize(
     ("entry", "kind", "message", "detail"),
     [
-        ("segfailure", "crash", "the worker died of SIGSEGV while running", "entries.py"),
+        ("segfault", "crash", "the worker died of SIGSEGV while running", "worker_entrypoints.py"),
         ("leave", "crash", "the worker left with exit status 3 while running", ""),
         ("hang", "timeout", "killed after 0.5 s of running without a result", "in hang"),
         ("raise_exit", "error", "the worker raised SystemExit: no licence found", "in raise_exit"),
