@@ -84,6 +84,7 @@ def test_functions_that_reach_out(store: str, function: str) -> None:
         run_query(store, f"SELECT {function}")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("sql", [f"{ENDLESS} SELECT count(*) FROM a", f"{ENDLESS} SELECT max(x) FROM a GROUP BY x % 2"])
 def test_endless_query(store: str, sql: str) -> None:
     """An endless query ends at its time limit."""

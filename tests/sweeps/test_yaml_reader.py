@@ -136,6 +136,7 @@ def test_an_alias_is_its_value() -> None:
     assert read("x.yaml", "a: &sizes [1, 2]\nb: *sizes\n").root["b"] == [1, 2]
 
 
+@pytest.mark.alone
 def test_anchors_that_explode_are_refused_at_once() -> None:
     """A billion laughs is counted, not written out."""
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"

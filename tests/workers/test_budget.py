@@ -148,6 +148,7 @@ def test_what_cannot_be_asked(make, said):
         make()
 
 
+@pytest.mark.alone
 def test_solving_takes_milliseconds_and_no_torch():
     """Every method's budget is solved in less than 50 ms at 784 tokens, in a process that has not imported torch."""
     program = (
@@ -174,6 +175,7 @@ def test_fineness_is_finer_than_any_image():
     assert FINENESS > (4096 // 16) ** 2
 
 
+@pytest.mark.alone
 def test_planning_a_budget_is_as_quick_as_planning_without():
     """Looking at an arm for refusals does not solve it."""
     start = time.perf_counter()

@@ -5,7 +5,11 @@ import multiprocessing
 import os
 import time
 
+import pytest
+
 from workers.measure.monitors import FOREIGN_S, THROTTLE_REASONS, _Counters, _cpu_findings, _Gpu, watch
+
+pytestmark = pytest.mark.alone
 
 CORES = len(os.sched_getaffinity(0))
 ZERO = _Counters(wall=0.0, own=0.0, load=0.5, involuntary=3, busy=100.0, stolen=2.0, throttled=0.0)

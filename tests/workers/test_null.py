@@ -8,7 +8,7 @@ import pytest
 
 from tests.benchmarks.null import Row, busy_neighbour, compare, show
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 BUDGET_S = 4.0
 """Shorter than the sweeps ask for: false alarms must not come of wide intervals either."""
 ENOUGH_S = 12.0

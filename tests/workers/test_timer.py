@@ -6,6 +6,8 @@ import pytest
 
 from workers.measure.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, inner_loop, resolution, stopwatch
 
+pytestmark = pytest.mark.alone
+
 
 def test_resolution_is_a_tiny_positive_time() -> None:
     """Any timer worth using resolves better than 10 microseconds."""

@@ -187,6 +187,7 @@ def test_strange_blocks_are_refused():
         tome.apply(tome.apply(small("plain"), tome.Params(r=1)), tome.Params(r=1))
 
 
+@pytest.mark.alone
 def test_slowed_takes_its_share():
     """Each forward takes at least the asked share longer than the model inside it, and gives the same answer."""
     model = slowed.apply(small("plain"), slowed.Params(fraction=0.5))

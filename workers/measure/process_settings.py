@@ -39,6 +39,14 @@ def flushes_denormals() -> bool:
     return SMALLEST * 1.0 == 0
 
 
+def _exists(name: str) -> bool:
+    """Whether this version of torch has the attribute below `torch.backends`: the precisions of float32 came with 2.9."""
+    owner: Any = torch.backends
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner is not None
+
+
 def _attribute(name: str) -> Setting:
     """A setting that is an attribute below `torch.backends`."""
     *path, last = name.split(".")
@@ -132,10 +140,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("float32 matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     *map(
         _attribute,
-        (
-            *("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "mkldnn.matmul.fp32_precision"),
-            *("cuda.matmul.allow_fp16_reduced_precision_reduction", "cuda.matmul.allow_bf16_reduced_precision_reduction"),
-            *("cudnn.enabled", "cudnn.benchmark", "cudnn.deterministic", "mkldnn.enabled", "mkldnn.deterministic"),
+        filter(
+            _exists,
+            (
+                *("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "mkldnn.matmul.fp32_precision"),
+                *("cuda.matmul.allow_fp16_reduced_precision_reduction", "cuda.matmul.allow_bf16_reduced_precision_reduction"),
+                *("cudnn.enabled", "cudnn.benchmark", "cudnn.deterministic", "mkldnn.enabled", "mkldnn.deterministic"),
+            ),
         ),
     ),
     *map(_sdp, ("flash", "mem_efficient", "math", "cudnn")),

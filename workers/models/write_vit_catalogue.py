@@ -62,7 +62,7 @@ def network(name: str, model: Any) -> Network:
         head_dim=block.attn.head_dim,
         class_token=model.has_class_token,
         prefix_tokens=model.num_prefix_tokens,
-        channels=model.in_chans,
+        channels=model.patch_embed.proj.in_channels,
         attention_macs_per_token=weights(block.attn),
         mlp_macs_per_token=weights(block.mlp),
         pool_macs_per_token=per_token,
