@@ -1,7 +1,7 @@
 """Mutation test of statistics, recording, failure isolation and token code: `python -m tests.mutants --seed 1 --count 20`.
 
-Each mutant is one change in a copy of the tree: another comparison, another sign, a constant one larger, a dropped `not`. It is killed
-if a test that covers its file fails. Survivors are printed with their change: each is a missing test, or a change without effect.
+Each mutant is one change in a copy of the tree: another comparison, another sign, a constant one larger, a dropped `not`.
+It is killed if a test that covers its file fails. A survivor is a missing test, or a change without effect.
 """
 
 import argparse
@@ -17,13 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+STORED = ["tests/store/test_record.py", "tests/store/test_accuracy.py", "tests/store/test_language.py"]
+METHODS = "tests/workers/test_methods.py"
 COVER = {
-    "sweeps/stats/*.py": [
-        "tests/sweeps",
-        "tests/store/test_record.py",
-        "tests/store/test_accuracy.py",
-        "tests/store/test_language.py",
-    ],
+    "sweeps/stats/*.py": ["tests/sweeps", *STORED],
     "store/record.py": ["tests/store"],
     "store/derive/*.py": ["tests/store"],
     "orchestrator/failure_isolation.py": ["tests/orchestrator/test_failure_isolation.py", "tests/orchestrator/test_faults.py"],
