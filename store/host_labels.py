@@ -1,16 +1,13 @@
-"""Places: how the hosts and environments of a sweep's points are distinguished, for the report and the app."""
+"""Host labels: how the hosts and environments of a sweep's points are distinguished, for the report and the app."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Place = tuple[str, str]
-"""Environment and host."""
 
-
-def places(points: "pd.DataFrame") -> dict[Place, str]:
-    """The name of each place in frames with the columns `environment` and `host`; empty where there is one place alone.
+def label_hosts(points: "pd.DataFrame") -> "dict[tuple[str, str], str]":
+    """The label of each place in frames with the columns `environment` and `host`; empty where there is only one.
 
     The host is named, and the environment where a host has several.
     """
@@ -24,7 +21,7 @@ def places(points: "pd.DataFrame") -> dict[Place, str]:
     }
 
 
-def incomplete(row: object) -> str:
+def describe_missing(row: object) -> str:
     """What a curve in the view `break_even` lacks, such as `incomplete, 5 of 8 points are missing on host a`; empty if nothing."""
     missing, points = int(getattr(row, "points_missing", 0) or 0), int(getattr(row, "points", 0))
     if not missing:

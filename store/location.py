@@ -9,8 +9,8 @@ from sqlalchemy.exc import ArgumentError
 
 from store.errors import StoreError
 
-DEFAULT = "breakeven.db"
-VARIABLE = "BREAKEVEN_DB"
+DEFAULT_STORE = "breakeven.db"
+STORE_VARIABLE = "BREAKEVEN_DB"
 NETWORK_FILE_SYSTEMS = frozenset(
     ("afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
 )
@@ -22,7 +22,7 @@ def location(url: str | None) -> str:
 
     A value without `://` is the path of an SQLite file.
     """
-    url = url or os.environ.get(VARIABLE) or DEFAULT
+    url = url or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
     if url.startswith("postgres://"):
         url = url.replace("postgres", "postgresql", 1)
     return url if "://" in url else f"sqlite:///{Path(url).expanduser().absolute()}"
@@ -75,7 +75,7 @@ def check_exists(path: Path) -> None:
 def check_place(path: Path) -> None:
     """Raise `StoreError` unless an SQLite file at `path` can be a store that is written to."""
     if path.is_dir():
-        raise StoreError(f"{path} is a folder; the store is a file, such as {path / DEFAULT}")
+        raise StoreError(f"{path} is a folder; the store is a file, such as {path / DEFAULT_STORE}")
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it or name another store with --db")
     mounts = Path("/proc/mounts")

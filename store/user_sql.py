@@ -27,7 +27,7 @@ STEPS = 20_000
 """SQLite instructions between two looks at the clock: about a millisecond."""
 ROWS_AT_ONCE = 100
 
-FUNCTIONS = re.compile(
+ALLOWED_FUNCTIONS = re.compile(
     r"abs|acos|asin|atan|atan2|avg|cast|ceil|ceiling|changes|char|coalesce|concat|concat_ws|cos|count|"
     r"cume_dist|date|datetime|degrees|dense_rank|exp|first_value|floor|glob|group_concat|hex|ifnull|iif|instr|"
     r"json|json_array|json_array_length|json_each|json_extract|json_group_array|json_group_object|json_object|"
@@ -79,7 +79,7 @@ class _Guard:
         self.refused = ""
 
     def allows(self, action: int, _first: str | None, second: str | None, _database: str | None, _source: str | None) -> int:
-        if action in READING or (action == sqlite3.SQLITE_FUNCTION and FUNCTIONS.fullmatch(second or "")):
+        if action in READING or (action == sqlite3.SQLITE_FUNCTION and ALLOWED_FUNCTIONS.fullmatch(second or "")):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION:
             self.refused = self.refused or f"the function {second} is not among those that a query may use"

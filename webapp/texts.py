@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from store.host_labels import incomplete
+from store.host_labels import describe_missing
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, conclude_interval, conclude_row, unanswered
 from sweeps.metrics import METRICS
@@ -75,7 +75,7 @@ def break_even(found: pd.DataFrame, axis: Axis, measured: tuple[float, float], t
         return "not analysed"
     first = next(found.itertuples())
     all_flagged = not brief and "All points are flagged" in str(first.why)
-    notes = ["all points are flagged"] * all_flagged + [text for text in (incomplete(first),) if text]
+    notes = ["all points are flagged"] * all_flagged + [text for text in (describe_missing(first),) if text]
     low, high = (_amount(x, axis) for x in measured)
     unit = _unit(axis, token_unit)
     if first.verdict == "crossing":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from store.host_labels import incomplete
+from store.host_labels import describe_missing
 from sweeps.number_format import AXES, axis_value, is_missing
 from workers.methods.arm_labels import params_label
 
@@ -52,7 +52,7 @@ def curve_label(row: Any) -> str:
 
 def describe_break_even(row: Any) -> str:
     """The break-even of one curve along one axis; what the curve lacks comes first."""
-    return "; ".join(filter(None, (incomplete(row), _crossing(row))))
+    return "; ".join(filter(None, (describe_missing(row), _crossing(row))))
 
 
 def _crossing(row: Any) -> str:

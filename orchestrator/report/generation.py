@@ -9,7 +9,7 @@ from orchestrator.report.arm_comparison import ArmComparison, columns, describe_
 from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Line, Section, flags_of, groups, rows_of, style_of
-from store.host_labels import places
+from store.host_labels import label_hosts
 from sweeps.caveats import cautions
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, Conclusion, conclude_row
@@ -78,7 +78,7 @@ def sections(report: Report) -> Iterator[Section]:
     """Each condition with its arms, then break-even points; quality by itself is in `quality_sections`."""
     timed = report.speedups[report.speedups["image_size"].isna()]
     compared = with_quality(timed, report.qualities, report.quality_states, report.controls)
-    named = places(timed)
+    named = label_hosts(timed)
     for key, points in groups(compared, ("environment", "host", "condition_id")):
         arms = report.arms
         for name, value in key.items():

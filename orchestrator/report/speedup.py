@@ -8,7 +8,7 @@ import pandas as pd
 from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Line, Section, groups, rows_of, style_of
-from store.host_labels import places
+from store.host_labels import label_hosts
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
 from sweeps.number_format import AXES, is_missing
@@ -48,7 +48,7 @@ COLUMNS = (
 
 def sections(report: Report) -> Iterator[Section]:
     """The points of every condition, in order of appearance, each followed by its break-even points."""
-    named = places(report.speedups)
+    named = label_hosts(report.speedups)
     for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], CONDITION):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])

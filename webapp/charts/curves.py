@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
-from store.host_labels import places
+from store.host_labels import label_hosts
 from sweeps.number_format import count
 from webapp import texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
@@ -111,7 +111,7 @@ def speedup_chart(
         word=[conclusion.word for conclusion in conclusions],
     )
     spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
-    names = places(points)
+    names = label_hosts(points)
     views = []
     for panel in panels(shown, break_evens, axis):
         host = names[panel.about["environment"], panel.about["host"]]

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from store.host_labels import Place, places
+from store.host_labels import label_hosts
 from store.quality_join import judged, with_controls, with_states
 from sweeps.caveats import cautions
 from webapp import filters, plot, queries, texts
@@ -67,7 +67,7 @@ QUALITY_COLUMNS = {
 """KL and agreement compare equal tokens; they are empty for an arm with a vocabulary of its own."""
 
 
-def answers(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[Place, str]) -> None:
+def answers(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[tuple[str, str], str]) -> None:
     """One sentence for each arm of a panel; the full reason of the analysis is the hover text."""
     counted = panel.points[~curves.flagged(panel.points)]
     x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
@@ -170,7 +170,7 @@ distrusted = curves.flagged(points)
 
 panels = list(curves.panels(points, break_evens, axis))
 for panel in panels[:MAX_PANELS]:
-    answers(panel, axis, styles, places(points))
+    answers(panel, axis, styles, label_hosts(points))
 notes(panels, sweep, axis)
 if len(panels) > MAX_PANELS:
     st.info(f"{MAX_PANELS} of {len(panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")
