@@ -13,7 +13,8 @@ from store.tables.planned import Sweep as SweepRow
 from store.tables.planned import SweepJob as SweepJobRow
 from sweeps.aliases import former
 from sweeps.identity import digest
-from sweeps.job import TIMING, Job
+from sweeps.job import Job
+from sweeps.kinds import KINDS
 
 Group = tuple[str, str]
 """Jobs that belong on one place: `curve_group` and `resources` of their rows."""
@@ -71,7 +72,7 @@ def curve_group(job: Job) -> str:
     All that share a `row_mapping.curve_id` share it, as do arms under one condition that are split into several jobs, since
     curves along GMACs saved run from arm to arm.
     """
-    if job.kind not in TIMING:
+    if not KINDS[job.kind].timed:
         return ""
     condition = former(job.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
     return digest({"kind": job.kind, "condition": condition})

@@ -18,7 +18,8 @@ from store.tables.planned import SweepJob as SweepJobRow
 from store.tables.states import STATES
 from store.transactions import reading, writing
 from store.views import public
-from sweeps.job import TIMING, Device, Job, Occupation
+from sweeps.job import Device, Job, Occupation
+from sweeps.kinds import KINDS
 from sweeps.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def claim(
     """
     query = _jobs_of(sweep_id).where(WAITING).order_by(col(JobRow.id)).limit(limit)
     if beside == "shared":
-        query = query.where(col(JobRow.kind).not_in(TIMING))
+        query = query.where(col(JobRow.kind).not_in([kind for kind, spec in KINDS.items() if spec.timed]))
     elif beside == "device":
         query = query.where(col(JobRow.exclusive) == "device")
     if offer is not None:

@@ -1,16 +1,25 @@
 """Condition, Arm, Comparison and Job: what is asked of a worker, and the identities of the questions."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple, get_args
+from functools import cache, cached_property, lru_cache
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from sweeps.aliases import current, former
 from sweeps.identity import FrozenModel, canonical, digest_of
+from sweeps.kinds import KINDS
 from sweeps.protocol import Protocol
 
-Kind = Literal["latency", "accuracy", "generation", "quality"]
+
+def _declared(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; known are {', '.join(KINDS)}")
+    return kind
+
+
+Kind = Annotated[str, AfterValidator(_declared)]
+"""Name of a kind of job, declared in `sweeps.kinds`."""
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
 Attention = Literal["sdpa", "eager"]
@@ -20,13 +29,7 @@ Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]
 Occupation = Literal["node", "device", "shared"]
 """What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
-Modality = Literal["vision", "language"]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-MODALITY_KINDS: Mapping[Modality, tuple[Kind, Kind]] = {"vision": ("latency", "accuracy"), "language": ("generation", "quality")}
-"""How the models of each world are timed, and how they are judged."""
-TIMING: frozenset[Kind] = frozenset(timed for timed, _ in MODALITY_KINDS.values())
-"""Kinds of jobs whose answer other work on the host would change."""
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
 NAMED = "named:"
@@ -76,34 +79,21 @@ class Condition(FrozenModel):
             raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
         return self.image_size
 
-    def asked(self, kind: "Kind") -> str:
+    def asked(self, kind: Kind) -> str:
         """What a question of this kind asks of it, as canonical JSON."""
         if kind not in self._asked:
-            self._asked[kind] = canonical(former(self.model_dump(mode="json", include=set(KIND_FIELDS[kind]))))
+            self._asked[kind] = canonical(former(self.model_dump(mode="json", include=set(condition_fields(kind)))))
         return self._asked[kind]
 
     @cached_property
-    def _asked(self) -> dict["Kind", str]:
+    def _asked(self) -> dict[Kind, str]:
         return {}
 
 
-_DATA_FIELDS = ("data", "corruption", "severity")
-_SPEED_FIELDS = ("batch_size", "threads", "runtime", "exclusive")
-_IMAGE_FIELDS = ("image_size", "corruption", "severity")
-_WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
-
-
-def _fields(*without: str) -> tuple[str, ...]:
-    return tuple(name for name in Condition.model_fields if name not in without)
-
-
-KIND_FIELDS: Mapping[Kind, tuple[str, ...]] = {
-    "latency": _fields(*_DATA_FIELDS, *_WORKLOAD_FIELDS),
-    "accuracy": _fields(*_SPEED_FIELDS, *_WORKLOAD_FIELDS),
-    "generation": _fields(*_IMAGE_FIELDS),
-    "quality": _fields(*_SPEED_FIELDS, *_IMAGE_FIELDS, *_WORKLOAD_FIELDS),
-}
-"""The condition fields that an answer of each kind depends on."""
+@cache
+def condition_fields(kind: Kind) -> tuple[str, ...]:
+    """The condition fields that an answer of this kind depends on."""
+    return tuple(name for name in Condition.model_fields if name not in KINDS[kind].independent_of)
 
 
 class Overrides(FrozenModel):
@@ -300,7 +290,7 @@ class Job(FrozenModel):
     @property
     def occupation(self) -> Occupation:
         """What it must have to itself, so that its times are those of the condition."""
-        if self.kind not in TIMING:
+        if not KINDS[self.kind].timed:
             return "shared"
         return self.condition.exclusive or "node"
 

@@ -29,6 +29,8 @@ class KindSpec:
     """Metrics by which arms are compared; the first is shown first. An arm is answered when it has all of them."""
     independent_of: tuple[str, ...]
     """Condition fields that its answers do not depend on; they are no part of its questions."""
+    required: tuple[str, ...] = ()
+    """Condition fields that a sweep must set, besides the model."""
 
     @property
     def timed(self) -> bool:
@@ -57,6 +59,7 @@ _KINDS = (
         payload="samples",
         metrics=("time_per_char", "tpot", "ttft"),
         independent_of=IMAGE_FIELDS,
+        required=("prompt_tokens", "new_tokens"),
     ),
     KindSpec(
         name="quality",
@@ -72,4 +75,4 @@ KINDS: Mapping[str, KindSpec] = {kind.name: kind for kind in _KINDS}
 
 def kinds_of(modality: Modality) -> tuple[KindSpec, ...]:
     """The kinds for models of a modality, the one that times them first."""
-    return tuple(kind for kind in _KINDS if kind.modality == modality)
+    return tuple(kind for kind in KINDS.values() if kind.modality == modality)

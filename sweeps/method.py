@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import FrozenModel
-from sweeps.job import Modality
+from sweeps.kinds import Modality
 
 
 class Params(BaseModel):
@@ -135,7 +135,7 @@ class LanguageMethod(Protocol):
 AnyMethod = Method | LanguageMethod
 
 
-def world(method: AnyMethod) -> Modality:
-    """The world of a method: that of its models."""
+def modality_of(method: AnyMethod) -> Modality:
+    """The modality of a method: that of its models."""
     found: Modality = getattr(method, "WORLD", "vision")
     return found

@@ -15,7 +15,7 @@ from store.errors import StoreError
 from store.queries import sweep as find
 from store.queries import sweeps
 from store.user_sql import run_query
-from sweeps.method import world
+from sweeps.method import modality_of
 from workers.methods import every
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _method(name: str, method: Any) -> dict[str, Any]:
     purpose = (method.__doc__ or "").strip().partition("\n")[0]
     return {
         "method": name,
-        "world": world(method),
+        "world": modality_of(method),
         "version": method.VERSION,
         "purpose": purpose,
         "paper": method.PAPER,

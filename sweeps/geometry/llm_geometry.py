@@ -47,6 +47,11 @@ class LanguageNetwork(FrozenModel):
     """Whether the head shares the weights of the embedding."""
 
     @property
+    def depth(self) -> int:
+        """Blocks: its layers."""
+        return self.layers
+
+    @property
     def described(self) -> bool:
         """Whether the sizes say all about the layers; of others MACs from sizes are an estimate, for planning only."""
         return self.architecture in DESCRIBED

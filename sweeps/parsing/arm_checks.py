@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweeps.parsing.arm_parser import Candidate
-from sweeps.parsing.condition_parser import Vocabulary
+from sweeps.parsing.condition_parser import KnownNames
 from sweeps.parsing.yaml_reader import Document, KeyPath
 
 
@@ -13,7 +13,7 @@ from sweeps.parsing.yaml_reader import Document, KeyPath
 class Refusals:
     """What the methods answered so far when asked whether they can run on a model."""
 
-    vocabulary: Vocabulary
+    known_names: KnownNames
     known: set[tuple[str, str]] = field(default_factory=set)
     """Arms (by identity) and models whose methods were asked."""
     reasons: dict[str, tuple[KeyPath, list[str | None]]] = field(default_factory=dict)
@@ -23,11 +23,10 @@ class Refusals:
         """Ask the methods of an arm whether they can run on `model`, once for each model."""
         if not asked.params or (asked.key, model) in self.known:
             return
-        vocabulary = self.vocabulary
-        network = vocabulary.networks[model] if vocabulary.world == "vision" else vocabulary.language(model)
+        network = self.known_names.models.network(model)
         if network is None:
             return  # a model of the hub, whose geometry the worker alone reads
-        methods: Mapping[str, Any] = vocabulary.methods
+        methods: Mapping[str, Any] = self.known_names.methods
         steps = zip(asked.arm.stack, asked.params, strict=True)
         reasons = (methods[step.method].refuses(params, network) for step, params in steps)
         self.known.add((asked.key, model))

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sweeps.job import Arm, Overrides, Step
-from sweeps.method import Params, world
-from sweeps.parsing.axis import Choice, spread, unknown_word
-from sweeps.parsing.condition_parser import FIELDS, OF_WORLD, SHORTHANDS, Vocabulary, adapters, of_other_world, takes_integers
+from sweeps.method import Params, modality_of
+from sweeps.parsing.axis import Choice, expand_values, unknown_word
+from sweeps.parsing.condition_parser import FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality, takes_integers
 from sweeps.parsing.sequence import check_bare, form_of, takes
 from sweeps.parsing.validation import explained
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
@@ -67,7 +67,7 @@ class Entry:
     """One entry of a sweep that names a method or a stack, parsed but not yet expanded."""
 
     document: Document
-    vocabulary: Vocabulary
+    known: KnownNames
     path: KeyPath
     names: list[str] = field(default_factory=list)
     """Methods of the stack, in order."""
@@ -108,7 +108,7 @@ class Entry:
     def _arm(self, picks: list[tuple[ParameterValues, Choice]]) -> Candidate:
         steps = range(len(self.names))
         params = tuple(self._params(step, {lever.key: pick for lever, pick in picks if lever.step == step}) for step in steps)
-        methods = self.vocabulary.methods
+        methods = self.known.methods
         stack = tuple(
             Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=methods[name].VERSION)
             for name, values in zip(self.names, params, strict=True)
@@ -123,7 +123,7 @@ class Entry:
         return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules, bool(values))
 
     def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
-        model = self.vocabulary.methods[self.names[step]].Params
+        model = self.known.methods[self.names[step]].Params
         try:
             return model.model_validate_json(json.dumps({key: pick.value for key, pick in picks.items()}), strict=True)
         except ValidationError as error:
@@ -143,9 +143,7 @@ class Entry:
             raise explained(self.document, error, None, lambda _: pick.path) from None
 
 
-def entry(
-    document: Document, path: KeyPath, written: Mapping[str, Any] | str, vocabulary: Vocabulary, *, bare: bool = False
-) -> Entry:
+def entry(document: Document, path: KeyPath, written: Mapping[str, Any] | str, known: KnownNames, *, bare: bool = False) -> Entry:
     """The entry at `path`: a method's name, `{method: NAME, …}` or `{stack: [{method: NAME, …}, …], …}`, overrides beside it.
 
     bare: an entry that names no method stands for `dense` (as in `baselines`). Raises `SweepError`.
@@ -158,8 +156,8 @@ def entry(
             raise document.unknown_key((*path, strange), ("method", "stack"))
         raise document.error(path, "names no method; add `method: NAME` or `stack: [{method: NAME}, …]`")
     if "stack" in written:
-        return _stacked(document, path, written, vocabulary)
-    result = Entry(document, vocabulary, path)
+        return _stacked(document, path, written, known)
+    result = Entry(document, known, path)
     name = written.get("method", DENSE_NAME)
     fields: set[str] = set()
     if name != DENSE_NAME:
@@ -174,16 +172,16 @@ def entry(
     return result
 
 
-def condition_keys(written: Mapping[str, Any], vocabulary: Vocabulary) -> set[str]:
+def condition_keys(written: Mapping[str, Any], known: KnownNames) -> set[str]:
     """The keys of an `include` point that are condition fields; a parameter of the point's method by the same name goes first."""
     name = written.get("method")
-    method = vocabulary.methods.get(name) if isinstance(name, str) else None
+    method = known.methods.get(name) if isinstance(name, str) else None
     taken = set(method.Params.model_fields) if method else set()
     return {key for key in written if key in (*FIELDS, *SHORTHANDS) and key not in taken}
 
 
-def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], vocabulary: Vocabulary) -> Entry:
-    result = Entry(document, vocabulary, path)
+def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], known: KnownNames) -> Entry:
+    result = Entry(document, known, path)
     steps = written["stack"]
     here = (*path, "stack")
     if "method" in written:
@@ -212,14 +210,14 @@ def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], voca
 
 def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
     """Adds the method `name` to the entry's stack and returns the names of its parameters."""
-    methods, own = result.vocabulary.methods, result.vocabulary.world
+    methods, own = result.known.methods, result.known.modality
     if not isinstance(name, str) or name not in methods:
         hint = "; sweep over methods by one entry each" if isinstance(name, list | dict) else ""
-        near = [DENSE_NAME, *(known for known, method in methods.items() if world(method) == own)]
+        near = [DENSE_NAME, *(other for other, method in methods.items() if modality_of(method) == own)]
         shown = unknown_word("method", name, near) if not hint else f"needs one method's name{hint}"
         raise result.document.error((*path, "method"), shown)
-    if world(methods[name]) != own:
-        problem = f"{name} is for {world(methods[name])} models, and this sweep is about {own} models"
+    if modality_of(methods[name]) != own:
+        problem = f"{name} is for {modality_of(methods[name])} models, and this sweep is about {own} models"
         raise result.document.error((*path, "method"), problem)
     result.names.append(name)
     result.paths.append(path)
@@ -228,11 +226,11 @@ def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
 
 def _parameter(result: Entry, step: int, key: str, value: Any) -> ParameterValues:
     path = (*result.paths[step], key)
-    annotation = result.vocabulary.methods[result.names[step]].Params.model_fields[key].annotation
+    annotation = result.known.methods[result.names[step]].Params.model_fields[key].annotation
     form = form_of(annotation)
     if form == "list" and isinstance(value, list):
         check_bare(result.document, path, value, annotation)
-    choices = spread(
+    choices = expand_values(
         result.document,
         path,
         value,
@@ -247,13 +245,13 @@ def _beside(result: Entry, key: str, value: Any, others: set[str]) -> ParameterV
     path = (*result.path, key)
     if key not in _BESIDE:
         raise _unknown_parameter(result, path, (*others, "method", *_BESIDE))
-    if key in FIELDS and key not in OF_WORLD[result.vocabulary.world]:
-        raise result.document.error(path, of_other_world(result.vocabulary.world), at_key=True)
-    return ParameterValues(None, key, path, spread(result.document, path, value, whole=key in _WHOLE_BESIDE))
+    if key in FIELDS and key not in fields_of(result.known.modality):
+        raise result.document.error(path, of_other_modality(result.known.modality), at_key=True)
+    return ParameterValues(None, key, path, expand_values(result.document, path, value, whole=key in _WHOLE_BESIDE))
 
 
 def _unknown_parameter(result: Entry, path: KeyPath, known: Iterable[str]) -> SweepError:
     """The error for a key that the entry's last method has not; a name that only the store still has stands for its present one."""
     key = str(path[-1])
-    name = result.vocabulary.present_name(result.names[-1:], key)
+    name = result.known.present_name(result.names[-1:], key)
     return result.document.unknown_key(path, known if name == key else [name])

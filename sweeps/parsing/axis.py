@@ -98,7 +98,7 @@ SERIES: dict[str, type[Range | Linspace | Logspace]] = {"range": Range, "linspac
 SPREADS = (*SERIES, "each")
 
 
-def spread(
+def expand_values(
     document: Document, path: KeyPath, value: Any, *, whole: bool, form: Form = "scalar", mapping: bool = False
 ) -> list[Choice]:
     """The values written at `path`; a list is always several. Raises `SweepError` when there are none, or too many.

@@ -9,7 +9,7 @@ from sweeps.identity import canonical
 from sweeps.job import Arm
 from sweeps.parsing.arm_parser import DENSE_NAME
 from sweeps.parsing.axis import Choice, unknown_word
-from sweeps.parsing.condition_parser import FIELDS, Vocabulary
+from sweeps.parsing.condition_parser import FIELDS, KnownNames
 from sweeps.parsing.sequence import Form, form_of, is_sequence, sequence
 from sweeps.parsing.yaml_reader import Document, KeyPath
 
@@ -48,10 +48,10 @@ def _holds(key: str, test: Test, names: tuple[str, ...], values: Mapping[str, An
     return key in values and test(values[key])
 
 
-def rules(document: Document, written: Iterable[Mapping[str, Any]], vocabulary: Vocabulary, methods: Iterable[str]) -> list[Rule]:
+def rules(document: Document, written: Iterable[Mapping[str, Any]], known_names: KnownNames, methods: Iterable[str]) -> list[Rule]:
     """The rules under `exclude`; `methods` are those that the sweep uses, whose parameters a rule may name. Raises `SweepError`."""
     used = list(methods)
-    fields = {method: vocabulary.methods[method].Params.model_fields for method in used}
+    fields = {method: known_names.methods[method].Params.model_fields for method in used}
     parameters: dict[str, set[Form]] = {}
     for name, info in (field for own in fields.values() for field in own.items()):
         parameters.setdefault(name, set()).add(form_of(info.annotation))
@@ -68,9 +68,9 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], vocabulary: 
             raise document.error(path, "is an empty rule, which would exclude everything; name a key or leave the rule out")
         for key in rule:
             if key not in known:
-                name = vocabulary.present_name(used, key)
+                name = known_names.present_name(used, key)
                 raise document.unknown_key((*path, key), known if name == key else [name])
-        reader = _Reader(document, vocabulary, parameters)
+        reader = _Reader(document, known_names, parameters)
         tests = tuple((key, test) for key, value in rule.items() for test in reader.tests((*path, key), key, value))
         result.append(Rule(tests, renamed))
     return result
@@ -78,7 +78,7 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], vocabulary: 
 
 class _Reader(NamedTuple):
     document: Document
-    vocabulary: Vocabulary
+    known_names: KnownNames
     parameters: Mapping[str, set[Form]]
     """What one value of each parameter of the methods is."""
 
@@ -115,10 +115,10 @@ class _Reader(NamedTuple):
         return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, operand)
 
     def equal(self, path: KeyPath, key: str, operand: Any) -> Test:
-        if key == "method" and operand not in {DENSE_NAME, *self.vocabulary.methods} and "+" not in str(operand):
-            raise self.document.error(path, unknown_word("method", operand, [DENSE_NAME, *self.vocabulary.methods]))
+        if key == "method" and operand not in {DENSE_NAME, *self.known_names.methods} and "+" not in str(operand):
+            raise self.document.error(path, unknown_word("method", operand, [DENSE_NAME, *self.known_names.methods]))
         if key in FIELDS and key not in self.parameters:
-            operand = self.vocabulary.field(self.document, key, Choice(operand, path)).value
+            operand = self.known_names.field(self.document, key, Choice(operand, path)).value
         wanted = _comparable(operand)
         return lambda value: _comparable(value) == wanted
 

@@ -8,11 +8,12 @@ from typing import Any
 from sweeps.content_hashes import Contents, Hasher, sha256
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.geometry.llm_geometry import languages as known
-from sweeps.job import MODALITY_KINDS, Arm, Comparison, Condition, Device, Job, Kind
+from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind
+from sweeps.kinds import kinds_of
 from sweeps.method import AnyMethod, Network
 from sweeps.parsing.arm_checks import Refusals
 from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, condition_keys, entry
-from sweeps.parsing.condition_parser import FIELDS, Vocabulary, asked, check_exclusive, check_kinds
+from sweeps.parsing.condition_parser import FIELDS, KnownNames, check_exclusive, check_kinds, condition_of_kind
 from sweeps.parsing.exclude_rules import Rule, rules
 from sweeps.parsing.file_schema import Sweep, parse
 from sweeps.parsing.grid import (
@@ -21,13 +22,14 @@ from sweeps.parsing.grid import (
     check_schedules,
     check_size,
     defaults,
+    family_of,
     idle_groups,
     point,
     points,
     required,
-    world_of,
 )
 from sweeps.parsing.job_blocks import Block, first_round, later_rounds, overrides_of_kind
+from sweeps.parsing.model_families import LanguageModels, VisionModels
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, read
 
 _LOOKS_PER_JOB = 20
@@ -90,17 +92,18 @@ def load(
     """
     document = read(path, text)
     sweep = parse(document)
-    vocabulary = Vocabulary(methods, networks, auto, corruptions, known() if languages is None else languages)
-    vocabulary = replace(vocabulary, world=world_of(document, sweep, vocabulary))
+    families = (VisionModels(networks), LanguageModels(known() if languages is None else languages))
+    names = KnownNames(methods, families, families[0], auto, corruptions)
+    names = replace(names, models=family_of(document, sweep, names))
     hasher = Hasher(document, content_hash or sha256, contents or (lambda _: {}))
-    return _Expander(document, sweep, vocabulary, hasher).expansion()
+    return _Expander(document, sweep, names, hasher).expansion()
 
 
 @dataclass
 class _Expander:
     document: Document
     sweep: Sweep
-    vocabulary: Vocabulary
+    names: KnownNames
     hasher: Hasher
     blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
     asked: dict[tuple[Any, ...], set[tuple[str, str]]] = field(default_factory=dict)
@@ -118,14 +121,13 @@ class _Expander:
     """Rules that have matched nothing yet."""
 
     def __post_init__(self) -> None:
-        self.world = self.vocabulary.world
-        self.refusals = Refusals(self.vocabulary)
-        self.protocols = self.sweep.jobs.protocols(self.world)
-        self.required = required(self.world, self.protocols)
+        self.refusals = Refusals(self.names)
+        self.protocols = self.sweep.jobs.protocols(self.names.modality)
+        self.required = required(self.protocols)
 
     def expansion(self) -> Expansion:
         sweep = self.sweep
-        check_jobs(self.document, self.world, self.protocols)
+        check_jobs(self.document, self.names.modality, self.protocols)
         entries = [self._entry("methods", index, item) for index, item in enumerate(sweep.methods)]
         baselines = self._baselines()
         if not entries and not sweep.include:
@@ -139,7 +141,7 @@ class _Expander:
         return self._result()
 
     def _entry(self, key: str, index: int, written: Mapping[str, Any] | str) -> Entry:
-        return entry(self.document, (key, index), written, self.vocabulary, bare=key == "baselines")
+        return entry(self.document, (key, index), written, self.names, bare=key == "baselines")
 
     def _baselines(self) -> list[Candidate]:
         found: dict[str, Candidate] = {}
@@ -160,9 +162,9 @@ class _Expander:
     # ---- the grid ----
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
-        filters = rules(self.document, self.sweep.exclude, self.vocabulary, {name for item in entries for name in item.names})
+        filters = rules(self.document, self.sweep.exclude, self.names, {name for item in entries for name in item.names})
         self.idle = set(range(len(filters)))
-        spots = points(self.document, self.sweep, self.vocabulary, entries, self.required)
+        spots = points(self.document, self.sweep, self.names, entries, self.required)
         self.warnings += idle_groups(self.document, self.sweep, entries)
         bindings = [sorted(item.groups()) for item in entries]
         cache: dict[tuple[Any, ...], list[Candidate]] = {}
@@ -182,20 +184,20 @@ class _Expander:
 
     def _include(self, index: int, written: Mapping[str, Any], baselines: list[Candidate]) -> None:
         path: KeyPath = ("include", index)
-        keys = condition_keys(written, self.vocabulary)
-        own = self.vocabulary.fields(self.document, path, {key: written[key] for key in written if key in keys}, several=False)
-        picks = {**defaults(self.document, self.sweep, self.vocabulary), **{name: choices[0] for name, choices in own.items()}}
+        keys = condition_keys(written, self.names)
+        own = self.names.fields(self.document, path, {key: written[key] for key in written if key in keys}, several=False)
+        picks = {**defaults(self.document, self.sweep, self.names), **{name: choices[0] for name, choices in own.items()}}
         for name in self.required:
             if name not in picks:
                 raise self.document.error((*path, name), "is missing; an extra point needs it here or under `defaults`")
         rest = {key: value for key, value in written.items() if key not in keys}
-        source = entry(self.document, path, rest, self.vocabulary)
+        source = entry(self.document, path, rest, self.names)
         self._add(point(picks, {}), self._arms(source, {}), baselines, [])
 
     # ---- one point ----
 
     def _add(self, spot: Point, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
-        condition = Condition.model_construct(**self.vocabulary.completed(spot.values, spot.paths))
+        condition = Condition.model_construct(**self.names.models.completed(spot.values, spot.paths))
         references = [self._settle(item, condition) for item in baselines]
         left: list[tuple[Candidate, Candidate]] = []
         for source in arms:
@@ -208,20 +210,20 @@ class _Expander:
         if not left:
             return
         for item in (*references, *(arm for _, arm in left)):
-            check_size(self.document, self.vocabulary, condition, item, spot)
-        check_kinds(self.document, self.protocols, spot.paths)
+            check_size(self.document, self.names.models, condition, item, spot)
+        check_kinds(self.document, self.protocols, self.names.modality, spot.paths)
         check_exclusive(self.document, condition, spot.paths)
         pairs = self.asked.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
         for source, arm in left:
             self.compared.setdefault(source.path, False)
             self.refusals.note(source, condition.model)
-            check_schedules(self.document, self.vocabulary, condition.model, source)
+            check_schedules(self.document, self.names.models, condition.model, source)
             for pair in ((reference.key, arm.key) for reference in references if reference.key != arm.key):
                 self.duplicates += pair in pairs
                 pairs.add(pair)
         sources = [source for source, _ in left]
         for kind in self.protocols:
-            block = self._block(kind, asked(self.document, kind, condition, spot.paths), spot)
+            block = self._block(kind, condition_of_kind(self.document, kind, condition, self.names.models, spot.paths), spot)
             self._ask(block, sources, baselines)
         if self.jobs_so_far > self.sweep.limits.max_jobs:
             raise self._too_many(("limits", "max_jobs"), f"the sweep reached {self.jobs_so_far} jobs")
@@ -250,7 +252,7 @@ class _Expander:
         """The arm without overrides that repeat the condition, or that the kind (if none is named: timing) does not depend on."""
         if not item.overrides:
             return item
-        kind = kind or MODALITY_KINDS[self.world][0]
+        kind = kind or kinds_of(self.names.modality)[0].name
         overrides = item.arm.overrides
         key = (kind, item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
         if key not in self.settled:
@@ -261,7 +263,7 @@ class _Expander:
     def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:
         values = dict(condition)
         values.update((name, value) for name, value in arm.overrides if value is not None)
-        values["tokens"] = self.vocabulary.tokens(values)
+        values["tokens"] = self.names.models.tokens(values)
         if values["tokens"] is None:
             del values["tokens"]
         excluded = False

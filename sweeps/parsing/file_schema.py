@@ -2,12 +2,13 @@
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from sweeps.identity import FrozenModel, canonical
-from sweeps.job import KINDS, Kind, Modality
+from sweeps.job import Kind
+from sweeps.kinds import KINDS, Modality, kinds_of
 from sweeps.parsing.validation import shown, validated
 from sweeps.parsing.yaml_reader import Document
 from sweeps.protocol import Protocol
@@ -52,7 +53,18 @@ class Pairs(FileSection):
     max: int = Field(default=_DEFAULT.pairs_max, ge=2)
 
 
-class Timing(FileSection):
+class KindSection(FileSection):
+    """How precisely to measure one kind of job."""
+
+    def protocol(self) -> Protocol:
+        raise NotImplementedError
+
+    def contradiction(self) -> tuple[str, str] | None:
+        """A key whose value does not fit the others, and why."""
+        return None
+
+
+class Timing(KindSection):
     """How precisely to measure times."""
 
     pairs: Pairs = Pairs()
@@ -78,6 +90,11 @@ class Timing(FileSection):
             rounds=self.rounds,
         )
 
+    def contradiction(self) -> tuple[str, str] | None:
+        if self.pairs.min <= self.pairs.max:
+            return None
+        return "pairs", f"min is {self.pairs.min}, above max, which is {self.pairs.max}; raise max or lower min"
+
 
 class Latency(Timing):
     """How precisely to measure latency."""
@@ -94,7 +111,7 @@ class Generation(Timing):
     """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
 
 
-class Accuracy(FileSection):
+class Accuracy(KindSection):
     """How much to evaluate."""
 
     images: int | None = Field(default=None, ge=1)
@@ -106,7 +123,7 @@ class Accuracy(FileSection):
         return Protocol(images=self.images, timeout_s=self.timeout)
 
 
-class Quality(FileSection):
+class Quality(KindSection):
     """How much to read."""
 
     characters: int | None = Field(default=None, ge=1)
@@ -121,6 +138,11 @@ class Quality(FileSection):
     def protocol(self) -> Protocol:
         return Protocol(characters=self.characters, tasks=self.tasks, documents=self.documents, timeout_s=self.timeout)
 
+    def contradiction(self) -> tuple[str, str] | None:
+        if self.documents is None or self.tasks:
+            return None
+        return "documents", "counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`"
+
 
 class Jobs(FileSection):
     """The kinds of jobs that the sweep asks for; where none is named, latency, or generation for language models."""
@@ -130,11 +152,15 @@ class Jobs(FileSection):
     generation: Generation | None = None
     quality: Quality | None = None
 
-    def protocols(self, world: Modality = "vision") -> dict[Kind, Protocol]:
-        """How precisely to answer each kind that is asked for; models of `world` are timed where none is named."""
-        asked = {kind: getattr(self, kind) for kind in KINDS}
-        found = {kind: settings.protocol() for kind, settings in asked.items() if settings is not None}
-        return found or ({"latency": Latency().protocol()} if world == "vision" else {"generation": Generation().protocol()})
+    def sections(self) -> dict[Kind, KindSection]:
+        """The sections that are written, by kind, in the order of `KINDS`."""
+        return {kind: section for kind in KINDS if (section := getattr(self, kind)) is not None}
+
+    def protocols(self, modality: Modality) -> dict[Kind, Protocol]:
+        """How precisely to measure each kind of the sweep; models of `modality` are timed where none is named."""
+        timing = kinds_of(modality)[0].name
+        (default,) = (part for part in get_args(Jobs.model_fields[timing].annotation) if part is not type(None))
+        return {kind: section.protocol() for kind, section in (self.sections() or {timing: default()}).items()}
 
 
 class Retry(FileSection):
@@ -214,11 +240,7 @@ def parse(document: Document) -> Sweep:
     if isinstance(jobs := written.get("jobs"), dict):
         written["jobs"] = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
     sweep = validated(document, (), Sweep, written)
-    for kind, timing in (("latency", sweep.jobs.latency), ("generation", sweep.jobs.generation)):
-        if timing is not None and timing.pairs.min > timing.pairs.max:
-            problem = f"min is {timing.pairs.min}, above max, which is {timing.pairs.max}; raise max or lower min"
-            raise document.error(("jobs", kind, "pairs"), problem)
-    if sweep.jobs.quality is not None and sweep.jobs.quality.documents is not None and not sweep.jobs.quality.tasks:
-        problem = "counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`"
-        raise document.error(("jobs", "quality", "documents"), problem, at_key=True)
+    for kind, section in sweep.jobs.sections().items():
+        if (found := section.contradiction()) is not None:
+            raise document.error(("jobs", kind, found[0]), found[1], at_key=True)
     return sweep

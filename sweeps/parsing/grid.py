@@ -1,14 +1,16 @@
 """Grid: the points that the axes of a sweep span, with the groups of keys that move together under `zip`."""
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sweeps.job import MODALITY_KINDS, Condition, Kind, Modality
+from sweeps.job import Condition, Kind
+from sweeps.kinds import KINDS, Modality, kinds_of
 from sweeps.parsing.arm_parser import Candidate, Entry
-from sweeps.parsing.axis import Choice, spread
-from sweeps.parsing.condition_parser import SHORTHANDS, Vocabulary
+from sweeps.parsing.axis import Choice, expand_values
+from sweeps.parsing.condition_parser import SHORTHANDS, KnownNames
 from sweeps.parsing.file_schema import Sweep
+from sweeps.parsing.model_families import ModelFamily
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, did_you_mean
 
 
@@ -20,70 +22,53 @@ class Point(NamedTuple):
     bound: dict[int, int]
 
 
-def world_of(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> Modality:
-    """The world of the first model that the sweep names; all others must be of the same. Raises `SweepError`."""
+def family_of(document: Document, sweep: Sweep, names: KnownNames) -> ModelFamily:
+    """The family of the first model that the sweep names; all others must be of the same. Raises `SweepError`."""
     places: list[tuple[KeyPath, Mapping[str, Any]]] = [(("defaults",), sweep.defaults), (("axes",), sweep.axes)]
     places += [(("include", index), written) for index, written in enumerate(sweep.include)]
     named = [
         choice
         for path, written in places
         if "model" in written
-        for choice in spread(document, (*path, "model"), written["model"], whole=False)
+        for choice in expand_values(document, (*path, "model"), written["model"], whole=False)
     ]
     for choice in named:
-        if (found := vocabulary.world_of(choice.value)) is not None:
+        if (found := names.family(choice.value)) is not None:
             return found
     for choice in named:
-        vocabulary.field(document, "model", choice)  # says what is wrong with it
-    return "vision"
+        names.field(document, "model", choice)  # raises what is wrong with it
+    return names.models
 
 
-def required(world: Modality, kinds: Collection[Kind]) -> tuple[str, ...]:
+def required(kinds: Iterable[Kind]) -> tuple[str, ...]:
     """The condition fields that every point must have."""
-    if world == "vision":
-        return ("model",)
-    return ("model", *(("prompt_tokens", "new_tokens") if "generation" in kinds else ()))
+    return ("model", *dict.fromkeys(name for kind in kinds for name in KINDS[kind].required))
 
 
-def check_jobs(document: Document, world: Modality, kinds: Collection[Kind]) -> None:
-    """Refuse kinds of jobs that the models of this world cannot do. Raises `SweepError`."""
-    own = MODALITY_KINDS[world]
+def check_jobs(document: Document, modality: Modality, kinds: Iterable[Kind]) -> None:
+    """Refuse kinds of jobs that are not for models of this modality. Raises `SweepError`."""
     for kind in kinds:
-        if kind not in own:
-            other = "vision" if world == "language" else "language"
-            problem = f"is for {other} models, and this sweep is about {world} models; ask for {own[0]} or {own[1]}"
+        if (other := KINDS[kind].modality) != modality:
+            right = " or ".join(own.name for own in kinds_of(modality))
+            problem = f"is for {other} models, and this sweep is about {modality} models; ask for {right}"
             raise document.error(("jobs", kind), problem, at_key=True)
 
 
-def check_size(document: Document, vocabulary: Vocabulary, condition: Condition, item: Candidate, spot: Point) -> None:
+def check_size(document: Document, models: ModelFamily, condition: Condition, item: Candidate, spot: Point) -> None:
     """Refuse an image that is no multiple of the patch, and text longer than the model's positions. Raises `SweepError`."""
-    if vocabulary.world == "language":
-        network = vocabulary.language(condition.model)
-        length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
-        if network is not None and length > network.positions:
-            told = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
-            problem = f"{told} more than the {network.positions} positions of {network.name}; ask for fewer"
-            raise document.error(spot.paths["prompt_tokens"], problem)
-        return
     own = item.arm.overrides.image_size
-    try:
-        vocabulary.networks[condition.model].patch_tokens(own or condition.pixels)
-    except ValueError as error:
-        raise document.error(item.size_path if own else spot.paths["image_size"], str(error)) from None
+    if (problem := models.size_problem(condition, own)) is not None:
+        raise document.error(item.size_path if own else spot.paths[problem.field], problem.text)
 
 
-def check_schedules(document: Document, vocabulary: Vocabulary, model: str, item: Candidate) -> None:
+def check_schedules(document: Document, models: ModelFamily, model: str, item: Candidate) -> None:
     """Refuse a schedule that lists more or fewer blocks than the model has, where that is known. Raises `SweepError`."""
+    if (network := models.network(model)) is None:
+        return
     for step, listed, path in item.schedules:
-        if vocabulary.world == "vision":
-            depth = vocabulary.networks[model].depth
-        elif (network := vocabulary.language(model)) is not None:
-            depth = network.layers
-        else:
-            return
-        needed = item.params[step].schedule_length(depth)
+        needed = item.params[step].schedule_length(network.depth)
         if listed != needed:
-            count = f"{model} has {depth} blocks" + (f", of which {needed} count here" if needed != depth else "")
+            count = f"{model} has {network.depth} blocks" + (f", of which {needed} count here" if needed != network.depth else "")
             fewer = "; or add `then: 0` beside `per_block`, for nothing in the further blocks" if listed < needed else ""
             raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")
 
@@ -92,21 +77,19 @@ def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> Point:
     return Point({name: pick.value for name, pick in picks.items()}, {name: pick.path for name, pick in picks.items()}, bound)
 
 
-def defaults(document: Document, sweep: Sweep, vocabulary: Vocabulary) -> dict[str, Choice]:
+def defaults(document: Document, sweep: Sweep, names: KnownNames) -> dict[str, Choice]:
     """The values under `defaults`; without a device there it is `auto`. Raises `SweepError`."""
-    found = vocabulary.fields(document, ("defaults",), {"device": "auto", **sweep.defaults}, several=False)
+    found = names.fields(document, ("defaults",), {"device": "auto", **sweep.defaults}, several=False)
     return {name: choices[0] for name, choices in found.items()}
 
 
-def points(
-    document: Document, sweep: Sweep, vocabulary: Vocabulary, entries: list[Entry], required: Sequence[str]
-) -> Iterator[Point]:
+def points(document: Document, sweep: Sweep, names: KnownNames, entries: list[Entry], required: Sequence[str]) -> Iterator[Point]:
     """The points of the grid one by one, the last axis moving fastest; `required` are the fields that each must have.
 
     Ties the levers of `entries` together as `zip` says, before it returns. Raises `SweepError`.
     """
-    axes = vocabulary.fields(document, ("axes",), sweep.axes, several=True)
-    fixed = defaults(document, sweep, vocabulary)
+    axes = names.fields(document, ("axes",), sweep.axes, several=True)
+    fixed = defaults(document, sweep, names)
     for name in required:
         if name not in axes and name not in fixed:
             raise document.error(("axes", name), "is missing; give it under `axes` or `defaults`")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweeps.job import KIND_FIELDS, Arm, Condition, Job, Kind, Overrides, Pair
+from sweeps.job import Arm, Condition, Job, Kind, Overrides, Pair, condition_fields
 from sweeps.protocol import Protocol
 
 
@@ -14,7 +14,7 @@ def of_kind(kind: Kind, condition: Condition) -> Condition:
 
     A severity without a corruption says nothing either.
     """
-    values: dict[str, Any] = {name: getattr(condition, name) for name in KIND_FIELDS[kind]}
+    values: dict[str, Any] = {name: getattr(condition, name) for name in condition_fields(kind)}
     if values.get("corruption") is None:
         values.pop("severity", None)
     return Condition.model_construct(**values)
@@ -22,7 +22,7 @@ def of_kind(kind: Kind, condition: Condition) -> Condition:
 
 def overrides_of_kind(kind: Kind, overrides: Overrides, condition: Condition) -> Overrides:
     """`overrides` less those that the kind does not depend on, and those that only repeat `condition`."""
-    kept = {name: value if name in KIND_FIELDS[kind] else None for name, value in overrides}
+    kept = {name: value if name in condition_fields(kind) else None for name, value in overrides}
     return Overrides(**kept).without_repeats(condition)
 
 

@@ -50,7 +50,7 @@ def test_a_rule_may_name_either(expand: Expand) -> None:
         (
             "axes: {device: [cuda], exclusive: [device]}\njobs: {accuracy: {}}\n",
             "axes.exclusive",
-            "is for latency jobs, and this sweep asks for none",
+            "is for latency jobs, and this sweep has none",
         ),
     ],
 )

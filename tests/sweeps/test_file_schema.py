@@ -16,7 +16,7 @@ def test_everything_but_schema_and_name_has_a_default() -> None:
     """The defaults of the language."""
     sweep = parse(read("x.yaml", HEAD))
     assert sweep.baselines == ("dense",)
-    assert sweep.jobs.protocols() == {"latency": Protocol()}
+    assert sweep.jobs.protocols("vision") == {"latency": Protocol()}
     assert (sweep.retry.max_attempts, sweep.retry.when) == (2, ("worker_crash", "node_died"))
     assert (sweep.limits.max_jobs, sweep.limits.arms_per_job) == (5000, 16)
 
@@ -37,7 +37,7 @@ def test_an_empty_key_is_its_default(empty: str) -> None:
 
 def test_an_empty_kind_is_asked_with_its_defaults() -> None:
     """Latency named without settings is latency where nothing is named."""
-    assert parse(read("x.yaml", HEAD + "jobs: {latency: }\n")).jobs.protocols() == {"latency": Protocol()}
+    assert parse(read("x.yaml", HEAD + "jobs: {latency: }\n")).jobs.protocols("vision") == {"latency": Protocol()}
 
 
 @pytest.mark.parametrize(

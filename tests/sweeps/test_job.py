@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.identity import canonical, digest
-from sweeps.job import DENSE, KIND_FIELDS, PROTOCOL_VERSION, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Step
+from sweeps.job import DENSE, PROTOCOL_VERSION, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Step, condition_fields
+from sweeps.kinds import KINDS
 from sweeps.protocol import Protocol
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
@@ -100,13 +101,14 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         decoding="greedy",
         exclusive="device",
     )
-    for kind, depends in KIND_FIELDS.items():
+    for kind in KINDS:
+        depends = condition_fields(kind)
         plain = Comparison(kind=kind, condition=CONDITION, baseline=DENSE, arm=TOPK)
         changed = {name: plain.condition.model_copy(update={name: value}) for name, value in other}
         ids = {name: plain.model_copy(update={"condition": condition}).question_id for name, condition in changed.items()}
         assert {name for name, question_id in ids.items() if question_id != plain.question_id} == set(depends)
         assert len(set(ids.values()) - {plain.question_id}) == len(depends)
-    assert set().union(*KIND_FIELDS.values()) == set(Condition.model_fields)
+    assert set().union(*map(condition_fields, KINDS)) == set(Condition.model_fields)
 
 
 def test_data_changes_no_latency_identity() -> None:
@@ -182,7 +184,7 @@ def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, cont
     condition = Condition(model="é", image_size=32, data="digits")
     job = Job(kind=kind, condition=condition, arms=(DENSE, STACKED), pairs=(Pair(0, 1),), contents=contents, round=2)
     (comparison,) = job.comparisons()
-    fields = condition.model_dump(mode="json", include=set(KIND_FIELDS[kind]))
+    fields = condition.model_dump(mode="json", include=set(condition_fields(kind)))
     arms = {"baseline": DENSE.asked(), "arm": STACKED.asked()}
     question = digest({"kind": kind, "condition": fields, **arms})
     assert comparison.question_id == question

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeps.job import Condition
-from sweeps.parsing.axis import Choice, Logspace, Range, spread
+from sweeps.parsing.axis import Choice, Logspace, Range, expand_values
 from sweeps.parsing.yaml_reader import read
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault, arms
 
@@ -19,7 +19,7 @@ from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault, arms
 def values(text: str, **options: bool) -> list[Any]:
     """The values of an axis written as `text`."""
     document = read("x.yaml", f"a: {text}")
-    return [choice.value for choice in spread(document, ("a",), document.root["a"], **{"whole": False, **options})]
+    return [choice.value for choice in expand_values(document, ("a",), document.root["a"], **{"whole": False, **options})]
 
 
 # ---- axes ----
@@ -74,7 +74,7 @@ def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num:
 def test_an_each_is_a_value_with_its_own_line() -> None:
     """Every value of a list knows its line, so that a message can point at it."""
     document = read("x.yaml", "a:\n  each:\n    - 1\n    - 2\n")
-    assert spread(document, ("a",), document.root["a"], whole=True)[1] == Choice(2, ("a", "each", 1))
+    assert expand_values(document, ("a",), document.root["a"], whole=True)[1] == Choice(2, ("a", "each", 1))
     assert document.lines["a", "each", 1] == 4
 
 

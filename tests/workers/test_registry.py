@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
-from sweeps.method import LanguageMethod, world
+from sweeps.method import LanguageMethod, modality_of
 from workers import methods
 from workers.methods import InvalidMethod
 
@@ -38,7 +38,7 @@ def test_worlds_are_apart() -> None:
     found = methods.every()
     assert set(found) == {*methods.methods(), *methods.language_methods()}
     assert not {*methods.methods()} & {*methods.language_methods()}
-    assert {world(method) for method in found.values()} == {"vision", "language"}
+    assert {modality_of(method) for method in found.values()} == {"vision", "language"}
     assert all(isinstance(method, LanguageMethod) for method in methods.language_methods().values())
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import digest
 from sweeps.job import Arm, Condition, Step
-from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, world
+from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, modality_of
 from workers.methods import language, vision
 
 VARIABLE = "BREAKEVEN_METHODS"
@@ -40,12 +40,12 @@ def every() -> Mapping[str, AnyMethod]:
 
 def methods() -> Mapping[str, Method]:
     """Those for vision models. Raises `InvalidMethod`."""
-    return {name: cast(Method, method) for name, method in every().items() if world(method) == "vision"}
+    return {name: cast(Method, method) for name, method in every().items() if modality_of(method) == "vision"}
 
 
 def language_methods() -> Mapping[str, LanguageMethod]:
     """Those for language models. Raises `InvalidMethod`."""
-    return {name: cast(LanguageMethod, method) for name, method in every().items() if world(method) == "language"}
+    return {name: cast(LanguageMethod, method) for name, method in every().items() if modality_of(method) == "language"}
 
 
 def applied(step: Step) -> tuple[Method, Any]:

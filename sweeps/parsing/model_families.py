@@ -1,0 +1,173 @@
+"""The models of each modality as sweep files name them: defaults, data, weights, and the limits of their input."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, LanguageNetwork
+from sweeps.geometry.local_llm import geometry, is_folder, is_hub
+from sweeps.geometry.vit_catalogue import HUB
+from sweeps.job import Condition
+from sweeps.kinds import Modality
+from sweeps.method import Network
+
+TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
+"""Models whose weights are trained where they are missing (`weights: trained`) and published by nobody."""
+PATH = "PATH"
+"""Stands for a path in a form of `data`."""
+
+
+class Problem(NamedTuple):
+    """What is wrong with the value of a condition field."""
+
+    field: str
+    text: str
+
+
+class ModelFamily(Protocol):
+    """The models of one modality."""
+
+    modality: ClassVar[Modality]
+    data_forms: ClassVar[tuple[str, ...]]
+    """How `data` can be written."""
+
+    def names(self) -> Iterable[str]:
+        """The models that are known by name."""
+
+    def has(self, model: str) -> bool: ...
+
+    def load_geometry(self, model: str) -> None:
+        """Read the sizes of a model that the user supplies. Raises `ValueError` where it cannot be used."""
+
+    def network(self, model: str) -> Network | LanguageNetwork | None:
+        """The geometry of a model; `None` where only a worker can read it."""
+
+    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:
+        """The values of a point with its model's defaults added; `written` names the fields that the sweep sets."""
+
+    def default_data(self, model: str) -> str | None:
+        """The data that the model is evaluated on where the sweep names none; `None` where it must name some."""
+
+    def weights_problem(self, model: str, weights: str) -> str | None:
+        """Why the model cannot have these weights."""
+
+    def tokens(self, values: Mapping[str, Any]) -> int | None:
+        """Tokens of the input; `None` for an image size that is no multiple of the model's patch."""
+
+    def size_problem(self, condition: Condition, image_size: int | None) -> Problem | None:
+        """Why the model cannot read this input; `image_size` is that of an arm, where it has its own."""
+
+
+@dataclass(frozen=True)
+class VisionModels:
+    """Vision transformers of timm."""
+
+    networks: Mapping[str, Network]
+    modality: ClassVar[Modality] = "vision"
+    data_forms: ClassVar[tuple[str, ...]] = ("digits", f"imagefolder:{PATH}", f"huggingface:{PATH}")
+
+    def names(self) -> Iterable[str]:
+        return self.networks
+
+    def has(self, model: str) -> bool:
+        return model in self.networks or model.startswith(HUB)
+
+    def load_geometry(self, model: str) -> None:
+        """All are in `networks`."""
+
+    def network(self, model: str) -> Network:
+        return self.networks[model]
+
+    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:  # noqa: ARG002 - of the protocol
+        return {"image_size": self.networks[values["model"]].image_size, **values}
+
+    def default_data(self, model: str) -> str | None:
+        return "digits" if model in TRAINED_ON_DEMAND else None
+
+    def weights_problem(self, model: str, weights: str) -> str | None:
+        return _trained_problem(model, weights)
+
+    def tokens(self, values: Mapping[str, Any]) -> int | None:
+        network = self.networks[values["model"]]
+        size = values.get("image_size") or network.image_size
+        return None if size % network.patch else network.patch_tokens(size)
+
+    def size_problem(self, condition: Condition, image_size: int | None) -> Problem | None:
+        try:
+            self.networks[condition.model].patch_tokens(image_size or condition.pixels)
+        except ValueError as error:
+            return Problem("image_size", str(error))
+        return None
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """Decoder language models: known sizes, local folders, and names of the hub."""
+
+    networks: Mapping[str, LanguageNetwork]
+    folders: dict[str, LanguageNetwork | None] = field(default_factory=dict)
+    """Models in local folders, by path, once they were read; `None` where only transformers knows the sizes."""
+    modality: ClassVar[Modality] = "language"
+    data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PATH}")
+    defaults: ClassVar[Mapping[str, str]] = {"kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs"}
+
+    def names(self) -> Iterable[str]:
+        return self.networks
+
+    def has(self, model: str) -> bool:
+        return model in self.networks or is_folder(model) or is_hub(model)
+
+    def load_geometry(self, model: str) -> None:
+        if model in self.networks or model in self.folders:
+            return
+        if not is_hub(model):
+            self.folders[model] = geometry(model)
+        elif Path(model).is_dir():
+            raise ValueError(f"{model} is a folder here, and may be a name of the hub; write ./{model} for the folder")
+
+    def network(self, model: str) -> LanguageNetwork | None:
+        return self.networks.get(model) or self.folders.get(model)
+
+    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:
+        own = {"weights": "pretrained"} if values["model"] not in self.networks and "weights" not in written else {}
+        return {**values, **self.defaults, **own, **{name: value for name, value in values.items() if value is not None}}
+
+    def default_data(self, model: str) -> str | None:  # noqa: ARG002 - of the protocol
+        return self.defaults["data"]
+
+    def weights_problem(self, model: str, weights: str) -> str | None:
+        own = is_folder(model) or is_hub(model)
+        right = ("pretrained",) if own else ("random", "trained") if model in TRAINED_LANGUAGE else ("random",)
+        if weights in right:
+            return _trained_problem(model, weights)
+        why = "brings its own weights" if own else "is known by its sizes alone; for other weights name a folder as the model"
+        return f"{model} {why}; write {' or '.join(right)}, or leave it out"
+
+    def tokens(self, values: Mapping[str, Any]) -> int | None:
+        prompt: int | None = values.get("prompt_tokens")
+        return prompt
+
+    def size_problem(self, condition: Condition, image_size: int | None) -> Problem | None:  # noqa: ARG002 - of the protocol
+        network = self.network(condition.model)
+        length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
+        if network is None or length <= network.positions:
+            return None
+        count = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
+        limit = f"more than the {network.positions} positions of {network.name}"
+        return Problem("prompt_tokens", f"{count} {limit}; ask for fewer")
+
+
+def is_data(forms: Iterable[str], text: str) -> bool:
+    """Whether `text` is written in one of the forms of `data`."""
+    prefixes = [form.removesuffix(PATH) for form in forms if form.endswith(PATH)]
+    return text in forms or any(text.startswith(prefix) and text != prefix for prefix in prefixes)
+
+
+def _trained_problem(model: str, weights: str) -> str | None:
+    if weights == "trained" and model not in TRAINED_ON_DEMAND:
+        these = " and ".join(TRAINED_ON_DEMAND)
+        return f"{model} is not trained on demand ({these} are); write random, pretrained, or a file's path"
+    if weights == "pretrained" and model in TRAINED_ON_DEMAND:
+        return f"nobody publishes weights of {model}; write trained, random, or a file's path"
+    return None
