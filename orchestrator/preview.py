@@ -177,10 +177,10 @@ def _spoken(unknown: Counted, network: LanguageNetwork, new_tokens: int) -> Coun
     arm, prompt, decoded = unknown.arm, unknown.place.size, max(0, new_tokens - 1)
     if (reason := methods.refuses(arm, network)) is not None:
         return unknown._replace(refused=reason)
-    if not network.described or any(methods.retokenizes(step) for step in arm.stack):
+    if not network.described or methods.retokenizes(arm):
         return unknown
     own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.place.sequences)) / 1e9
-    return unknown._replace(gmacs=own, gmacs_overhead=methods.spoken_macs(arm, network, prompt, decoded) / 1e9)
+    return unknown._replace(gmacs=own, gmacs_overhead=methods.macs(arm, network, prompt, decoded) / 1e9)
 
 
 def _refused(expansion: Expansion, by_arm: Mapping[str, list[Counted]], places: Mapping[Place, _Asked]) -> Iterator[SweepError]:

@@ -5,6 +5,7 @@ Every layer iterates over these declarations; none branches on a metric's name. 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 Comparison = Literal["ratio", "difference"]
@@ -100,17 +101,67 @@ _METRICS = (
         digits=4,
     ),
     MetricSpec(name="device_latency", unit="ms", label="latency on the device"),
+    MetricSpec(name="outlier_share", unit="1", label="share of outliers"),
     MetricSpec(name="throughput", unit="images/s", label="throughput", better="higher"),
+    MetricSpec(name="energy_per_image", unit="J", label="energy per image", better="lower"),
+    MetricSpec(name="energy_per_token", unit="J", label="energy per token", better="lower"),
+    MetricSpec(name="energy_per_char", unit="J", label="energy per character", better="lower"),
+    MetricSpec(name="mean_power", unit="W", label="mean power"),
+    MetricSpec(name="rss_before", unit="MiB", label="resident memory before"),
+    MetricSpec(name="peak_rss", unit="MiB", label="peak resident memory", better="lower"),
+    MetricSpec(name="cuda_allocated_before", unit="MiB", label="GPU memory allocated before"),
+    MetricSpec(name="cuda_peak_allocated", unit="MiB", label="peak GPU memory allocated", better="lower"),
+    MetricSpec(name="cuda_peak_reserved", unit="MiB", label="peak GPU memory reserved", better="lower"),
+    MetricSpec(name="rss_isolated", unit="MiB", label="resident memory in a process of its own"),
+    MetricSpec(name="peak_rss_isolated", unit="MiB", label="peak resident memory in a process of its own", better="lower"),
+    MetricSpec(name="cuda_peak_allocated_isolated", unit="MiB", label="peak GPU memory allocated in a process of its own"),
+    MetricSpec(name="cuda_peak_reserved_isolated", unit="MiB", label="peak GPU memory reserved in a process of its own"),
+    MetricSpec(name="load_s", unit="s", label="time to load in a process of its own", better="lower"),
+    MetricSpec(name="tpot_p95", unit="ms", label="95th percentile of the time per output token", better="lower"),
+    MetricSpec(name="prefill_tokens_per_s", unit="1/s", label="prefill tokens per second", better="higher"),
+    MetricSpec(name="decode_tokens_per_s", unit="1/s", label="decoded tokens per second", better="higher"),
+    MetricSpec(name="chars_per_s", unit="1/s", label="characters per second", better="higher"),
+    MetricSpec(name="base_tokens_per_s", unit="1/s", label="tokens of the base tokenizer per second", better="higher"),
+    MetricSpec(name="tokenizer_s", unit="s", label="time in the tokenizer", better="lower"),
+    MetricSpec(name="achieved_gb_per_s", unit="GB/s", label="achieved bandwidth", better="higher"),
+    MetricSpec(name="peak_gb_per_s", unit="GB/s", label="peak bandwidth of the machine"),
+    MetricSpec(name="kv_bytes_needed", unit="B", label="bytes that the KV cache needs", better="lower"),
+    MetricSpec(name="kv_bytes_resident", unit="B", label="resident bytes of the KV cache", better="lower"),
+    MetricSpec(name="kv_bytes_virtual", unit="B", label="virtual bytes of the KV cache"),
+    MetricSpec(name="characters", unit="1", label="characters decoded"),
+    MetricSpec(name="tokens_decoded", unit="1", label="tokens decoded"),
+    MetricSpec(name="gmacs_ttft", unit="GMAC", label="GMACs to the first token"),
+    MetricSpec(name="gmacs_tpot", unit="GMAC", label="GMACs per output token"),
+    MetricSpec(name="gmacs_overhead_ttft", unit="GMAC", label="GMACs of the methods to the first token"),
+    MetricSpec(name="gmacs_overhead_tpot", unit="GMAC", label="GMACs of the methods per output token"),
+    MetricSpec(name="diversity", unit="1", label="diversity of the tokens"),
+    MetricSpec(name="kl", unit="nat", label="KL divergence from the baseline", better="lower"),
+    MetricSpec(name="margin_change", unit="logit", label="change of the margin"),
+    MetricSpec(name="margin_change_p05", unit="logit", label="5th percentile of the change of the margin"),
+    MetricSpec(name="cka", unit="1", label="CKA with the baseline, mean over blocks"),
+    MetricSpec(name="cka_*", unit="1", label="CKA with the baseline"),
+    MetricSpec(name="angle", unit="degree", label="angle to the baseline, mean over blocks"),
+    MetricSpec(name="angle_*", unit="degree", label="angle to the baseline"),
+    MetricSpec(name="relative_cost", unit="1", label="GMACs relative to the baseline", better="lower"),
+    MetricSpec(name="perplexity", unit="1", label="perplexity", better="lower"),
+    MetricSpec(name="agreement", unit="%", label="top-1 agreement with the baseline", better="higher"),
+    MetricSpec(name="characters_scored", unit="1", label="characters scored"),
+    MetricSpec(name="tokens_scored", unit="1", label="tokens scored"),
+    MetricSpec(name="zeroshot_*_bits_per_byte", unit="bit", label="bits per byte in a zero-shot task", better="lower"),
+    MetricSpec(name="zeroshot_*", unit="1", label="result in a zero-shot task"),
 )
 METRICS: Mapping[str, MetricSpec] = {metric.name: metric for metric in _METRICS}
 """By name."""
 
 
 def metric(name: str) -> MetricSpec:
-    """The declaration of a metric. Raises `KeyError` with the known names."""
-    if name not in METRICS:
+    """The declaration of a metric; one with a `*` declares all metrics that match. Raises `KeyError` with the known names."""
+    if name in METRICS:
+        return METRICS[name]
+    found = next((spec for pattern, spec in METRICS.items() if "*" in pattern and fnmatchcase(name, pattern)), None)
+    if found is None:
         raise KeyError(f"metric {name!r} is not declared in sweeps/metrics.py; declared are {', '.join(METRICS)}")
-    return METRICS[name]
+    return found
 
 
 def compared(names: Iterable[str], how: Comparison) -> tuple[MetricSpec, ...]:

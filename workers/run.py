@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 import time
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,32 +14,34 @@ from typing import Any, TextIO
 from pydantic import ValidationError
 
 from sweeps.job import Job
-from sweeps.outcome import ANSWERS, Failure, Outcome
+from sweeps.outcome import ANSWERS, Outcome
 from workers.measure.environment import commit, devices, fingerprint
 from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
 
 
 def run(job: Job, **options: Any) -> Outcome:
-    """Answer the job in this process; a fault of an arm becomes a `Failure` and the other arms are measured.
+    """Run the job in this process; an error of an arm becomes a `Failure` and the other arms are measured.
 
     Raises `LookupError` when the job's device class is not here. `options` go to the kind (see `workers.kinds`).
     """
     environment = fingerprint(job.condition.device)
     started = time.time()
-    found: dict[str, Any]
+    fields: dict[str, Any]
     leftovers = None
     held = pinned()
     try:
         _check_cores(job, held)
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
         leftovers = importlib.import_module("workers.measure.leftovers").Leftovers(job)
-        found = kind.answer(job, **options)._asdict()
-    except (Exception, TimedOut) as fault:
-        found = {"failures": (_whole(fault),)}
+        fields = kind.run(job, **options)._asdict()
+    except (Exception, TimedOut) as error:
+        from workers.kinds.failures import failure
+
+        fields = {"failures": (failure(None, error, "before any arm could run"),)}
     if leftovers is not None:
-        parameters = max((arm.parameters for arm in found.get("arms", ())), default=0)
-        found = leftovers.clear(parameters).added_to(found)
+        parameters = max((arm.parameters for arm in fields.get("arms", ())), default=0)
+        fields = leftovers.clear(parameters).added_to(fields)
     return Outcome(
         job=job,
         environment=environment,
@@ -49,12 +50,12 @@ def run(job: Job, **options: Any) -> Outcome:
         ended_at=time.time(),
         commit=commit(),
         cores=held,
-        **found,
+        **fields,
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line. Exit codes: 0 answered, 1 something was not answered, 2 wrong usage or a bad job file."""
+    """The command line. Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file."""
     parser = argparse.ArgumentParser(
         prog="python -m workers.run",
         description="Run jobs and print each outcome as one line of JSON; nothing else is printed on standard output.",
@@ -63,10 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, help="file for the outcome; for several jobs a folder, one file each, named like the job's"
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        jobs = _read(asked.jobs)
-        places = _places(asked.out, [path for path, _ in jobs])
+        jobs = _read(options.jobs)
+        places = _places(options.out, [path for path, _ in jobs])
         answered = True
         with _only_outcomes() as stdout:
             for (path, job), place in zip(jobs, places, strict=True):
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class UsageError(Exception):
-    """What was asked cannot be started; the message is for people."""
+    """The command cannot be started; the message is for people."""
 
 
 def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
@@ -115,7 +116,7 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
                 f"{path}: not a job: {place}: {first['msg']}; `breakeven plan FILE --jobs DIR` writes job files"
             ) from error
         if job.condition.device not in present:
-            raise UsageError(f"{path}: the job asks for device {job.condition.device}; here is only {', '.join(present)}")
+            raise UsageError(f"{path}: the job needs device {job.condition.device}; this machine has {', '.join(present)}")
         jobs.append((path, job))
     return jobs
 
@@ -140,7 +141,7 @@ def _places(out: Path | None, paths: Sequence[Path]) -> list[Path | None]:
 
 
 def _write(place: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
+    """Write a file, whole or not at all."""
     part = place.with_name(f".{place.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(place)
@@ -165,14 +166,6 @@ def _check_cores(job: Job, held: tuple[int, ...] | None) -> None:
     """Raises `RuntimeError` where a job on one GPU of several has no cores of its own."""
     if job.occupation == "device" and held is None:
         raise RuntimeError("exclusive: device needs a worker that is pinned to its GPU's cores, as `breakeven run` starts it")
-
-
-def _whole(fault: BaseException) -> Failure:
-    """The failure of a job before any of its arms could be tried."""
-    from workers.kinds.failures import reason, told
-
-    detail = "".join(traceback.format_exception(fault))
-    return Failure(arm=None, reason=reason(fault), message=f"before any arm could be tried: {told(fault)}", detail=detail)
 
 
 if __name__ == "__main__":

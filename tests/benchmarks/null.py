@@ -19,7 +19,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
 from sweeps.parsing.expand import load
 from sweeps.stats.timing import Estimate, Verdict, speedup, verdict
-from workers.arms.vision import loaded, make_ready
+from workers.arms.vision import load_shared, prepare
 from workers.measure.environment import PROJECT
 from workers.measure.threads import use_threads
 from workers.methods import methods
@@ -73,9 +73,9 @@ def one_after_the_other(job: Job, samples: int) -> list[float]:
     inputs: dict[tuple[int, object], torch.Tensor] = {}
     medians = []
     with torch.inference_mode():
-        model = loaded(job.condition, job.content_hashes)
+        model = load_shared(job.condition, job.content_hashes)
         for index in range(len(job.arms)):
-            step = make_ready(job, index, model, inputs).step  # type: ignore[arg-type]
+            step = prepare(job, index, model, inputs).step  # type: ignore[arg-type]
             times = []
             for _ in range(samples):
                 start = time.perf_counter()

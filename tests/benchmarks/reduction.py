@@ -18,7 +18,7 @@ from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import Estimate, speedup
 from workers import methods
-from workers.arms.vision import build, loaded
+from workers.arms.vision import build, load_shared
 from workers.measure.interleaved import calibrate, measure, warm_up
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
@@ -81,7 +81,7 @@ def found(case: Case) -> Found:
     arm = Arm(stack=(Step(method=case.method, params=params.model_dump(mode="json"), version=method.VERSION),))
     use_threads(condition)
     with torch.inference_mode():
-        model = loaded(condition, {})
+        model = load_shared(condition, {})
         dense = build(model, condition, DENSE)
         models = dense, build(model, condition, arm), cut(dense, method.tokens(params, model.network, case.image_size))
         x_BCHW = example_input(condition, model.network, torch.device("cpu"))

@@ -18,7 +18,7 @@ from sweeps.stats.classification import compare, contradiction
 from tests.workers.faulty import faulty as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
-from workers.kinds import accuracy
+from workers.kinds import accuracy, item_job
 from workers.kinds.accuracy import divergence
 from workers.measure.feature_similarity import features
 from workers.measure.timeout import alarm
@@ -36,7 +36,7 @@ DIGITS = Condition(model="digits_vit_64", image_size=32, data="digits")
 @pytest.fixture(autouse=True)
 def calm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One thread, and small batches, so that there are several."""
-    monkeypatch.setattr(accuracy, "use_threads", lambda _: torch.set_num_threads(1))
+    monkeypatch.setattr(item_job, "use_threads", lambda _: torch.set_num_threads(1))
     monkeypatch.setattr(accuracy, "LARGEST_BATCH", 16)
     threads = torch.get_num_threads()
     yield

@@ -137,7 +137,7 @@ def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architectur
     (passage,) = passages(held_out(condition), speaker.tokenizer, PROMPT, NEW, 1)
     chosen: list[int] = []
     work = Workload((passage,), "greedy", "dynamic", NEW)
-    work.run(speaker, look=lambda logits_BV: chosen.append(int(logits_BV[0, : speaker.tokenizer.size].argmax())))
+    work.run(speaker, check=lambda logits_BV: chosen.append(int(logits_BV[0, : speaker.tokenizer.size].argmax())))
     prompt_BT = torch.tensor([speaker.tokenizer.encode(passage.prompt)])
     wanted = speaker.model.generate(
         prompt_BT, attention_mask=torch.ones_like(prompt_BT), max_new_tokens=len(chosen), do_sample=False, pad_token_id=0

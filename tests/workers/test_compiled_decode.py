@@ -21,7 +21,7 @@ from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.arms.compiled_decode import CapturedSteps, CompiledSteps
 from workers.arms.generation_workload import Passage, Workload
-from workers.arms.language import build, texts
+from workers.arms.language import build, cut_texts
 from workers.errors import Unsupported
 from workers.models.language import LanguageModel
 from workers.models.share_weights import twin
@@ -46,7 +46,7 @@ def said(
 ) -> tuple[Tensor, tuple[str, ...]]:
     """What each token was chosen by, [tokens, B, V], and the texts, over a static cache."""
     seen: list[Tensor] = []
-    done = Workload(passages, decoding, "static", 8).run(speaker, look=lambda logits_BV: seen.append(logits_BV.clone()))
+    done = Workload(passages, decoding, "static", 8).run(speaker, check=lambda logits_BV: seen.append(logits_BV.clone()))
     return torch.stack(seen), done.texts
 
 
@@ -157,7 +157,7 @@ def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert not outcome.arms[0].flags
     assert {"load_s", "peak_rss_isolated"} <= {metric.name for metric in outcome.arms[0].metrics}
     eager, compiled = (build(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
-    agree(said(compiled, texts(asked)), said(eager, texts(asked)))
+    agree(said(compiled, cut_texts(asked)), said(eager, cut_texts(asked)))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA graphs")

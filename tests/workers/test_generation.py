@@ -42,7 +42,7 @@ def job(place: dict[str, str], arms: Iterable[Arm], protocol: Protocol = QUICK, 
 
 def answered(asked: Job, **options: Any) -> Outcome:
     """The outcome without a fresh process for each arm, which takes seconds."""
-    return run(asked, pass_seconds=0.05, **{"fresh": False, **options})
+    return run(asked, pass_seconds=0.05, **{"isolated": False, **options})
 
 
 def metrics(arm: ArmOutcome) -> dict[str, float]:
@@ -242,7 +242,7 @@ def test_lengths_have_defaults(place: dict[str, str]):
 @pytest.mark.slow
 def test_a_fresh_process_for_each_arm(place: dict[str, str]):
     """What an arm takes alone is read in a process of its own: its load time, and a peak that holds at least its weights."""
-    outcome = answered(job(place, [DENSE]), fresh=True)
+    outcome = answered(job(place, [DENSE]), isolated=True)
     found = metrics(outcome.arms[0])
     assert not outcome.arms[0].flags
     assert found["load_s"] > 0

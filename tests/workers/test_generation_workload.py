@@ -27,7 +27,7 @@ def workload(decoding: Any = "teacher_forcing", kv_cache: Any = "dynamic", texts
 def logits(speaker: Any, work: Workload) -> Any:
     """What each token was chosen by, [tokens, B, V]."""
     seen: list[Any] = []
-    work.run(speaker, look=seen.append)
+    work.run(speaker, check=seen.append)
     return torch.stack(seen)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from tests.workers.tiny_llms import VOCABULARY, tongue
 from workers.data.scoring_windows import Window
-from workers.kinds.log_likelihood import predicted, read, whole
+from workers.kinds.log_likelihood import log_probabilities, score, score_whole
 from workers.models.language import decoded_from
 
 
@@ -34,7 +34,7 @@ def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: st
     speaker = replace(tongue("llama"), opening=opening)
     encode = speaker.tokenizer.encode
     with torch.inference_mode():
-        said = read(speaker, Window(context, scored))
+        said = score(speaker, Window(context, scored))
     assert said.log_p == pytest.approx(by_hand(speaker, [*opening, *encode(context)], encode(scored)), rel=1e-4)
     assert said.log_p_TV.exp().sum(-1) == pytest.approx(torch.ones(len(scored)), rel=1e-4)
 
@@ -47,9 +47,9 @@ def test_greedy_is_what_the_model_would_say() -> None:
         for _ in range(3):
             tokens.append(int(speaker.model(torch.tensor([tokens])).logits[0, -1].argmax()))
         text = speaker.tokenizer.decode(tokens)
-        assert read(speaker, Window(text[:5], text[5:])).greedy
+        assert score(speaker, Window(text[:5], text[5:])).greedy
         other = "a" if text[-1] != "a" else "b"
-        assert not read(speaker, Window(text[:5], text[5:-1] + other)).greedy
+        assert not score(speaker, Window(text[:5], text[5:-1] + other)).greedy
 
 
 @pytest.mark.parametrize("opening", [(), (5,)])
@@ -68,9 +68,9 @@ def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
     expected = 0.0
     with torch.inference_mode():
         for start, at, end in cuts:
-            log_p_TV = predicted(speaker, [*opening, *tokens[start:at]], tokens[at:end])
+            log_p_TV = log_probabilities(speaker, [*opening, *tokens[start:at]], tokens[at:end])
             expected += float(log_p_TV[range(end - at), tokens[at:end]].double().sum())
-        assert whole(speaker, text) == pytest.approx(expected, rel=1e-5)
+        assert score_whole(speaker, text) == pytest.approx(expected, rel=1e-5)
     assert sum(end - at for _, at, end in cuts) == length
     assert [end - start + len(opening) for start, _, end in cuts[:-1]] == [256] * (len(cuts) - 1)
     if length == 7:
@@ -85,7 +85,7 @@ def test_the_forward_stands_for_decoding(before: list[int], start: int) -> None:
     hook = speaker.model.register_forward_pre_hook(lambda *_: seen.append(decoded_from()))
     try:
         with torch.inference_mode():
-            predicted(speaker, before, [7, 8, 9])
+            log_probabilities(speaker, before, [7, 8, 9])
     finally:
         hook.remove()
     assert seen == [start]

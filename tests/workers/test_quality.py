@@ -20,7 +20,7 @@ from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window, windows
 from workers.data.text import corpus
 from workers.errors import Unsupported
-from workers.kinds.log_likelihood import read
+from workers.kinds.log_likelihood import score
 from workers.models.language import load
 from workers.run import run
 
@@ -50,7 +50,7 @@ def test_likelihood_by_hand(place: dict[str, str]):
     """The score of a text is the sum over its tokens of minus the log probability given all tokens before, context included."""
     speaker = load(Condition(**place))
     window = Window("Before this there was ", "an assignment, and then another.")
-    said = read(speaker, window)
+    said = score(speaker, window)
     context, scored = (speaker.tokenizer.encode(part) for part in window)
     expected = 0.0
     for place_, token in enumerate(scored):
@@ -121,7 +121,7 @@ def test_bits_per_byte_know_no_tokens():
     wide.model.load_state_dict(state)
     other = replace(wide, tokenizer=Doubled(speaker.tokenizer, 192))
     window = Window("some text before ", "and some that is scored")
-    one, two = read(speaker, window), read(other, window)
+    one, two = score(speaker, window), score(other, window)
     nll = [-float(said.log_p_TV.gather(1, torch.tensor(said.tokens[-said.scored :])[:, None]).sum()) for said in (one, two)]
     assert two.tokens != one.tokens
     assert nll[1] == pytest.approx(nll[0] + 23 * math.log(2), rel=1e-4)
@@ -130,11 +130,11 @@ def test_bits_per_byte_know_no_tokens():
 def test_long_contexts_are_cut_and_long_texts_refused():
     """Where the positions do not suffice the context goes first; a scored part that is too long alone is refused."""
     speaker = tongue("llama")
-    said = read(speaker, Window("x" * 300, "y" * 100))
+    said = score(speaker, Window("x" * 300, "y" * 100))
     assert len(said.tokens) == 256
     assert said.scored == 100
     with pytest.raises(Unsupported, match="300 tokens are read at once, and llama has 256 positions"):
-        read(speaker, Window("x", "y" * 300))
+        score(speaker, Window("x", "y" * 300))
 
 
 def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):

@@ -47,11 +47,11 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
     (folder / "plain.py").write_text(SPOKEN)
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
     assert methods.language_methods()["plain"].VERSION == 2
-    assert (methods.spoken_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
+    assert (methods.macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
     assert methods.refuses(arm, network) is None
     assert methods.refuses(arm, languages()["gpt2"]) == "plain: has no gate"
     with pytest.raises(InvalidMethod, match="there is no method 'plain'"):
-        methods.applied(arm.stack[0])
+        methods.resolve(arm, "vision")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
 from workers.arms.vision import build
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector
-from workers.kinds.latency import Deadline
+from workers.kinds.timed_job import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models.runtime import Autocast, Compiled
 from workers.models.share_weights import twin
@@ -89,7 +89,7 @@ def test_compiling_does_not_shorten_the_measuring():
         with deadline.stopped():
             time.sleep(0.3)
         assert deadline.left == pytest.approx(before, abs=0.1)
-        with faults.of(0, "trying"):
+        with faults.collect(0, "trying"):
             raise CompilationTimedOut("too long")
         assert before - 10 < deadline.left < before
         faults.last_timeout = time.monotonic() - 50

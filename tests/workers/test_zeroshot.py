@@ -19,8 +19,8 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tongue
 from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window
-from workers.kinds.log_likelihood import read, whole
-from workers.kinds.zeroshot import UNAVAILABLE, Answers, continued, drops
+from workers.kinds.log_likelihood import score, score_whole
+from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, score_continuation
 from workers.models.language import load
 from workers.run import run
 
@@ -85,18 +85,18 @@ def test_white_space_belongs_to_the_continuation() -> None:
     """What is scored after the context's last word is its white space and the continuation; nothing at all is certain."""
     speaker = tongue("llama")
     with torch.inference_mode():
-        expected = read(speaker, Window("It was", "  so")).log_p
-        assert continued(speaker, "It was  ", "so") == (expected, False)
-        assert continued(speaker, "It was", "  so") == (expected, False)
-        assert continued(speaker, "  ", "so")[0] == pytest.approx(whole(speaker, "  so"))
-        assert continued(speaker, "It was", "") == (0.0, True)
+        expected = score(speaker, Window("It was", "  so")).log_p
+        assert score_continuation(speaker, "It was  ", "so") == (expected, False)
+        assert score_continuation(speaker, "It was", "  so") == (expected, False)
+        assert score_continuation(speaker, "  ", "so")[0] == pytest.approx(score_whole(speaker, "  so"))
+        assert score_continuation(speaker, "It was", "") == (0.0, True)
 
 
 def test_what_an_arm_loses_is_paired() -> None:
     """The same two shares differ by a narrower interval where the documents that are right are the same ones."""
-    baseline = Answers([], {"zeroshot_a_acc": [True] * 60 + [False] * 40}, complete=True)
+    baseline = TaskResults([], {"zeroshot_a_acc": [True] * 60 + [False] * 40}, complete=True)
     alike, other = (
-        Answers([], {"zeroshot_a_acc": right, "zeroshot_b_acc": [True]}, complete=True)
+        TaskResults([], {"zeroshot_a_acc": right, "zeroshot_b_acc": [True]}, complete=True)
         for right in ([True] * 50 + [False] * 50, [False] * 40 + [True] * 50 + [False] * 10)
     )
     (near,), (far,) = drops(baseline, alike), drops(baseline, other)
@@ -143,7 +143,7 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
     right = {"acc": 0, "acc_norm": 0}
     with torch.inference_mode():
         for text, choices in zip(TEXTS.values(), CHOICES, strict=True):
-            likelihoods = [continued(speaker, text, choice)[0] for choice in choices]
+            likelihoods = [score_continuation(speaker, text, choice)[0] for choice in choices]
             right["acc"] += likelihoods[0] == max(likelihoods)
             by_length = [value / len(choice) for value, choice in zip(likelihoods, choices, strict=True)]
             right["acc_norm"] += by_length[0] == max(by_length)
@@ -214,7 +214,7 @@ def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path
     arms = [DENSE, spoken("short", "assert output.shape[1] > 30, 'too short'"), spoken("counting")]
     outcome = asked(place, [task(tmp_path)], arms)
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "error")]
-    assert "while answering zero-shot tasks with short(): too short" in outcome.failures[0].message
+    assert "while running zero-shot tasks with short(): too short" in outcome.failures[0].message
     assert [arm.arm for arm in outcome.arms] == [0, 2]
     assert [arm.flags for arm in outcome.arms] == [(), ()]
     assert outcome.text_scores is not None

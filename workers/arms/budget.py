@@ -1,4 +1,4 @@
-"""Solving: an arm as asked turned into one that can run, its budget replaced by the parameter that keeps to it; needs no torch."""
+"""Budgets: an arm with a budget becomes one with the parameter that keeps to it. Imports no torch."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
@@ -16,11 +16,11 @@ FINENESS = 1_000_000
 
 
 class Solved(NamedTuple):
-    """An arm ready to be applied, and what came of what was asked; the arm's identity stays that of what was asked."""
+    """An arm that can be applied; its identity stays that of the requested one."""
 
     arm: Arm
     values: dict[str, float]
-    """For `ArmOutcome.solved`: parameter and GMACs that a budget led to, blocks with a capped r, tokens that `align` added."""
+    """For `ArmOutcome.solved`: the solved parameter and its GMACs, blocks with a capped r, tokens that `align` added."""
 
 
 class Scale(NamedTuple):
@@ -33,21 +33,20 @@ class Scale(NamedTuple):
 def solve(arm: Arm, network: Network, image_size: int) -> Solved:
     """The arm with a parameter in place of its budget: the one that comes closest to the budget from below.
 
-    What counts are the network's MACs on the promised tokens plus those of all methods of the stack, at `image_size`. A r that is
+    It limits the network's MACs on the promised tokens plus those of all methods of the stack, at `image_size`. An r that is
     given for each block is refined block by block: the last ones merge one token more. Raises `Unsupported`, naming what can
     be reached, when no value keeps to the budget, or when every one does.
     """
-    asked = [index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None]
+    budgeted = [index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None]
     values: dict[str, float] = {}
-    if len(asked) > 1:
-        names = " and ".join(arm.stack[index].method for index in asked)
+    if len(budgeted) > 1:
+        names = " and ".join(arm.stack[index].method for index in budgeted)
         raise Unsupported(f"{names} each have a budget; the stack as a whole can keep to one only")
     if (reason := methods.refuses(arm, network)) is not None:
         raise Unsupported(reason)
-    if asked:
-        arm, values = _within(arm, asked[0], network, image_size)
-    for step in arm.stack:
-        method, params = methods.applied(step)
+    if budgeted:
+        arm, values = _within(arm, budgeted[0], network, image_size)
+    for method, params in methods.resolve(arm, "vision"):
         if (report := getattr(method, "solved", None)) is not None:
             values |= report(params, network, image_size)
         if getattr(params, "align", None) is not None:
@@ -64,7 +63,7 @@ def cost(arm: Arm, network: Network, image_size: int) -> int:
 
 def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Arm, dict[str, float]]:
     step = arm.stack[index]
-    method, params = methods.applied(step)
+    method, params = methods.resolve(arm, "vision")[index]
     name = getattr(method, "SOLVES", None)
     if name is None:
         raise Unsupported(f"{step.method} names no parameter that a budget could solve (SOLVES)")
@@ -93,7 +92,7 @@ def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Ar
         else:
             low = middle
     found = at(high)
-    return found, {**_told(name, scale.value(high)), "gmacs": cost(found, network, image_size) / 1e9, "gmacs_budget": limit / 1e9}
+    return found, {**_solved(name, scale.value(high)), "gmacs": cost(found, network, image_size) / 1e9, "gmacs_budget": limit / 1e9}
 
 
 def _limit(budget: Budget, dense: int) -> int:
@@ -129,7 +128,7 @@ def _blocks(number: int, depth: int) -> int | list[int]:
     return [each] * (depth - more) + [each + 1] * more if more else each
 
 
-def _told(name: str, value: Any) -> dict[str, float]:
+def _solved(name: str, value: Any) -> dict[str, float]:
     if not isinstance(value, list):
         return {name: value}
     return {name: value[0], f"{name}_plus_1_blocks": value.count(value[-1])}

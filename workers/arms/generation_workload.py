@@ -23,7 +23,7 @@ STEP = 7
 """A passage whose tokens do not survive a trip through text begins so many tokens later; no divisor of any usual length."""
 PATIENCE = 2
 """A greedy run ends at the latest after so many times the tokens that the text has in the base tokenizer."""
-Look = Callable[[Tensor], None]
+Check = Callable[[Tensor], None]
 
 
 class Passage(NamedTuple):
@@ -47,11 +47,11 @@ class Run(NamedTuple):
     steps_s: tuple[float, ...]
     """Of each token after the first."""
     texts: tuple[str, ...]
-    """What was decoded, without the prompt; a greedy run may exceed what was asked for by one token's characters."""
+    """Decoded text, without the prompt; a greedy run may exceed the requested length by one token's characters."""
     prompt_tokens: int
     """In all sequences, special ones that open a text included."""
     decoded: int
-    """Tokens in all sequences that the texts are made of; a sequence that is through before the others waits."""
+    """Tokens in all sequences that the texts are made of; a sequence that ends before the others waits."""
     cached: int
     """Tokens that the cache holds at the end of each sequence."""
 
@@ -69,6 +69,16 @@ class Run(NamedTuple):
     def tpot_s(self) -> float:
         """Seconds per token after the first."""
         return statistics.fmean(self.steps_s)
+
+    @property
+    def parts_s(self) -> dict[str, float]:
+        """Seconds of its parts, by the names of the metrics that they are: the series of a generation job's samples."""
+        return {"ttft": self.ttft_s, "tpot": self.tpot_s, "time_per_char": self.seconds / self.characters}
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """What it did; equal in all runs of an arm."""
+        return self.texts, self.decoded, self.cached
 
 
 def passages(documents: Sequence[str], tokenizer: Tokenizer, prompt: int, new: int, batch: int) -> tuple[Passage, ...]:
@@ -105,48 +115,48 @@ class Workload:
     new_tokens: int
     """Of each continuation in the base tokenizer."""
 
-    def run(self, speaker: LanguageModel, look: Look | None = None, keep: Callable[[Any], None] | None = None) -> Run:
+    def run(self, model: LanguageModel, check: Check | None = None, keep: Callable[[Any], None] | None = None) -> Run:
         """Run it once, under `torch.inference_mode()`.
 
-        `look` gets the logits [B, V] that each token is chosen by, `keep` the cache at the end: neither is for timed runs. Raises
+        `check` gets the logits [B, V] that each token is chosen by, `keep` the cache at the end: neither is for timed runs. Raises
         `Unsupported` for a text longer than the model's positions, and what the model raises.
         """
-        for prepare in speaker.prepare:
+        for prepare in model.prepare:
             prepare()
         started = time.perf_counter()
-        tokenizer = speaker.tokenizer
-        prompts = [[*speaker.opening, *tokenizer.encode(passage.prompt)] for passage in self.passages]
-        script = [tokenizer.encode(passage.continuation) for passage in self.passages]
+        tokenizer = model.tokenizer
+        prompts = [[*model.opening, *tokenizer.encode(passage.prompt)] for passage in self.passages]
+        continuations = [tokenizer.encode(passage.continuation) for passage in self.passages]
         encoded = time.perf_counter()
-        longest, steps = max(map(len, prompts)), max(map(len, script))
-        if longest + steps > (positions := speaker.network.positions):
+        longest, steps = max(map(len, prompts)), max(map(len, continuations))
+        if longest + steps > (positions := model.network.positions):
             raise Unsupported(
-                f"a prompt of {longest} tokens and {steps} new ones are {longest + steps}, and {speaker.network.name} has "
+                f"a prompt of {longest} tokens and {steps} new ones are {longest + steps}, and {model.network.name} has "
                 f"{positions} positions"
             )
         if steps < 2:
             raise Unsupported(f"{steps} new tokens: at least 2 are needed to time one after the first")
-        said: TeacherForcing | Greedy = TeacherForcing(script)
+        decoder: TeacherForcing | Greedy = TeacherForcing(continuations)
         if self.decoding == "greedy":
             steps = min(PATIENCE * self.new_tokens, positions - longest)
-            said = Greedy(tokenizer, [len(passage.continuation) for passage in self.passages])
-        room, fixed = longest + steps, speaker.steps
-        cache = make_cache(self.kv_cache, speaker, len(prompts), room) if fixed is None else fixed.cache(len(prompts), room)
-        positions = "position_ids" in signature(speaker.model.__class__)
+            decoder = Greedy(tokenizer, [len(passage.continuation) for passage in self.passages])
+        room, fixed = longest + steps, model.steps
+        cache = make_cache(self.kv_cache, model, len(prompts), room) if fixed is None else fixed.cache(len(prompts), room)
+        positions = "position_ids" in signature(model.model.__class__)
         # With ALiBi a static cache needs a mask as wide as itself, which the bias is made from.
         wide = room if fixed is not None or (self.kv_cache == "static" and not positions) else None
-        fed = Fed(prompts, speaker.model.device, wide, positions=positions)
+        inputs = ModelInputs(prompts, model.model.device, wide, positions=positions)
         stamps: list[float] = []
         for step in range(steps):
-            logits_BV = last_logits(speaker.model, fed.inputs, cache) if fixed is None or step == 0 else fixed(fed.inputs)
-            if look is not None:
-                look(logits_BV)
-            tokens = said.next(logits_BV[:, : tokenizer.size].argmax(-1).tolist())
+            logits_BV = last_logits(model.model, inputs.tensors, cache) if fixed is None or step == 0 else fixed(inputs.tensors)
+            if check is not None:
+                check(logits_BV)
+            tokens = decoder.next(logits_BV[:, : tokenizer.size].argmax(-1).tolist())
             stamps.append(time.perf_counter())
-            if said.done or step + 1 == steps:
+            if decoder.done or step + 1 == steps:
                 break
-            fed.follow(tokens)
-        texts = tuple(map(tokenizer.decode, said.tokens))
+            inputs.follow(tokens)
+        texts = tuple(map(tokenizer.decode, decoder.tokens))
         ended = time.perf_counter()
         if keep is not None:
             keep(cache)
@@ -158,13 +168,13 @@ class Workload:
             steps_s=tuple(later - earlier for earlier, later in itertools.pairwise(stamps)),
             texts=texts,
             prompt_tokens=sum(map(len, prompts)),
-            decoded=sum(map(len, said.tokens)),
+            decoded=sum(map(len, decoder.tokens)),
             cached=longest + len(stamps) - 1,
         )
 
 
 class TeacherForcing:
-    """Every sequence is told its continuation, whatever the model would say; one that is through before the others says on."""
+    """Every sequence gets its own continuation, and logits are ignored; one that ends before the others is filled up with token 0."""
 
     def __init__(self, tokens: Sequence[Sequence[int]]) -> None:
         self.tokens = [list(each) for each in tokens]
@@ -175,41 +185,41 @@ class TeacherForcing:
     def done(self) -> bool:
         return self.at == len(self.columns)
 
-    def next(self, likeliest: Sequence[int]) -> list[int]:  # noqa: ARG002 - `Greedy` takes it
+    def next(self, most_likely: Sequence[int]) -> list[int]:  # noqa: ARG002 - `Greedy` takes it
         """The next token of each sequence."""
         self.at += 1
         return self.columns[self.at - 1]
 
 
 class Greedy:
-    """Every sequence is told the token that it finds most likely, until each has said so many characters in two tokens or more."""
+    """Every sequence gets its most likely token, until each has the wanted number of characters in two tokens or more."""
 
     def __init__(self, tokenizer: Tokenizer, wanted: Sequence[int]) -> None:
         self.tokenizer, self.wanted = tokenizer, wanted
         self.tokens: list[list[int]] = [[] for _ in wanted]
-        self.said = [0] * len(wanted)
+        self.characters = [0] * len(wanted)
 
     @property
     def done(self) -> bool:
-        return all(map(self._through, range(len(self.wanted))))
+        return all(map(self._finished, range(len(self.wanted))))
 
-    def next(self, likeliest: Sequence[int]) -> list[int]:
+    def next(self, most_likely: Sequence[int]) -> list[int]:
         """The next token of each sequence."""
-        for place, token in enumerate(likeliest):
-            if self._through(place):
+        for place, token in enumerate(most_likely):
+            if self._finished(place):
                 continue
             self.tokens[place].append(token)
-            self.said[place] += len(self.tokenizer.decode([token]))
-            if self.said[place] >= self.wanted[place]:  # parts of one character were counted as one each
-                self.said[place] = len(self.tokenizer.decode(self.tokens[place]))
-        return list(likeliest)
+            self.characters[place] += len(self.tokenizer.decode([token]))
+            if self.characters[place] >= self.wanted[place]:  # each part of one character was counted as a character
+                self.characters[place] = len(self.tokenizer.decode(self.tokens[place]))
+        return list(most_likely)
 
-    def _through(self, place: int) -> bool:
-        return self.said[place] >= self.wanted[place] and len(self.tokens[place]) > 1
+    def _finished(self, place: int) -> bool:
+        return self.characters[place] >= self.wanted[place] and len(self.tokens[place]) > 1
 
 
-class Fed:
-    """What the model is fed next: all prompts, the shorter ones padded on the left, then a token of each.
+class ModelInputs:
+    """The next inputs of the model: all prompts, the shorter ones padded on the left, then one token of each sequence.
 
     The mask of padded sequences grows with the tokens, or has `room` columns from the start for steps of one shape.
     """
@@ -217,30 +227,30 @@ class Fed:
     def __init__(
         self, prompts: Sequence[Sequence[int]], device: torch.device, room: int | None = None, *, positions: bool = True
     ) -> None:
-        """`positions`: the model reads them; one with ALiBi finds them in the mask."""
+        """`positions`: the model reads them; one with ALiBi derives them from the mask."""
         longest = max(map(len, prompts))
         self.device, self.room = device, room
-        self.inputs: dict[str, Tensor] = {
+        self.tensors: dict[str, Tensor] = {
             "input_ids": torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts], device=device)
         }
         self.padded = any(len(prompt) < longest for prompt in prompts)
         if self.padded:  # without padding transformers needs no mask, and its attention is faster
             mask_BT = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
-            self.inputs["attention_mask"] = mask_BT
+            self.tensors["attention_mask"] = mask_BT
             if positions:
-                self.inputs["position_ids"] = (mask_BT.cumsum(-1) - 1).clamp(min=0)
+                self.tensors["position_ids"] = (mask_BT.cumsum(-1) - 1).clamp(min=0)
             if room is not None:
                 self._widen(room - longest)
 
     def follow(self, tokens: Sequence[int]) -> None:
         """One more token for each sequence."""
-        self.inputs["input_ids"] = torch.tensor(tokens, device=self.device)[:, None]
+        self.tensors["input_ids"] = torch.tensor(tokens, device=self.device)[:, None]
         if self.padded:
             if self.room is None:
                 self._widen(1)
-            if "position_ids" in self.inputs:
-                self.inputs["position_ids"] = self.inputs["position_ids"][:, -1:] + 1
+            if "position_ids" in self.tensors:
+                self.tensors["position_ids"] = self.tensors["position_ids"][:, -1:] + 1
 
     def _widen(self, columns: int) -> None:
-        mask_BT = self.inputs["attention_mask"]
-        self.inputs["attention_mask"] = torch.cat((mask_BT, mask_BT.new_ones(len(mask_BT), columns)), 1)
+        mask_BT = self.tensors["attention_mask"]
+        self.tensors["attention_mask"] = torch.cat((mask_BT, mask_BT.new_ones(len(mask_BT), columns)), 1)

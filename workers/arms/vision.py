@@ -1,6 +1,5 @@
-"""Arms made ready: the model built, run once, and checked against what its method promises."""
+"""Arms of vision models: built on shared weights, run once, and checked against the tokens that their methods promise."""
 
-import contextlib
 import copy
 import functools
 import time
@@ -17,8 +16,8 @@ from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
 from workers import methods
 from workers.arms.budget import Solved, solve
-from workers.errors import NotANumberError, Unsupported
-from workers.measure.timeout import compiling
+from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe
+from workers.errors import Unsupported
 from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
 from workers.models.share_weights import twin
@@ -26,56 +25,47 @@ from workers.models.token_trace import Trace, trace
 from workers.models.vision import DTYPES, Loaded, check_size, example_input, load
 
 MODELS_KEPT = 2
+Inputs = dict[tuple[int, Dtype], Tensor]
+"""Input images by size and dtype, so that arms with equal inputs read the same memory."""
 
 
-@dataclass(frozen=True)
-class PreparedArm:
-    """An arm that has run once; `condition` is its own, overrides applied."""
+@dataclass
+class VisionArm(PreparedArm):
+    """An arm of a vision model with its input."""
 
-    index: int
-    arm: Arm
-    """As asked; `solved` is what runs."""
     solved: Solved
-    condition: Condition
+    """What runs in place of `arm`."""
     network: Network
     model: nn.Module
     x: Tensor
     trace: Trace
-    first_call_s: float
 
     def step(self) -> object:
-        """One forward pass."""
         return self.model(self.x)
 
     def outcome(self) -> ArmOutcome:
-        """What is known of the arm before it is measured."""
         size = self.condition.pixels
-        parameters = list(self.model.parameters())
-        flags = []
-        if self.trace.blocks != methods.tokens(self.solved.arm, self.network, size):
-            flags.append("token_trace_mismatch")
-        if self.trace.batch != self.condition.batch_size:
-            flags.append("consistency_check_failed")
-        return ArmOutcome(
-            arm=self.index,
-            gmacs=self.network.macs(size, self.trace.blocks, self.trace.final) / 1e9,
-            gmacs_overhead=methods.macs(self.solved.arm, self.network, size) / 1e9,
-            parameters=sum(parameter.numel() for parameter in parameters),
-            # Inference switches requires_grad off, so it says nothing; fine-tuning trains every floating-point parameter.
-            trainable_parameters=sum(parameter.numel() for parameter in parameters if parameter.is_floating_point()),
+        flags = {
+            "token_trace_mismatch": self.trace.blocks != methods.tokens(self.solved.arm, self.network, size),
+            "consistency_check_failed": self.trace.batch != self.condition.batch_size,
+        }
+        return describe(
+            self.index,
+            self.model,
+            macs=self.network.macs(size, self.trace.blocks, self.trace.final),
+            macs_overhead=methods.macs(self.solved.arm, self.network, size),
             batch=self.trace.batch,
             tokens=self.network.patch_tokens(size),
             tokens_final=self.trace.final,
             trace=self.trace.blocks,
-            threads=torch.get_num_threads(),
             first_call_s=self.first_call_s,
             solved=self.solved.values,
             route=methods.route(self.solved.arm, self.condition),
-            flags=tuple(flags),
+            flags=tuple(flag for flag, raised in flags.items() if raised),
         )
 
 
-def loaded(condition: Condition, contents: Mapping[str, str]) -> Loaded:
+def load_shared(condition: Condition, content_hashes: Mapping[str, str]) -> Loaded:
     """The condition's model, kept for the jobs that follow. Raises `Unsupported`."""
     shared = Condition(
         model=condition.model,
@@ -84,33 +74,30 @@ def loaded(condition: Condition, contents: Mapping[str, str]) -> Loaded:
         device=condition.device,
         seed=condition.seed,
     )
-    return _loaded(shared, canonical(contents))
+    return _loaded(shared, canonical(content_hashes))
 
 
-def make_ready(job: Job, index: int, model: Loaded, inputs: dict[tuple[int, Dtype], Tensor]) -> PreparedArm:
-    """Build arm `index` of the job on the job's loaded model, and run it once.
+def prepare(job: Job, index: int, loaded: Loaded, inputs: Inputs) -> VisionArm:
+    """Build arm `index` of the job on the job's loaded model, and run it once on the inputs, which are made where they are missing.
 
-    `inputs` collects the input tensors by size and dtype, so that arms with equal inputs read the very same memory. Raises
-    `Unsupported`, `NotANumberError`, and whatever the model raises.
+    Raises `Unsupported`, `NotANumberError`, and whatever the model raises.
     """
     arm = job.arms[index]
     condition = arm.condition(job.condition)
-    solved = solve(arm, model.network, condition.pixels)
-    network = build(model, job.condition, solved.arm)
+    solved = solve(arm, loaded.network, condition.pixels)
+    model = build(loaded, job.condition, solved.arm)
     key = (condition.pixels, condition.dtype)
     if key not in inputs:
-        inputs[key] = example_input(condition, model.network, torch.device(condition.device))
-    x = inputs[key]
+        inputs[key] = example_input(condition, loaded.network, torch.device(condition.device))
     synchronise(condition.device)
-    with compiling(job.protocol.compile_timeout_s) if condition.runtime == "compile" else contextlib.nullcontext():
+    with compile_limit(job, condition):
         start = time.perf_counter()
-        logits = network(x)
+        logits = model(inputs[key])
         synchronise(condition.device)
         first_call_s = time.perf_counter() - start
-    wrong = int((~torch.isfinite(logits)).sum())
-    if wrong:
-        raise NotANumberError(f"{wrong} of {logits.numel()} logits are not finite")
-    return PreparedArm(index, arm, solved, condition, model.network, network, x, trace(network, x), first_call_s)
+    check_finite(logits)
+    seen = trace(model, inputs[key])
+    return VisionArm(index, arm, condition, first_call_s, solved, loaded.network, model, inputs[key], seen)
 
 
 def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
@@ -131,12 +118,7 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
     for part in model.modules():
         if hasattr(part, "fused_attn"):
             part.fused_attn = own.attention == "sdpa"
-    for step in arm.stack:
-        method, params = methods.applied(step)
-        params = methods.chosen(method, params, own)
-        if own.runtime != "eager" and (reason := methods.eager_only(method, params)) is not None:
-            raise Unsupported(f"{step.method} cannot run with runtime {own.runtime}: {reason}")
-        model = method.apply(model, params)
+    model = methods.apply_stack(arm, model, own, "vision")
     if own.dtype == "autocast-float16":
         model = Autocast(model)
     if own.runtime == "compile":
@@ -147,5 +129,5 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
 
 
 @functools.lru_cache(maxsize=MODELS_KEPT)
-def _loaded(condition: Condition, contents: str) -> Loaded:  # noqa: ARG001 - a file with other content is another model
+def _loaded(condition: Condition, content_hashes: str) -> Loaded:  # noqa: ARG001 - a file with other content is another model
     return load(condition, torch.device(condition.device))

@@ -1,4 +1,4 @@
-"""Job kinds: one file each, named like the kind, with one function `answer(job, **options) -> KindResult`."""
+"""Job kinds: one file each, named like the kind, with one function `run(job, **options) -> KindResult`."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from sweeps.text_scores import TextScores
 
 
 class KindResult(NamedTuple):
-    """What a kind finds out about a job; the fields are those of `Outcome`."""
+    """What a kind measures of a job; the fields are those of `Outcome`."""
 
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()

@@ -1,27 +1,31 @@
-"""FailureCollector: what went wrong with an arm (or with the whole job), as a Failure row."""
+"""Failures of a job: exceptions of its arms become rows, and the other arms go on."""
 
 import contextlib
 import gc
 import re
 import time
 import traceback
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 import torch
 
+from sweeps.job import Job
 from sweeps.outcome import ArmOutcome, Failure, FailureReason
 from workers.errors import NotANumberError, Unsupported
 from workers.kinds import KindResult
 from workers.measure.process_state import Changes
 from workers.measure.timeout import CompilationTimedOut, TimedOut
 
-_ASKED = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
-"""How torch says what it could not get, on a CPU and on a GPU."""
+_ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
+"""How torch names the size of an allocation that failed, on a CPU and on a GPU."""
+A = TypeVar("A")
+Context = Callable[[], AbstractContextManager[None]]
 
 
 class FailureCollector:
-    """The failures of a job so far; a failed arm is not asked again."""
+    """The failures of a job so far; a failed arm is left out from then on."""
 
     def __init__(self) -> None:
         self.rows: list[Failure] = []
@@ -30,20 +34,25 @@ class FailureCollector:
         self.changes = Changes()
         """What the arms changed in the process."""
 
-    @contextlib.contextmanager
-    def of(self, arm: int | None, doing: str) -> Iterator[None]:
-        """Turn whatever the block raises into a failure of `arm`; `doing` completes "while …" for the message."""
-        try:
-            yield
-        except (Exception, TimedOut) as fault:
-            self.add(arm, fault, doing)
+    @property
+    def arms(self) -> frozenset[int | None]:
+        """Those that failed."""
+        return frozenset(row.arm for row in self.rows)
 
-    def add(self, arm: int | None, fault: BaseException, doing: str) -> None:
-        if isinstance(fault, TimedOut) and not isinstance(fault, CompilationTimedOut):
+    @contextlib.contextmanager
+    def collect(self, arm: int, doing: str) -> Iterator[None]:
+        """Turn what the block raises into a failure of `arm`, and undo what it changes in the process; `doing` completes "while …"."""
+        try:
+            with self.changes.watched(arm, doing):
+                yield
+        except (Exception, TimedOut) as error:
+            self.add(arm, error, doing)
+
+    def add(self, arm: int | None, error: BaseException, doing: str) -> None:
+        if isinstance(error, TimedOut) and not isinstance(error, CompilationTimedOut):
             self.last_timeout = time.monotonic()
-        detail = "".join(traceback.format_exception(fault))
-        self.rows.append(Failure(arm=arm, reason=reason(fault), message=f"while {doing}: {told(fault)}", detail=detail))
-        traceback.clear_frames(fault.__traceback__)  # their tensors would stay allocated as long as the exception
+        self.rows.append(failure(arm, error, f"while {doing}"))
+        traceback.clear_frames(error.__traceback__)  # their tensors would stay allocated as long as the exception
         gc.collect()
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.empty_cache()
@@ -54,8 +63,16 @@ class FailureCollector:
         message = f"not measured: its baseline {name} failed {cause.message}"
         self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
 
-    def findings(self, arms: Iterable[ArmOutcome] = (), *, flags: Iterable[str] = (), **fields: Any) -> KindResult:
-        """What a kind found, with the failures so far and what the arms changed in the process."""
+    def prepare(self, job: Job, make: Callable[[int], A], compiling: Context = contextlib.nullcontext) -> list[A]:
+        """The arms that `make` builds, by their indices in the job; those that compile do so within `compiling()`."""
+        prepared = []
+        for index, arm in enumerate(job.arms):
+            with self.collect(index, f"preparing {arm}"), compiling() if index in job.compiled else contextlib.nullcontext():
+                prepared.append(make(index))
+        return prepared
+
+    def result(self, arms: Iterable[ArmOutcome] = (), *, flags: Iterable[str] = (), **fields: Any) -> KindResult:
+        """The result of a kind, with the failures so far and what the arms changed in the process."""
         marked = []
         for arm in arms:
             new = tuple(dict.fromkeys((*arm.flags, *self.changes.flags(arm.arm))))
@@ -69,29 +86,24 @@ class FailureCollector:
             **fields,
         )
 
-    @property
-    def arms(self) -> frozenset[int | None]:
-        return frozenset(row.arm for row in self.rows)
+
+def failure(arm: int | None, error: BaseException, context: str) -> Failure:
+    """The row of an error; the message is one line that begins with `context`."""
+    reason, text = _reason(error), str(error).strip().partition("\n")[0] or type(error).__name__
+    if reason == "out_of_memory":
+        size = _ALLOCATION.search(text)
+        text = f"memory ran out{f' at a request for {size[1]} more' if size else ''}; a smaller batch, input or dtype needs less"
+    return Failure(arm=arm, reason=reason, message=f"{context}: {text}", detail="".join(traceback.format_exception(error)))
 
 
-def told(fault: BaseException) -> str:
-    """What happened, in a line."""
-    text = str(fault).strip().partition("\n")[0] or type(fault).__name__
-    if reason(fault) != "out_of_memory":
-        return text
-    asked = _ASKED.search(text)
-    when = f" when {asked[1]} more were asked for" if asked else ""
-    return f"memory ran out{when}; a smaller batch, a smaller input or a smaller dtype needs less"
-
-
-def reason(fault: BaseException) -> FailureReason:
-    """The failure's name; `error` for what nobody foresaw."""
-    if isinstance(fault, TimedOut):
+def _reason(error: BaseException) -> FailureReason:
+    """The failure's name; `error` for what is not foreseen."""
+    if isinstance(error, TimedOut):
         return "timeout"
-    if isinstance(fault, Unsupported):
+    if isinstance(error, Unsupported):
         return "unsupported"
-    if isinstance(fault, NotANumberError):
+    if isinstance(error, NotANumberError):
         return "not_a_number"
-    if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(fault):
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error):
         return "out_of_memory"
     return "error"

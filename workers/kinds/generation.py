@@ -1,4 +1,4 @@
-"""Generation: all arms of a job say the same text side by side; the first token, each further token and the whole are timed.
+"""Generation: all arms of a job decode the same text side by side; the first token, each further token and the whole are timed.
 
 Then each arm alone: memory, energy, and what the cache holds; and once more in a process of its own.
 """
@@ -9,145 +9,137 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 
-from sweeps.job import PASS_SECONDS, Arm, Job, Pair
-from sweeps.outcome import ArmOutcome, MetricValue
-from workers.arms.generation_workload import Run
-from workers.arms.language import PreparedLanguageArm, proofs, texts, voice
+from sweeps.job import PASS_SECONDS, Arm, Job
+from sweeps.outcome import MetricValue, Samples
+from sweeps.stats.timing import median, outliers
+from workers.arms.language import LanguageArm, counters, cut_texts, prepare
 from workers.errors import Unsupported
 from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
+from workers.kinds.timed_job import Deadline, Measured, Rounds, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
 from workers.measure.energy import energy
 from workers.measure.environment import PROJECT
-from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S, measure, warm_up
+from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.memory import peak_memory
-from workers.measure.monitors import watch
-from workers.measure.threads import use_threads
+from workers.measure.metric_values import estimated, median_time, metric_value
+from workers.measure.timer import Step, Stopwatch
 
-SERIES = ("ttft", "tpot", "time_per_char")
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""
 WARMUP_RUNS = 24
 """Warm-up ends, steady or not, after so many runs of each arm, unless that is less than `WARMUP_S`."""
-FRESH_S = 10.0
+ISOLATED_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
 
 
-def answer(job: Job, *, pass_seconds: float = PASS_SECONDS, fresh: bool = True) -> KindResult:
-    """Measure the job's arms; a fault of an arm becomes a failure and the others are measured.
-
-    A pass below 2 s, and none in fresh processes, is for tests. Raises what loading the model or its text raises, for no arm is to
-    blame for that.
-    """
-    faults = FailureCollector()
-    deadline = Deadline(job, faults)
-    use_threads(job.condition)
-    with torch.inference_mode():
-        said = texts(job)
-        voices = prepared(job, faults, deadline, lambda index: voice(job, index, said))
-        reserve_s = (pass_seconds + (FRESH_S if fresh else 0)) * len(voices)
-        timed = _timed(job, voices, faults, deadline, reserve_s)
-        passes = [lambda done, arm: _with_pass(done, arm, pass_seconds, deadline)]
-        if fresh:
-            passes.append(lambda done, _: _with_isolated(done, job, deadline))
-        return concluded(voices, timed, faults, _with_times, *passes)
+def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) -> KindResult:
+    """Measure the job's arms (see `run_timed`); a pass below 2 s, and none in isolated processes, is for tests."""
+    return run_timed(job, lambda deadline: Generation(job, deadline, pass_seconds, isolated=isolated))
 
 
-def _timed(
-    job: Job, voices: Sequence[PreparedLanguageArm], faults: FailureCollector, deadline: Deadline, reserve_s: float
-) -> Timed | None:
-    """Time the arms that stand (see `interleaved`); rounds beyond the fewest asked for end when only `reserve_s` is left."""
+class Generation(TimedKind[LanguageArm]):
+    """Runs of the workload, one a sample; their parts are series of the samples."""
 
-    def take(arms: Sequence[PreparedLanguageArm], pairs: Sequence[Pair]) -> Timed:
-        steps = [each.step for each in arms]
-        once_s = sum(each.first.seconds for each in arms)
-        brief = once_s < LONG_S * len(arms)
-        with stopwatch_for(job, arms, steps, faults) as clock:
-            warmup = warm_up(
-                steps,
-                1,
-                seed=job.job_id,
-                stopwatch=clock,
-                deadline=deadline.at,
-                samples=BLOCK_SAMPLES if brief else 1,
-                limit_s=max(WARMUP_S, WARMUP_RUNS * once_s),
+    def __init__(self, job: Job, deadline: Deadline, pass_seconds: float, *, isolated: bool) -> None:
+        self.job, self.deadline, self.pass_seconds = job, deadline, pass_seconds
+        self.texts = cut_texts(job)
+        self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
+        if isolated:
+            self.passes.append(SoloPass(self._run_isolated, ISOLATED_S, "fresh_skipped", self._isolated_s))
+
+    def prepare(self, index: int) -> LanguageArm:
+        return prepare(self.job, index, self.texts)
+
+    def plan(self, arms: Sequence[LanguageArm], steps: Sequence[Step], clock: Stopwatch) -> Rounds:  # noqa: ARG002 - part of the contract
+        once_s = sum(arm.first.seconds for arm in arms)
+        samples = BLOCK_SAMPLES if once_s < LONG_S * len(arms) else 1
+        return Rounds(warmup={"samples": samples, "limit_s": max(WARMUP_S, WARMUP_RUNS * once_s)})
+
+    @contextmanager
+    def observed(self, arm: LanguageArm) -> Iterator[None]:
+        arm.runs.clear()
+        yield
+
+    def series(self, arm: LanguageArm) -> Mapping[str, Sequence[float]]:
+        parts = [run.parts_s for run in arm.runs]
+        return {name: [each[name] for each in parts] for name in arm.first.parts_s}
+
+    def read(self, arm: LanguageArm, samples: Samples, column: int) -> Measured:
+        """Times, and the rates that follow from them; the flag where a run did other work than the first."""
+        runs, first = arm.runs, arm.first
+        seconds, steps_s = np.array([run.seconds for run in runs]), np.concatenate([run.steps_s for run in runs])
+        tpot_s = np.array([run.tpot_s for run in runs])
+        characters = np.array([run.characters for run in runs])
+        base_tokens = sum(len(arm.base.tokenizer.encode(text)) for text in runs[-1].texts)  # equal in all runs
+        prefill_s = np.array([run.ttft_s - run.encoding_s for run in runs])
+        metrics = [
+            *(median_time(name, [row[column] for row in rows]) for name, rows in samples.series.items()),
+            metric_value("tpot_p95", float(np.quantile(steps_s, 0.95)) * 1e3, n=steps_s.size),
+            estimated("prefill_tokens_per_s", median(first.prompt_tokens / prefill_s)),
+            estimated("decode_tokens_per_s", median(arm.sequences / tpot_s)),
+            estimated("chars_per_s", median(characters / seconds)),
+            estimated("base_tokens_per_s", median(base_tokens / seconds)),
+            median_time("tokenizer_s", [run.tokenizer_s for run in runs]),
+            estimated("achieved_gb_per_s", median(arm.weight_bytes / tpot_s), 1e-9),
+            metric_value("outlier_share", float(outliers(seconds).mean()), n=seconds.size),
+            metric_value("peak_gb_per_s", bandwidth(arm.condition.device), n=1),
+            *counters(arm.model),
+        ]
+        return Measured(metrics, ["consistency_check_failed"] if {run.work for run in runs} - {first.work} else [])
+
+    def _run_alone(self, arm: LanguageArm) -> Measured:
+        """Peak memory, energy, and what the cache holds at the end of a run."""
+        device, runs, cache = arm.condition.device, 0, CacheState()
+        with peak_memory(device) as memory, energy(device) as spent:
+            start = time.perf_counter()
+            while not runs or time.perf_counter() - start < self.pass_seconds:
+                arm.workload.run(arm.model, keep=cache.keep)
+                runs += 1
+        work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
+        flags = {"memory_unmeasured": not memory.metrics, "consistency_check_failed": cache.length != arm.first.cached}
+        metrics = [*memory.metrics, *cache.metrics, *spent.metrics(work, runs)]
+        return Measured(metrics, [flag for flag, raised in flags.items() if raised])
+
+    def _isolated_s(self, arm: LanguageArm) -> float:
+        """What is compiled is compiled there again, which takes no longer than the first call, because its code is on disk."""
+        return 2 * ISOLATED_S + (arm.first_call_s if arm.index in self.job.compiled else 0)
+
+    def _run_isolated(self, arm: LanguageArm) -> Measured:
+        """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): its load time and peak memory."""
+        alone = {"condition": arm.condition, "arms": (Arm(stack=arm.arm.stack),), "pairs": ()}
+        path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "workers.kinds.isolated_run"],
+                input=self.job.model_copy(update=alone).model_dump_json(),
+                capture_output=True,
+                text=True,
+                timeout=self.deadline.left,
+                check=True,
+                env={**os.environ, "PYTHONPATH": path},
             )
-            for each in arms:
-                each.runs.clear()
-            budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
-            with watch(job.condition.device, torch.get_num_threads()) as seen:
-                samples = measure(
-                    steps,
-                    1,
-                    arms=[each.index for each in arms],
-                    pairs=pairs,
-                    protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
-                    seed=job.job_id,
-                    stopwatch=clock,
-                    deadline=deadline.at,
-                    parts=lambda: _series(arms).values(),
-                )
-        return Timed(samples.model_copy(update={"series": _series(arms)}), warmup, seen)
-
-    return interleaved(job, voices, faults, take)
-
-
-def _series(arms: Sequence[PreparedLanguageArm]) -> dict[str, tuple[tuple[float, ...], ...]]:
-    """The times of `SERIES` in seconds, each of shape [rounds, arms]."""
-    rounds = list(zip(*(each.runs for each in arms), strict=True))
-    return {name: tuple(tuple(_part(run, name) for run in runs) for runs in rounds) for name in SERIES}
-
-
-def _part(run: Run, name: str) -> float:
-    if name == "time_per_char":
-        return run.seconds / run.characters
-    return run.ttft_s if name == "ttft" else run.tpot_s
-
-
-def _with_times(outcome: ArmOutcome, arm: PreparedLanguageArm, timed: Timed) -> ArmOutcome:
-    """What the timed runs say, and a flag where one of them did other work than the first."""
-    column = timed.samples.arms.index(outcome.arm)
-    device = arm.condition.device
-    metrics = [*arm.timings(), MetricValue(name="peak_gb_per_s", value=bandwidth(device), unit="GB/s", n=1), *proofs(arm.speaker)]
-    done = {(run.texts, run.decoded, run.cached) for run in (arm.first, *arm.runs)}
-    flags = ["consistency_check_failed"] if len(done) > 1 else []
-    forwards = timed.warmup.forwards * len(arm.first.steps_s)
-    return added(outcome, metrics, flags, warmup_s=timed.warmup.seconds[column], warmup_forwards=forwards)
-
-
-def _with_pass(outcome: ArmOutcome, arm: PreparedLanguageArm, seconds: float, deadline: Deadline) -> ArmOutcome:
-    """The arm alone for `seconds`: peak memory, energy, and what its cache holds at the end of a run."""
-    if deadline.left < seconds:
-        return added(outcome, flags=["pass_skipped"])
-    device, runs, seen = arm.condition.device, 0, Seen()
-    with peak_memory(device) as memory, energy(device) as spent:
-        start = time.perf_counter()
-        while not runs or time.perf_counter() - start < seconds:
-            arm.workload.run(arm.speaker, keep=seen)
-            runs += 1
-    work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
-    flags = [] if memory.metrics else ["memory_unmeasured"]
-    flags += [] if seen.length == arm.first.cached else ["consistency_check_failed"]
-    return added(outcome, [*memory.metrics, *seen.metrics, *spent.metrics(work, runs)], flags)
+        except (OSError, subprocess.SubprocessError):
+            return Measured(flags=["fresh_skipped"])
+        return Measured([MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
 
 
 @dataclass
-class Seen:
-    """What the caches of a pass held when their run ended; all hold the same."""
+class CacheState:
+    """What the cache of a run held at its end; it is equal for all runs of a pass."""
 
     length: int | None = None
     """Tokens."""
     memory: CacheMemory | None = None
 
-    def __call__(self, cache: Any) -> None:
+    def keep(self, cache: Any) -> None:
         if self.length is None:
             self.length = int(cache.get_seq_length())
             with contextlib.suppress(Unsupported):
@@ -156,31 +148,4 @@ class Seen:
     @property
     def metrics(self) -> list[MetricValue]:
         found = {} if self.memory is None else self.memory._asdict()
-        return [MetricValue(name=f"kv_bytes_{name}", value=size, unit="B", n=1) for name, size in found.items()]
-
-
-def _with_isolated(outcome: ArmOutcome, job: Job, deadline: Deadline) -> ArmOutcome:
-    """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): what it takes to load, and its peak memory.
-
-    What is compiled is compiled there again, which takes no longer than the first call, because the code is found on disk.
-    """
-    skipped = added(outcome, flags=["fresh_skipped"])
-    compile_s = outcome.first_call_s or 0 if outcome.arm in job.compiled else 0
-    if deadline.left < 2 * FRESH_S + compile_s:
-        return skipped
-    arm = job.arms[outcome.arm]
-    alone = job.model_copy(update={"condition": arm.condition(job.condition), "arms": (Arm(stack=arm.stack),), "pairs": ()})
-    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "workers.kinds.isolated_run"],
-            input=alone.model_dump_json(),
-            capture_output=True,
-            text=True,
-            timeout=deadline.left,
-            check=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-    except (OSError, subprocess.SubprocessError):
-        return skipped
-    return added(outcome, [MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
+        return [metric_value(f"kv_bytes_{name}", size, n=1) for name, size in found.items()]

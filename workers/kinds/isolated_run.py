@@ -7,40 +7,43 @@ import time
 import torch
 
 from sweeps.job import Job
-from sweeps.outcome import MetricValue
-from workers.arms.language import build, texts, workload
+from workers.arms.language import build, cut_texts, workload
 from workers.measure.memory import peak_memory
+from workers.measure.metric_values import metric_value
 from workers.measure.threads import use_threads
 from workers.measure.timer import synchronise
 from workers.models.language import forget
+
+ISOLATED = {"rss_before": "rss_isolated"} | {
+    name: f"{name}_isolated" for name in ("peak_rss", "cuda_peak_allocated", "cuda_peak_reserved")
+}
+"""The metrics of memory by their names in a process that runs one arm only."""
 
 
 def main() -> None:
     """Build the job's only arm, which overrides nothing, and run its workload once; what is not eager, once before.
 
-    `load_s`: from the start of loading until the arm could run. `peak_rss_isolated` and, on CUDA,
-    `cuda_peak_allocated_isolated` and `cuda_peak_reserved_isolated`: peaks while the workload runs, what loading needed for itself
-    being freed; `rss_isolated` is what was resident before, what compiling left included. The unmodified model is let go: only
-    what the arm itself holds counts.
+    `load_s`: from the start of loading until the arm could run. `peak_rss_isolated` and, on CUDA, `cuda_peak_allocated_isolated`
+    and `cuda_peak_reserved_isolated`: peaks while the workload runs, what loading needed for itself being freed; `rss_isolated` is
+    what was resident before, what compiling left included. The unmodified model is freed: only what the arm itself holds counts.
     """
     job = Job.model_validate_json(sys.stdin.read())
     own = job.condition
     use_threads(own)
     with torch.inference_mode():
         started = time.perf_counter()
-        speaker = build(own, job.arms[0], job.content_hashes)
+        model = build(own, job.arms[0], job.content_hashes)
         synchronise(own.device)
         load_s = time.perf_counter() - started
-        work = workload(own, texts(job))
+        work = workload(own, cut_texts(job))
         forget()
         if own.runtime != "eager":
-            work.run(speaker)
+            work.run(model)
         with peak_memory(own.device) as memory:
-            work.run(speaker)
-    named = {metric.name: metric for metric in memory.metrics}
-    names = {"rss_before": "rss_isolated", **{name: f"{name}_isolated" for name in named if "_peak_" in name or name == "peak_rss"}}
-    metrics = [MetricValue(name="load_s", value=load_s, unit="s", n=1)]
-    metrics += [metric.model_copy(update={"name": names[name]}) for name, metric in named.items() if name in names]
+            work.run(model)
+    peaks = {metric.name: metric.value for metric in memory.metrics}
+    metrics = [metric_value("load_s", load_s, n=1)]
+    metrics += [metric_value(ISOLATED[name], peak, n=1) for name, peak in peaks.items() if name in ISOLATED]
     sys.stdout.write("\n" + json.dumps([metric.model_dump() for metric in metrics]) + "\n")
 
 

@@ -1,123 +1,90 @@
 """Latency: all arms of a job timed side by side, then peak memory, energy and throughput in a pass of its own for each."""
 
-import contextlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from sweeps.job import PASS_SECONDS, Dtype, Job, Pair
-from sweeps.outcome import ArmOutcome, MetricValue
-from sweeps.stats.timing import median, outliers
-from workers.arms.vision import PreparedArm, loaded, make_ready
+from sweeps.job import PASS_SECONDS, Job
+from sweeps.outcome import Samples
+from sweeps.stats.timing import outliers
+from workers.arms.vision import Inputs, VisionArm, load_shared, prepare
 from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import Deadline, Timed, added, concluded, interleaved, prepared, stopwatch_for
+from workers.kinds.timed_job import Measured, Rounds, SoloPass, TimedKind, run_timed
 from workers.measure.energy import energy
-from workers.measure.interleaved import calibrate, measure, warm_up
+from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
-from workers.measure.metric_values import row
-from workers.measure.monitors import watch
-from workers.measure.threads import use_threads
-from workers.measure.timer import synchronise
+from workers.measure.metric_values import median_time, metric_value
+from workers.measure.timer import Step, Stopwatch, synchronise
 from workers.models.token_trace import Forwards, count_forwards
 
 CHUNK_S = 0.1
 """Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""
 
 
-@dataclass(frozen=True)
-class Counted(Timed):
-    """The same, with a witness of how much was done."""
-
-    forwards: tuple[Forwards, ...]
-    """Forwards and images that the first block of each column's model saw while the samples were taken."""
+def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
+    """Measure the job's arms (see `run_timed`); a pass of `pass_seconds` below 2 s is for tests."""
+    return run_timed(job, lambda _: Latency(job, pass_seconds))
 
 
-def answer(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
-    """Measure the job's arms; a fault of an arm becomes a failure and the others are measured.
+class Latency(TimedKind[VisionArm]):
+    """Forwards of one input; a hook counts them and their images."""
 
-    A pass of `pass_seconds` below 2 s is for tests. Raises what the model's loading raises: no arm is to blame for that.
-    """
-    faults = FailureCollector()
-    deadline = Deadline(job, faults)
-    use_threads(job.condition)
-    with torch.inference_mode():
-        model = loaded(job.condition, job.content_hashes)
-        inputs: dict[tuple[int, Dtype], Tensor] = {}
-        ready = prepared(job, faults, deadline, lambda index: make_ready(job, index, model, inputs))
-        timed = _timed(job, ready, faults, deadline, reserve_s=pass_seconds * len(ready))
-        return concluded(ready, timed, faults, _with_times, lambda done, arm: _with_pass(done, arm, pass_seconds, deadline))
+    def __init__(self, job: Job, pass_seconds: float) -> None:
+        self.job, self.pass_seconds = job, pass_seconds
+        self.loaded = load_shared(job.condition, job.content_hashes)
+        self.inputs: Inputs = {}
+        self.counted: dict[int, Forwards] = {}
+        """By arm: forwards and images that the first block of its model saw while the samples were taken."""
+        self.latency_s: dict[int, float] = {}
+        self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
 
+    def prepare(self, index: int) -> VisionArm:
+        return prepare(self.job, index, self.loaded, self.inputs)
 
-def _timed(
-    job: Job, ready: Sequence[PreparedArm], faults: FailureCollector, deadline: Deadline, reserve_s: float
-) -> Counted | None:
-    """Time the arms that stand (see `interleaved`); pairs beyond the fewest asked for end when only `reserve_s` is left."""
+    def plan(self, arms: Sequence[VisionArm], steps: Sequence[Step], clock: Stopwatch) -> Rounds:  # noqa: ARG002 - part of the contract
+        return Rounds(inner=calibrate(steps, clock))
 
-    def take(arms: Sequence[PreparedArm], pairs: Sequence[Pair]) -> Counted:
-        steps = [arm.step for arm in arms]
-        with stopwatch_for(job, arms, steps, faults) as clock:
-            inner = calibrate(steps, clock)
-            warmup = warm_up(steps, inner, seed=job.job_id, stopwatch=clock, deadline=deadline.at)
-            budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
-            with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as counters:
-                forwards = tuple(counters.enter_context(count_forwards(arm.model)) for arm in arms)
-                samples = measure(
-                    steps,
-                    inner,
-                    arms=[arm.index for arm in arms],
-                    pairs=pairs,
-                    protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
-                    seed=job.job_id,
-                    stopwatch=clock,
-                    deadline=deadline.at,
-                )
-        return Counted(samples, warmup, seen, forwards)
+    @contextmanager
+    def observed(self, arm: VisionArm) -> Iterator[None]:
+        with count_forwards(arm.model) as self.counted[arm.index]:
+            yield
 
-    return interleaved(job, ready, faults, take)
+    def read(self, arm: VisionArm, samples: Samples, column: int) -> Measured:
+        walls = np.array(samples.seconds)[:, column]
+        metrics = [
+            median_time("latency", walls),
+            metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
+        ]
+        sound = consistent(self.counted[arm.index], len(walls) * samples.inner[column], arm.condition.batch_size)
+        if samples.device_seconds is not None:
+            devices = np.array(samples.device_seconds)[:, column]
+            metrics.append(median_time("device_latency", devices))
+            sound = sound and bool((devices <= walls).all())
+        self.latency_s[arm.index] = float(np.median(walls))
+        return Measured(metrics, [] if sound else ["consistency_check_failed"])
 
-
-def _with_times(outcome: ArmOutcome, arm: PreparedArm, timed: Counted) -> ArmOutcome:
-    column = timed.samples.arms.index(outcome.arm)
-    walls = [row[column] for row in timed.samples.seconds]
-    metrics = [
-        row("latency", median(walls), "ms", 1e3),
-        MetricValue(name="outlier_share", value=float(outliers(walls).mean()), unit="1", n=len(walls)),
-    ]
-    sound = consistent(timed.forwards[column], len(walls) * timed.samples.inner[column], arm.condition.batch_size)
-    if timed.samples.device_seconds is not None:
-        devices = [row[column] for row in timed.samples.device_seconds]
-        metrics.append(row("device_latency", median(devices), "ms", 1e3))
-        sound = sound and all(device <= wall for device, wall in zip(devices, walls, strict=True))
-    flags = [] if sound else ["consistency_check_failed"]
-    warmup = timed.warmup
-    return added(outcome, metrics, flags, warmup_s=warmup.seconds[column], warmup_forwards=warmup.forwards)
-
-
-def _with_pass(outcome: ArmOutcome, arm: PreparedArm, seconds: float, deadline: Deadline) -> ArmOutcome:
-    """The arm alone for `seconds`: peak memory, energy and mean power, and throughput from the images its first block saw."""
-    if deadline.left < seconds:
-        return added(outcome, flags=["pass_skipped"])
-    device = arm.condition.device
-    latency_s = next(metric.value for metric in outcome.metrics if metric.name == "latency") / 1e3
-    chunk = max(1, int(CHUNK_S / latency_s)) if device == "cuda" else 1
-    called = 0
-    with peak_memory(device) as memory, energy(device) as spent, count_forwards(arm.model) as counted:
-        start = now = time.perf_counter()
-        while now - start < seconds:
-            for _ in range(chunk):
-                arm.step()
-            synchronise(device)
-            now = time.perf_counter()
-            called += chunk
-    throughput = MetricValue(name="throughput", value=counted.images / (now - start), unit="images/s", n=counted.forwards)
-    metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
-    flags = [] if memory.metrics else ["memory_unmeasured"]
-    flags += [] if consistent(counted, called, arm.condition.batch_size) else ["consistency_check_failed"]
-    return added(outcome, metrics, flags)
+    def _run_alone(self, arm: VisionArm) -> Measured:
+        """Peak memory, energy and mean power, and throughput from the images that the first block saw."""
+        device = arm.condition.device
+        chunk = max(1, int(CHUNK_S / self.latency_s[arm.index])) if device == "cuda" else 1
+        called = 0
+        with peak_memory(device) as memory, energy(device) as spent, count_forwards(arm.model) as counted:
+            start = now = time.perf_counter()
+            while now - start < self.pass_seconds:
+                for _ in range(chunk):
+                    arm.step()
+                synchronise(device)
+                now = time.perf_counter()
+                called += chunk
+        throughput = metric_value("throughput", counted.images / (now - start), n=counted.forwards)
+        flags = {
+            "memory_unmeasured": not memory.metrics,
+            "consistency_check_failed": not consistent(counted, called, arm.condition.batch_size),
+        }
+        metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
+        return Measured(metrics, [flag for flag, raised in flags.items() if raised])
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:

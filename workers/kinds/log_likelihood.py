@@ -1,8 +1,7 @@
-"""Likelihood: what a language model makes of a text that follows another, measured in text and not in tokens.
+"""Log likelihood of a text that follows another, per text and not per token.
 
-An arm cuts both texts in tokens of its own, the two apart: so the sum over the second one's tokens, its first one included, is the
-likelihood of that very text, whatever the tokenizer. One forward stands for decoding it one token at a time
-(`workers.models.language.as_decoded`).
+An arm encodes the two texts apart: so the sum over the second one's tokens, its first one included, is the likelihood of that very
+text, whatever the tokenizer. One forward stands for decoding it one token at a time (`workers.models.language.as_decoded`).
 
 Shapes: B texts (always 1), T tokens of the scored text, V tokens of the vocabulary.
 """
@@ -14,20 +13,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from workers.arms.language import finite
+from workers.arms.prepared import check_finite
 from workers.data.scoring_windows import Window
 from workers.errors import Unsupported
 from workers.models.language import LanguageModel, as_decoded
 
 
-class Said(NamedTuple):
-    """What an arm made of a window."""
+class ScoredText(NamedTuple):
+    """The predictions of an arm for the scored text of a window."""
 
     tokens: list[int]
-    """All that it read, and how many of them were scored."""
+    """All that were read, context included; the last `scored` of them are scored."""
     scored: int
     log_p_TV: Tensor
-    """Log probabilities of what comes at each scored place, single precision."""
+    """Log probabilities at each scored position, single precision."""
 
     @property
     def log_p(self) -> float:
@@ -37,38 +36,35 @@ class Said(NamedTuple):
 
     @property
     def greedy(self) -> bool:
-        """Whether the arm finds each scored token most likely at its place."""
+        """Whether each scored token is the most likely one at its position."""
         return bool(self.log_p_TV.argmax(-1).tolist() == self.tokens[-self.scored :])
 
 
-def read(speaker: LanguageModel, window: Window) -> Said:
-    """What a model makes of a window; where it is longer than the model's positions, its context is cut from the left.
+def score(model: LanguageModel, window: Window) -> ScoredText:
+    """The predictions for a window; where it is longer than the model's positions, its context is cut from the left.
 
     Raises `Unsupported` where even the scored part is too long, `NotANumberError`, and what the model raises.
     """
-    context, scored = speaker.tokenizer.encode(window.context), speaker.tokenizer.encode(window.scored)
-    room = speaker.network.positions - len(scored) - len(speaker.opening)
+    context, scored = model.tokenizer.encode(window.context), model.tokenizer.encode(window.scored)
+    room = model.network.positions - len(scored) - len(model.opening)
     if room < 1:
-        raise Unsupported(
-            f"{len(scored)} tokens are read at once, and {speaker.network.name} has {speaker.network.positions} positions"
-        )
-    before = [*speaker.opening, *context[-room:]]
-    return Said(before + scored, len(scored), predicted(speaker, before, scored))
+        raise Unsupported(f"{len(scored)} tokens are read at once, and {model.network.name} has {model.network.positions} positions")
+    before = [*model.opening, *context[-room:]]
+    return ScoredText(before + scored, len(scored), log_probabilities(model, before, scored))
 
 
-def predicted(speaker: LanguageModel, before: Sequence[int], scored: Sequence[int]) -> Tensor:
-    """Log probabilities [T, V] of what comes at each place of `scored`, when `before` stands before it.
+def log_probabilities(model: LanguageModel, before: Sequence[int], scored: Sequence[int]) -> Tensor:
+    """Log probabilities [T, V] at each position of `scored`, given the tokens `before` it.
 
-    Where nothing does, not even a token that opens every text, the model has no say on the first place: all of its V tokens are
-    taken to be equally likely there. Raises `NotANumberError`, and what the model raises.
+    Where there are none, not even one that begins every text, nothing predicts the first position: all of its V tokens count as
+    equally likely there. Raises `NotANumberError`, and what the model raises.
     """
-    read_from = max(len(before), 1)
-    tokens_BT = torch.tensor([[*before, *scored][:-1]], dtype=torch.long, device=speaker.model.device)
+    tokens_BT = torch.tensor([[*before, *scored][:-1]], dtype=torch.long, device=model.model.device)
     if not tokens_BT.numel():
-        return torch.full((len(scored), speaker.network.vocabulary), -math.log(speaker.network.vocabulary))
-    with as_decoded(read_from):
-        logits_BTV = speaker.model(tokens_BT, use_cache=False, logits_to_keep=len(scored) - (not before)).logits
-    finite(logits_BTV)
+        return torch.full((len(scored), model.network.vocabulary), -math.log(model.network.vocabulary))
+    with as_decoded(max(len(before), 1)):
+        logits_BTV = model.model(tokens_BT, use_cache=False, logits_to_keep=len(scored) - (not before)).logits
+    check_finite(logits_BTV)
     log_p_TV: Tensor = logits_BTV[0].float().log_softmax(-1)
     if before:
         return log_p_TV
@@ -76,18 +72,18 @@ def predicted(speaker: LanguageModel, before: Sequence[int], scored: Sequence[in
     return torch.cat((even_V, log_p_TV))
 
 
-def whole(speaker: LanguageModel, text: str) -> float:
-    """Log probability of a text in nats with nothing but the opening before it, however long it is.
+def score_whole(model: LanguageModel, text: str) -> float:
+    """Log probability in nats of a text with only the special tokens before it that begin every text, however long it is.
 
     What is longer than the model's positions is read in parts, each after the half of the positions before it. Raises
     `NotANumberError`, and what the model raises.
     """
-    tokens = speaker.tokenizer.encode(text)
-    total, at, room = 0.0, 0, speaker.network.positions - len(speaker.opening)
+    tokens = model.tokenizer.encode(text)
+    total, at, room = 0.0, 0, model.network.positions - len(model.opening)
     while at < len(tokens):
-        kept = min(at, room // 2)
-        end = min(len(tokens), at + room - kept)
-        before = [*speaker.opening, *tokens[at - kept : at]]
-        total += Said(tokens[at:end], end - at, predicted(speaker, before, tokens[at:end])).log_p
+        context = min(at, room // 2)
+        end = min(len(tokens), at + room - context)
+        before = [*model.opening, *tokens[at - context : at]]
+        total += ScoredText(tokens[at:end], end - at, log_probabilities(model, before, tokens[at:end])).log_p
         at = end
     return total

@@ -1,38 +1,84 @@
-"""What the timing kinds share: the deadline, rounds that go on without an arm that fails, and how arms become an outcome."""
+"""Timed jobs: prepare the arms, time them interleaved, and measure each alone; a kind declares what differs (`TimedKind`)."""
 
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from sweeps.job import Arm, Job, Pair
+import torch
+
+from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome, MetricValue, Samples
+from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.measure.interleaved import ArmError, Warmup
-from workers.measure.monitors import Watch
+from workers.measure.interleaved import ArmError, Warmup, measure, warm_up
+from workers.measure.monitors import Watch, watch
+from workers.measure.threads import use_threads
 from workers.measure.timer import Step, Stopwatch, stopwatch
 
 TIMEOUT_SHARE = 0.9
 """So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
+A = TypeVar("A", bound=PreparedArm)
 
 
-class Timeable(Protocol):
-    """An arm that can be timed."""
+class Measured(NamedTuple):
+    """What a measurement adds to the outcome of an arm."""
 
-    @property
-    def index(self) -> int:
-        """Its place in the job's arms."""
+    metrics: Sequence[MetricValue] = ()
+    flags: Sequence[str] = ()
 
-    @property
-    def arm(self) -> Arm:
-        """As asked."""
 
-    def outcome(self) -> ArmOutcome:
-        """What is known of it before it is timed."""
+@dataclass(frozen=True)
+class SoloPass(Generic[A]):
+    """A measurement of one arm that runs alone, after the arms were timed."""
+
+    measure: Callable[[A], Measured]
+    reserve_s: float
+    """Kept free of each job's time for it."""
+    skipped: str
+    """Flag of an arm that it is skipped for, because less than `needed_s` is left."""
+    needed_s: Callable[[A], float]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How the arms are timed."""
+
+    inner: int = 1
+    """Steps that make up one sample."""
+    warmup: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `warm_up`."""
+
+
+class TimedKind(ABC, Generic[A]):
+    """What differs between the kinds that time their arms."""
+
+    passes: Sequence[SoloPass[A]] = ()
+
+    @abstractmethod
+    def prepare(self, index: int) -> A:
+        """The arm `index` of the job, after its first run."""
+
+    @abstractmethod
+    def plan(self, arms: Sequence[A], steps: Sequence[Step], clock: Stopwatch) -> Rounds:
+        """How these arms are timed."""
+
+    @abstractmethod
+    def observed(self, arm: A) -> AbstractContextManager[object]:
+        """Around the samples: observes what the arm does while it is timed."""
+
+    def series(self, arm: A) -> Mapping[str, Sequence[float]]:  # noqa: ARG002 - for kinds that time parts of a step
+        """Further seconds of the samples taken so far, by metric."""
+        return {}
+
+    @abstractmethod
+    def read(self, arm: A, samples: Samples, column: int) -> Measured:
+        """The metrics of the arm's samples."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +90,16 @@ class Timed:
     watch: Watch
 
 
-A = TypeVar("A", bound=Timeable)
-T = TypeVar("T", bound=Timed)
-
-
 class Deadline:
-    """When a job has to be done: its time-out counts from the start, less compiling, and anew whenever the alarm has rung."""
+    """When a job must end: its time-out counts from the start, less compiling, and anew whenever the alarm has rung."""
 
-    def __init__(self, job: Job, faults: FailureCollector) -> None:
-        self.began, self.allowed, self.faults = time.monotonic(), TIMEOUT_SHARE * job.protocol.timeout_s, faults
+    def __init__(self, job: Job, failures: FailureCollector) -> None:
+        self.began, self.allowed, self.failures = time.monotonic(), TIMEOUT_SHARE * job.protocol.timeout_s, failures
 
     @property
     def at(self) -> float:
         """As a reading of `time.monotonic()`."""
-        return (self.faults.last_timeout or self.began) + self.allowed
+        return (self.failures.last_timeout or self.began) + self.allowed
 
     @property
     def left(self) -> float:
@@ -71,93 +113,123 @@ class Deadline:
         try:
             yield
         finally:
-            stood_s = time.monotonic() - start
-            self.began += stood_s
-            if self.faults.last_timeout is not None:
-                self.faults.last_timeout += stood_s
+            stopped_s = time.monotonic() - start
+            self.began += stopped_s
+            if self.failures.last_timeout is not None:
+                self.failures.last_timeout += stopped_s
 
 
-def prepared(job: Job, faults: FailureCollector, deadline: Deadline, make: Callable[[int], A]) -> list[A]:
-    """The arms that `make` builds and runs once, by their places in the job; compiling has a limit of its own."""
-    ready = []
-    for index, arm in enumerate(job.arms):
-        with (
-            faults.of(index, f"preparing {arm}"),
-            faults.changes.watched(index, f"preparing {arm}"),
-            deadline.stopped() if index in job.compiled else contextlib.nullcontext(),
-        ):
-            ready.append(make(index))
-    return ready
+def run_timed(job: Job, declare: Callable[[Deadline], TimedKind[A]]) -> KindResult:
+    """Measure the job's arms; an error of an arm becomes a failure and the others are measured.
 
-
-def interleaved(
-    job: Job, ready: Sequence[A], faults: FailureCollector, take: Callable[[Sequence[A], Sequence[Pair]], T]
-) -> T | None:
-    """What `take` measures of the arms that still stand, anew without the one that fails; `None` when none stands.
-
-    `take` gets the arms and the pairs among them as places in that list, and raises `ArmError` for a place. An arm all of whose
-    baselines failed is not measured, for no question about it is left.
+    Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
-    while True:
-        pairs = [pair for pair in job.pairs if not faults.arms & set(pair)]
-        for baseline, arm in job.pairs:
-            if arm not in faults.arms and not any(arm in pair for pair in pairs):
-                faults.inherit(arm, baseline, str(job.arms[baseline]))
-        arms = [arm for arm in ready if arm.index not in faults.arms]
-        if not arms:
-            return None
-        place = {arm.index: at for at, arm in enumerate(arms)}
-        try:
-            with no_collector():
-                return take(arms, [Pair(place[baseline], place[arm]) for baseline, arm in pairs])
-        except ArmError as fault:
-            guilty = arms[fault.column]
-            faults.add(guilty.index, fault.__cause__ or fault, f"timing {guilty.arm}")
-
-
-def concluded(
-    ready: Sequence[A],
-    timed: T | None,
-    faults: FailureCollector,
-    with_times: Callable[[ArmOutcome, A, T], ArmOutcome],
-    *passes: Callable[[ArmOutcome, A], ArmOutcome],
-) -> KindResult:
-    """What was found of all arms: those that were timed are told `with_times`, and then go through the `passes` alone."""
-    arms = []
+    failures = FailureCollector()
+    deadline = Deadline(job, failures)
+    use_threads(job.condition)
+    with torch.inference_mode():
+        kind = declare(deadline)
+        arms = failures.prepare(job, kind.prepare, deadline.stopped)
+        timed = _time(job, kind, arms, failures, deadline)
+        outcomes = [_measure_alone(kind, arm, timed, failures, deadline) for arm in arms]
     flags = set(timed.watch.flags if timed else ())
     if timed and not timed.warmup.steady:
         flags.add("warmup_not_converged")
-    for each in ready:
-        outcome = each.outcome()
-        if timed and each.index in timed.samples.arms:
-            outcome = with_times(outcome, each, timed)
-            doing = f"measuring {each.arm} alone, after it was timed"
-            with faults.of(each.index, doing), faults.changes.watched(each.index, doing):
-                for alone in passes:
-                    outcome = alone(outcome, each)
-        arms.append(outcome)
+    for outcome in outcomes:
         flags.update({"consistency_check_failed"} & set(outcome.flags))
-    return faults.findings(
-        arms, flags=flags, samples=timed.samples if timed else None, system_metrics=timed.watch.readings if timed else {}
-    )
+    samples, readings = (timed.samples, timed.watch.readings) if timed else (None, {})
+    return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
 
 
-def stopwatch_for(
-    job: Job, arms: Sequence[Timeable], steps: Sequence[Step], faults: FailureCollector
-) -> AbstractContextManager[Stopwatch]:
-    """The stopwatch for the job's device; what a step changes in the process is put back after its sample."""
+def _time(
+    job: Job, kind: TimedKind[A], prepared: Sequence[A], failures: FailureCollector, deadline: Deadline
+) -> Timed | None:
+    """The samples of the arms that have not failed, measured anew without one that fails meanwhile; `None` when none is left.
+
+    An arm all of whose baselines failed is not measured, because no question about it is left.
+    """
+    while True:
+        pairs = [pair for pair in job.pairs if not failures.arms & set(pair)]
+        for baseline, arm in job.pairs:
+            if arm not in failures.arms and not any(arm in pair for pair in pairs):
+                failures.inherit(arm, baseline, str(job.arms[baseline]))
+        arms = [arm for arm in prepared if arm.index not in failures.arms]
+        if not arms:
+            return None
+        column = {arm.index: at for at, arm in enumerate(arms)}
+        reserve_s = sum(each.reserve_s for each in kind.passes) * len(prepared)
+        try:
+            with _no_garbage_collection():
+                return _time_once(
+                    job, kind, arms, [Pair(column[one], column[other]) for one, other in pairs], failures, deadline, reserve_s
+                )
+        except ArmError as error:
+            failed = arms[error.column]
+            failures.add(failed.index, error.__cause__ or error, f"timing {failed.arm}")
+
+
+def _time_once(
+    job: Job,
+    kind: TimedKind[A],
+    arms: Sequence[A],
+    pairs: Sequence[Pair],
+    failures: FailureCollector,
+    deadline: Deadline,
+    reserve_s: float,
+) -> Timed:
+    """Warm up and time the arms; `pairs` are columns. Rounds beyond the fewest requested end when only `reserve_s` is left."""
+
+    def series() -> dict[str, tuple[tuple[float, ...], ...]]:
+        own = [kind.series(arm) for arm in arms]
+        return {name: tuple(zip(*(each[name] for each in own), strict=True)) for name in own[0]}
+
+    steps = [arm.step for arm in arms]
     named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
-    return faults.changes.timed(stopwatch(job.condition.device), named)
+    with failures.changes.timed(stopwatch(job.condition.device), named) as clock:
+        rounds = kind.plan(arms, steps, clock)
+        timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": deadline.at}
+        warmup = warm_up(steps, rounds.inner, **timing, **rounds.warmup)
+        budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
+        with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
+            for arm in arms:
+                observers.enter_context(kind.observed(arm))
+            samples = measure(
+                steps,
+                rounds.inner,
+                arms=[arm.index for arm in arms],
+                pairs=pairs,
+                protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
+                parts=lambda: series().values(),
+                **timing,
+            )
+    return Timed(samples.model_copy(update={"series": series()}), warmup, seen)
 
 
-def added(outcome: ArmOutcome, metrics: Iterable[MetricValue] = (), flags: Iterable[str] = (), **fields: Any) -> ArmOutcome:
-    """`outcome` with more metrics and flags, each flag once, and with other `fields`."""
-    more = {"metrics": (*outcome.metrics, *metrics), "flags": tuple(dict.fromkeys((*outcome.flags, *flags)))}
-    return outcome.model_copy(update={**fields, **more})
+def _measure_alone(
+    kind: TimedKind[A], arm: A, timed: Timed | None, failures: FailureCollector, deadline: Deadline
+) -> ArmOutcome:
+    """The outcome of an arm: with what its samples give, if it was timed, and then each pass of the kind."""
+    outcome = arm.outcome()
+    if timed is None or arm.index not in timed.samples.arms:
+        return outcome
+    column = timed.samples.arms.index(arm.index)
+    warmup = {"warmup_s": timed.warmup.seconds[column], "warmup_forwards": timed.warmup.forwards * arm.forwards}
+    outcome = _extend(outcome.model_copy(update=warmup), kind.read(arm, timed.samples, column))
+    with failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
+        for each in kind.passes:
+            enough = deadline.left >= each.needed_s(arm)
+            outcome = _extend(outcome, each.measure(arm) if enough else Measured(flags=[each.skipped]))
+    return outcome
+
+
+def _extend(outcome: ArmOutcome, more: Measured) -> ArmOutcome:
+    """The outcome with more metrics and flags, each flag once."""
+    flags = tuple(dict.fromkeys((*outcome.flags, *more.flags)))
+    return outcome.model_copy(update={"metrics": (*outcome.metrics, *more.metrics), "flags": flags})
 
 
 @contextlib.contextmanager
-def no_collector() -> Iterator[None]:
+def _no_garbage_collection() -> Iterator[None]:
     """Keep the garbage collector from running inside a sample."""
     running = gc.isenabled()
     gc.collect()

@@ -1,6 +1,6 @@
-"""Zero-shot: tasks of lm-eval, answered by an arm where lm-eval is installed and the tasks' data are on this disk.
+"""Zero-shot tasks of lm-eval, run where lm-eval is installed and the tasks' data are on this disk.
 
-lm-eval is no dependency of the project. A task that cannot be run here gives no number, but a line in the log and the flag
+lm-eval is no dependency of the project. A task that cannot run here gives a line in the log and the flag
 `UNAVAILABLE`.
 """
 
@@ -21,13 +21,14 @@ from sweeps.stats.classification import drop
 from workers.data.images import spread
 from workers.data.scoring_windows import Window
 from workers.errors import Unsupported
-from workers.kinds.log_likelihood import read, whole
+from workers.kinds.log_likelihood import score, score_whole
+from workers.measure.metric_values import metric_value
 from workers.models.language import LanguageModel
 
 LOG = logging.getLogger(__name__)
 UNAVAILABLE = "zeroshot_unavailable"
-ANSWERABLE = ("multiple_choice", "loglikelihood", "loglikelihood_rolling")
-"""What lm-eval calls tasks that are answered by how likely texts are."""
+SUPPORTED = ("multiple_choice", "loglikelihood", "loglikelihood_rolling")
+"""Output types of lm-eval that need only the likelihood of texts."""
 NORMAL_95 = 1.959964
 """Standard errors to each side of a mean that hold 95 % of a normal distribution."""
 BOOTSTRAPS = 1000
@@ -40,124 +41,124 @@ OFFLINE = {
 
 
 @dataclass(frozen=True)
-class Questions:
+class Tasks:
     """Tasks that can be run here."""
 
     tasks: Mapping[str, Any]
     """lm-eval's tasks by name."""
     missing: bool
-    """Whether there are others that were asked for."""
+    """Whether others were requested."""
     documents: int | None = None
-    """How many of each task are asked; `None` for all."""
+    """How many of each task are used; `None` for all."""
 
 
-class Answers(NamedTuple):
-    """What an arm reaches in tasks."""
+class TaskResults(NamedTuple):
+    """The results of an arm in the tasks."""
 
-    rows: list[MetricValue]
+    metrics: list[MetricValue]
     hits: Mapping[str, Sequence[bool]]
-    """For each row that is a share of documents, which of them are right, in the order of the task."""
+    """For each metric that is a share of documents, which of them are right, in the order of the task."""
     complete: bool
-    """Whether all tasks that were asked for could be run."""
+    """Whether all requested tasks could be run."""
 
 
-def questions(names: Sequence[str], documents: int | None = None) -> Questions:
+def load_tasks(names: Sequence[str], documents: int | None = None) -> Tasks:
     """The tasks of these names (a group's name stands for each task of it), or in the YAML files of these paths.
 
-    Says in the log which cannot be run here, and why.
+    Logs which cannot be run here, and why.
     """
     tasks: dict[str, Any] = {}
     missing = False
     for name in dict.fromkeys(names):
         try:
-            with _alone():
+            with _sandboxed():
                 tasks |= _tasks(name)
-        except Exception as why:  # lm-eval, datasets and a task's own code raise anything
-            _tell(name, why)
+        except Exception as error:  # lm-eval, datasets and a task's own code raise anything
+            _log(name, error)
             missing = True
-    return Questions(tasks, missing, documents)
+    return Tasks(tasks, missing, documents)
 
 
-def answers(asked: Questions, speaker: LanguageModel) -> Answers:
-    """What an arm reaches in each task; raises what the model raises."""
-    rows: list[MetricValue] = []
+def run_tasks(tasks: Tasks, model: LanguageModel) -> TaskResults:
+    """The results of an arm in each task; raises what the model raises."""
+    metrics: list[MetricValue] = []
     hits: dict[str, list[bool]] = {}
-    complete = not asked.missing
-    if not asked.tasks:
-        return Answers(rows, hits, complete)
+    complete = not tasks.missing
+    if not tasks.tasks:
+        return TaskResults(metrics, hits, complete)
     from lm_eval.evaluator import evaluate
 
-    for name, task in asked.tasks.items():
-        adapter = make_adapter(speaker)
+    for name, task in tasks.tasks.items():
+        adapter = make_adapter(model)
         try:
-            with _alone():
-                some = None if asked.documents is None else {name: [*spread(len(task.eval_docs), asked.documents)]}
+            with _sandboxed():
+                some = None if tasks.documents is None else {name: [*spread(len(task.eval_docs), tasks.documents)]}
                 found = evaluate(lm=adapter, task_dict={"tasks": {name: task}}, samples=some, bootstrap_iters=BOOTSTRAPS)
-            told = _rows(name, found["results"][name], found["n-samples"][name]["effective"])
-            hits |= _hits(name, told, found["samples"][name])
-            rows += told
-        except Exception as why:
-            if adapter.fault is not None:
-                raise adapter.fault from None
-            _tell(name, why)
+            own = _metrics(name, found["results"][name], found["n-samples"][name]["effective"])
+            hits |= _hits(name, own, found["samples"][name])
+            metrics += own
+        except Exception as error:
+            if adapter.error is not None:
+                raise adapter.error from None
+            _log(name, error)
             complete = False
-    return Answers(rows, hits, complete)
+    return TaskResults(metrics, hits, complete)
 
 
-def drops(baseline: Answers, arm: Answers) -> list[MetricValue]:
+def drops(baseline: TaskResults, arm: TaskResults) -> list[MetricValue]:
     """What an arm loses against its baseline on the very same documents, as a share: above 0 the arm is worse.
 
     The interval is that of the drop in top-1 of an accuracy job (`sweeps.stats.classification.drop`).
     """
     found = {name: drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
     return [
-        MetricValue(name=f"{name}_drop", value=row.value / 100, low=row.low / 100, high=row.high / 100, unit="1", n=row.n)
-        for name, row in found.items()
+        metric_value(f"{name}_drop", each.value / 100, low=each.low / 100, high=each.high / 100, n=each.n)
+        for name, each in found.items()
     ]
 
 
-def make_adapter(speaker: LanguageModel) -> Any:
-    """The arm as an `lm_eval.api.model.LM`; what its model raises is kept as `fault`, to tell it from what a task raises."""
+def make_adapter(model: LanguageModel) -> Any:
+    """The arm as an `lm_eval.api.model.LM`; `error` is what its model raised, which is no error of the task."""
     from lm_eval.api.model import LM
 
-    class Adapter(LM):  # type: ignore[misc]  # without lm-eval mypy knows no LM
-        """Answers by the functions below, one request at a time."""
+    class Adapter(LM):  # type: ignore[misc]  # mypy runs without lm-eval
+        """Handles one request at a time."""
 
-        fault: Exception | None = None
+        error: Exception | None = None
 
         def loglikelihood(self, requests: Sequence[Any]) -> list[tuple[float, bool]]:
-            return [self._of(continued, *request.args) for request in requests]
+            return [self._call(score_continuation, *request.args) for request in requests]
 
         def loglikelihood_rolling(self, requests: Sequence[Any]) -> list[float]:
-            return [self._of(whole, *request.args) for request in requests]
+            return [self._call(score_whole, *request.args) for request in requests]
 
         def generate_until(self, requests: Sequence[Any]) -> list[str]:
-            raise Unsupported(f"{len(requests)} requests let the model generate; only likelihoods are read here")
+            raise Unsupported(f"{len(requests)} requests let the model generate; only likelihoods are computed here")
 
-        def _of(self, answer: Callable[..., Any], *texts: str) -> Any:
+        def _call(self, function: Callable[..., Any], *texts: str) -> Any:
             try:
-                return answer(speaker, *texts)
+                return function(model, *texts)
             except Unsupported:
                 raise
-            except Exception as fault:
-                self.fault = fault
+            except Exception as error:
+                self.error = error
                 raise
 
     return Adapter()
 
 
-def continued(speaker: LanguageModel, context: str, continuation: str) -> tuple[float, bool]:
-    """Log probability in nats of the continuation, and whether the model finds each of its tokens most likely.
+def score_continuation(model: LanguageModel, context: str, continuation: str) -> tuple[float, bool]:
+    """Log probability in nats of the continuation, and whether each of its tokens is the most likely one.
 
     White space at the end of the context counts to the continuation, because tokenizers begin a word with it. The two are encoded
     apart: a token that spans the place, as in a vocabulary of n-grams, would else make another text of each.
     """
-    kept = context.rstrip()
-    scored = context[len(kept) :] + continuation
+    stripped = context.rstrip()
+    scored = context[len(stripped) :] + continuation
     if not scored:
         return 0.0, True
-    said = read(speaker, Window(kept, scored))
-    return said.log_p, said.greedy
+    found = score(model, Window(stripped, scored))
+    return found.log_p, found.greedy
 
 
 def _tasks(name: str) -> dict[str, Any]:
@@ -171,8 +172,8 @@ def _tasks(name: str) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no file {name}; a path counts from the current folder, {Path.cwd()}")
     found: dict[str, Any] = _manager(builtin=not is_file).load([name])["tasks"]
     for label, task in found.items():
-        if task.OUTPUT_TYPE not in ANSWERABLE:
-            raise Unsupported(f"the answers of {label} are {task.OUTPUT_TYPE}; only likelihoods are read here")
+        if task.OUTPUT_TYPE not in SUPPORTED:
+            raise Unsupported(f"the output of {label} is {task.OUTPUT_TYPE}; only likelihoods are computed here")
         task.set_config(key="num_fewshot", value=0)
     return found
 
@@ -185,9 +186,9 @@ def _manager(*, builtin: bool) -> Any:
     return TaskManager(include_defaults=builtin)
 
 
-def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[MetricValue]:
-    """lm-eval's numbers for a task as metrics, with an interval where the standard error says something."""
-    rows = []
+def _metrics(task: str, found: Mapping[str, Any], documents: int) -> list[MetricValue]:
+    """lm-eval's numbers for a task as metrics, with an interval where the standard error is known."""
+    metrics = []
     for key, value in found.items():
         name, _, how = key.partition(",")
         if how != "none" or name.endswith("_stderr") or not isinstance(value, Real):
@@ -198,34 +199,33 @@ def _rows(task: str, found: Mapping[str, Any], documents: int) -> list[MetricVal
         if isinstance(error, Real) and float(error) > 0:  # 0 where all documents gave the same: no evidence that others would
             low, high = (float(value) + side * NORMAL_95 * float(error) for side in (-1, 1))
             bounds = {"low": max(low, 0.0), "high": min(high, 1.0)} if share else {"low": low, "high": high}
-        unit = "bit" if name == "bits_per_byte" else "1"
-        rows.append(MetricValue(name=f"zeroshot_{task}_{name}", value=float(value), unit=unit, n=documents, **bounds))
-    return rows
+        metrics.append(metric_value(f"zeroshot_{task}_{name}", float(value), n=documents, **bounds))
+    return metrics
 
 
-def _hits(task: str, rows: Sequence[MetricValue], documents: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
-    """Which documents are right, for each of the rows that is the share of these."""
+def _hits(task: str, metrics: Sequence[MetricValue], documents: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
+    """Which documents are right, for each of the metrics that is the share of these."""
     found: dict[str, list[bool]] = {}
     plain = sorted((each for each in documents if each["filter"] == "none"), key=lambda each: int(each["doc_id"]))
-    for row in rows:
-        values = [each.get(row.name.removeprefix(f"zeroshot_{task}_")) for each in plain]
+    for metric in metrics:
+        values = [each.get(metric.name.removeprefix(f"zeroshot_{task}_")) for each in plain]
         if values and all(isinstance(value, Real) and value in {0, 1} for value in values):
             right = [bool(value) for value in values]
-            if abs(sum(right) / len(right) - row.value) < 1e-9:
-                found[row.name] = right
+            if abs(sum(right) / len(right) - metric.value) < 1e-9:
+                found[metric.name] = right
     return found
 
 
-def _tell(name: str, why: Exception) -> None:
-    reason = str(why).strip().partition("\n")[0] or type(why).__name__
-    if isinstance(why, ModuleNotFoundError) and why.name == "lm_eval":
+def _log(name: str, error: Exception) -> None:
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    if isinstance(error, ModuleNotFoundError) and error.name == "lm_eval":
         reason = "lm-eval is not installed here; add it with: uv pip install lm-eval"
     LOG.warning("the zero-shot task %s is not run: %s", name, reason)
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Until the block ends nothing is downloaded, no process is started, draws are always the same, and only errors are told."""
+def _sandboxed() -> Iterator[None]:
+    """Until the block ends nothing is downloaded, no process is started, random numbers are always the same, and only errors are logged."""
     constants: list[tuple[Any, str, Any]] = []
     for place, names in OFFLINE.items():
         with contextlib.suppress(ImportError):

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, cast
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import digest
-from sweeps.job import Arm, Condition, Step
+from sweeps.job import Arm, Condition, Modality
 from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, modality_of
+from workers.errors import Unsupported
 from workers.methods import language, vision
 
+AnyNetwork = Network | LanguageNetwork
 VARIABLE = "BREAKEVEN_METHODS"
 ENTRY_POINTS = "breakeven.methods"
 """Group of entry points under which an installed package offers methods: `NAME = "package.module"`."""
@@ -40,71 +42,68 @@ def every() -> Mapping[str, AnyMethod]:
 
 def methods() -> Mapping[str, Method]:
     """Those for vision models. Raises `InvalidMethod`."""
-    return {name: cast(Method, method) for name, method in every().items() if modality_of(method) == "vision"}
+    return cast("Mapping[str, Method]", of_modality("vision"))
 
 
 def language_methods() -> Mapping[str, LanguageMethod]:
     """Those for language models. Raises `InvalidMethod`."""
-    return {name: cast(LanguageMethod, method) for name, method in every().items() if modality_of(method) == "language"}
+    return cast("Mapping[str, LanguageMethod]", of_modality("language"))
 
 
-def applied(step: Step) -> tuple[Method, Any]:
-    """The vision method of a step and its parameters.
+def of_modality(modality: Modality) -> Mapping[str, AnyMethod]:
+    """The methods for models of a modality. Raises `InvalidMethod`."""
+    return {name: method for name, method in every().items() if modality_of(method) == modality}
 
-    Raises `InvalidMethod` for a name or a version that this installation has not.
+
+def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
+    """The method and the parameters of each step of the arm's stack.
+
+    Raises `InvalidMethod` for a name or a version that this installation does not have.
     """
-    method, params = _applied(step, methods())
-    return cast(Method, method), params
+    known, found = of_modality(modality), []
+    for step in arm.stack:
+        if step.method not in known:
+            raise InvalidMethod(f"there is no method {step.method!r} for {modality} models; there are {', '.join(known)}")
+        method = known[step.method]
+        if step.version != method.VERSION:
+            raise InvalidMethod(f"version {step.version} of {step.method!r} is requested, and version {method.VERSION} is installed")
+        found.append((method, method.Params.model_validate(step.params)))
+    return found
 
 
-def spoken(step: Step) -> tuple[LanguageMethod, Any]:
-    """The language method of a step and its parameters. Raises `InvalidMethod` as `applied` does."""
-    method, params = _applied(step, language_methods())
-    return cast(LanguageMethod, method), params
+def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) -> Any:
+    """The model with the arm's methods applied, under the arm's own condition. Raises `Unsupported`, and what a method raises."""
+    for step, (method, params) in zip(arm.stack, resolve(arm, modality), strict=True):
+        if condition.runtime != "eager" and (reason := eager_only(method, params)) is not None:
+            raise Unsupported(f"{step.method} cannot run with runtime {condition.runtime}: {reason}")
+        model = method.apply(model, chosen(method, params, condition))
+    return model
 
 
-def _applied(step: Step, known: Mapping[str, AnyMethod]) -> tuple[AnyMethod, Any]:
-    if step.method not in known:
-        raise InvalidMethod(f"there is no method {step.method!r}; there are {', '.join(known)}")
-    method = known[step.method]
-    if step.version != method.VERSION:
-        raise InvalidMethod(f"version {step.version} of {step.method!r} is asked for, but here is version {method.VERSION}")
-    return method, method.Params.model_validate(step.params)
-
-
-def refuses(arm: Arm, network: Network | LanguageNetwork) -> str | None:
+def refuses(arm: Arm, network: AnyNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
-    if isinstance(network, LanguageNetwork):
-        told = ((step.method, method.refuses(params, network)) for step in arm.stack for method, params in [spoken(step)])
-        return next((f"{name}: {reason}" for name, reason in told if reason is not None), None)
-    reducing = [step.method for step in arm.stack if _reduces(step, network)]
+    steps = list(zip((step.method for step in arm.stack), resolve(arm, _modality(network)), strict=True))
+    reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
     if len(reducing) > 1:
         return f"{' and '.join(reducing)} both change the number of tokens; only one method of a stack can"
-    for step in arm.stack:
-        method, params = applied(step)
-        if (reason := method.refuses(params, network)) is not None:
-            return f"{step.method}: {reason}"
-    return None
+    reasons = ((name, method.refuses(params, network)) for name, (method, params) in steps)
+    return next((f"{name}: {reason}" for name, reason in reasons if reason is not None), None)
 
 
 def tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    """The tokens that the arm's stack promises for each block; ask `refuses` first, and `solving.solve` for a budget."""
-    for step in arm.stack:
-        method, params = applied(step)
-        promised = method.tokens(params, network, image_size)
-        if promised != network.dense_tokens(image_size):
-            return promised
-    return network.dense_tokens(image_size)
+    """The tokens that the arm's stack promises for each block, once `refuses` gave `None`; `budget.solve` comes before."""
+    dense = network.dense_tokens(image_size)
+    promised = (method.tokens(params, network, image_size) for method, params in resolve(arm, "vision"))
+    return next((each for each in promised if each != dense), dense)
 
 
-def macs(arm: Arm, network: Network, image_size: int) -> int:
-    """MACs per image that the arm's methods themselves add; the network's own are `Network.macs`."""
-    return sum(method.macs(params, network, image_size) for method, params in map(applied, arm.stack))
+def macs(arm: Arm, network: AnyNetwork, *lengths: int) -> int:
+    """MACs that the arm's methods themselves add; the network's own are `network.macs`.
 
-
-def spoken_macs(arm: Arm, network: LanguageNetwork, prompt: int, decoded: int) -> int:
-    """MACs per sequence that the arm's methods add: `prompt` tokens at once, then `decoded` tokens one by one."""
-    return sum(method.macs(params, network, prompt, decoded) for method, params in map(spoken, arm.stack))
+    `lengths`: of a vision model the image size, per image; of a language model the tokens of the prompt, read at once, and those
+    decoded one by one, per sequence.
+    """
+    return sum(method.macs(params, network, *lengths) for method, params in resolve(arm, _modality(network)))
 
 
 def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int = 1) -> int:
@@ -112,19 +111,14 @@ def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int
 
     Methods with `ONE_SEQUENCE = True` leave out none where several `sequences` are decoded at once.
     """
-    steps = [(method, params) for method, params in map(spoken, arm.stack) if sequences == 1 or not _takes_one(method)]
-    return sum(method.skipped(params, network, tokens) for method, params in steps)
+    steps = resolve(arm, "language")
+    counted = [step for step in steps if sequences == 1 or not getattr(step[0], "ONE_SEQUENCE", False)]
+    return sum(method.skipped(params, network, tokens) for method, params in counted)
 
 
-def _takes_one(method: LanguageMethod) -> bool:
-    return bool(getattr(method, "ONE_SEQUENCE", False))
-
-
-def retokenizes(step: Step) -> bool:
-    """Whether an arm with this step reads other tokens than the unmodified model: its method's `retokenizes`, where it has one."""
-    method, params = spoken(step)
-    asked = getattr(method, "retokenizes", None)
-    return bool(asked is not None and asked(params))
+def retokenizes(arm: Arm) -> bool:
+    """Whether the arm reads other tokens than the unmodified model: the `retokenizes` of its methods, where they have one."""
+    return any(hasattr(method, "retokenizes") and method.retokenizes(params) for method, params in resolve(arm, "language"))
 
 
 def control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
@@ -167,7 +161,7 @@ def chosen(method: AnyMethod, params: Any, condition: Condition) -> Any:
 
 def route(arm: Arm, condition: Condition) -> str | None:
     """Which implementations the arm's methods run by under its own condition, where they choose; `None` where none does."""
-    steps = [(method, chosen(method, params, condition)) for method, params in map(applied, arm.stack)]
+    steps = [(method, chosen(method, params, condition)) for method, params in resolve(arm, "vision")]
     return "+".join(params.implementation for method, params in steps if hasattr(method, "choose")) or None
 
 
@@ -177,14 +171,17 @@ def eager_only(method: AnyMethod, params: Params) -> str | None:
     return cast("str | None", reason(params) if callable(reason) else reason)
 
 
-def _reduces(step: Step, network: Network) -> bool:
-    method, params = applied(step)
-    if method.refuses(params, network) is not None:
+def _reduces(method: Any, params: Any, network: AnyNetwork) -> bool:
+    """Whether the method changes the number of tokens; of a budget the amount is solved later and depends on the image size."""
+    if isinstance(network, LanguageNetwork) or method.refuses(params, network) is not None:
         return False
-    if getattr(params, "budget", None) is not None:
-        return True  # how much is solved later, and depends on the image size
     size = network.image_size
-    return method.tokens(params, network, size) != network.dense_tokens(size)
+    budgeted = getattr(params, "budget", None) is not None
+    return budgeted or method.tokens(params, network, size) != network.dense_tokens(size)
+
+
+def _modality(network: AnyNetwork) -> Modality:
+    return "language" if isinstance(network, LanguageNetwork) else "vision"
 
 
 @cache
@@ -224,23 +221,23 @@ def _outside(folders: str) -> Iterator[_Candidate]:
 
 
 def _loaded(file: Path) -> ModuleType:
-    """The module of a file outside the package, under a name of its own, so that equal file names in two folders do not meet."""
+    """The module of a file outside the package, under a name of its own, because two folders may hold files of the same name."""
     name = f"breakeven_methods_{digest(str(file))[:12]}.{file.stem}".replace(".", "_")
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pydantic look their module up
+    sys.modules[name] = module  # dataclasses and pydantic look up their module there
     spec.loader.exec_module(module)
     return module
 
 
 FUNCTIONS = {"vision": ("tokens", "macs", "refuses", "apply"), "language": ("macs", "skipped", "refuses", "apply")}
-"""What a method file of each world has."""
+"""What a method file of each modality has."""
 
 
 def checked(module: ModuleType, file: Path) -> AnyMethod:
-    """`module` as a method of its world, once it has every part. Raises `InvalidMethod`."""
+    """`module` as a method, once it has every part. Raises `InvalidMethod`."""
     if not (module.__doc__ or "").strip():
         raise InvalidMethod(f"{file}: has no docstring; its first line says what the method does")
     kinds: Sequence[tuple[str, type]] = (("PAPER", str), ("VERSION", int), ("Params", type))

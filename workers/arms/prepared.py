@@ -1,0 +1,70 @@
+"""Prepared arms: what arms of vision and language models have in common once they are built and have run once."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sweeps.job import Arm, Condition, Job
+from sweeps.outcome import ArmOutcome
+from workers.errors import NotANumberError
+from workers.measure.timeout import compiling
+
+
+@dataclass
+class PreparedArm(ABC):
+    """An arm that has run once."""
+
+    index: int
+    """Into the job's arms."""
+    arm: Arm
+    """As requested."""
+    condition: Condition
+    """Its own, overrides applied."""
+    first_call_s: float
+    """Wall time of the first run, compilation included."""
+
+    @abstractmethod
+    def step(self) -> object:
+        """Run once, as it is timed."""
+
+    @abstractmethod
+    def outcome(self) -> ArmOutcome:
+        """What is known of it before it is measured."""
+
+    @property
+    def forwards(self) -> int:
+        """Forwards of the model in a step."""
+        return 1
+
+
+def describe(index: int, model: nn.Module, *, macs: float, macs_overhead: float, **fields: Any) -> ArmOutcome:
+    """The outcome of an arm that ran as `model`; `macs` are the network's on the tokens it read, `macs_overhead` its methods' own.
+
+    Inference switches requires_grad off, so it does not show what is trainable; fine-tuning trains every floating-point parameter.
+    """
+    parameters = list(model.parameters())
+    return ArmOutcome(
+        arm=index,
+        gmacs=macs / 1e9,
+        gmacs_overhead=macs_overhead / 1e9,
+        parameters=sum(parameter.numel() for parameter in parameters),
+        trainable_parameters=sum(parameter.numel() for parameter in parameters if parameter.is_floating_point()),
+        threads=torch.get_num_threads(),
+        **fields,
+    )
+
+
+def compile_limit(job: Job, condition: Condition) -> AbstractContextManager[None]:
+    """The time-out of an arm's first run, where that compiles."""
+    return compiling(job.protocol.compile_timeout_s) if condition.runtime == "compile" else contextlib.nullcontext()
+
+
+def check_finite(logits: Tensor) -> None:
+    """Raises `NotANumberError` unless all are."""
+    if wrong := int((~torch.isfinite(logits)).sum()):
+        raise NotANumberError(f"{wrong} of {logits.numel()} logits are not finite")

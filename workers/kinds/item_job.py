@@ -1,0 +1,152 @@
+"""Item jobs: all arms of a job read the same items (images, windows of a text) in one pass; a kind declares what differs."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import torch
+
+from sweeps.job import Arm, Job, Pair
+from sweeps.outcome import ArmOutcome
+from workers.kinds import KindResult
+from workers.kinds.failures import FailureCollector
+from workers.measure.threads import use_threads
+from workers.measure.timeout import TimedOut
+
+
+class Reader(Protocol):
+    """An arm that can read items."""
+
+    @property
+    def index(self) -> int:
+        """Into the job's arms."""
+
+    @property
+    def arm(self) -> Arm:
+        """As requested."""
+
+
+A = TypeVar("A", bound=Reader)
+Item = TypeVar("Item")
+Output = TypeVar("Output")
+
+
+class ItemKind(ABC, Generic[A, Item, Output]):
+    """What differs between the kinds whose arms read items, and the pass over the items."""
+
+    verb: ClassVar[str]
+    """What an arm does, for messages: `evaluating`."""
+    progress: ClassVar[str]
+    """What is done with the items, for messages: `images had been evaluated`."""
+    bounded_by: ClassVar[str]
+    """What a sweep can request less of, for messages."""
+
+    def __init__(self, job: Job, failures: FailureCollector) -> None:
+        """Load items and model. Raises what that raises: no arm caused it."""
+        self.job, self.failures = job, failures
+        self.arms: dict[int, A] = {}
+        self.pairs = [Pair(*pair) for pair in job.pairs]
+        self.first: dict[int, Pair] = {}
+        """For each arm the pair with the first baseline that it is compared with."""
+        for pair in self.pairs:
+            self.first.setdefault(pair.arm, pair)
+        self.count = 0
+
+    @abstractmethod
+    def prepare(self, index: int) -> A:
+        """The arm `index` of the job."""
+
+    @abstractmethod
+    def items(self) -> Iterable[Item]:
+        """What all arms read, once they are prepared."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """How many there are to be read."""
+
+    @property
+    def done(self) -> int:
+        """How many of them were read."""
+        return self.count
+
+    @abstractmethod
+    def read(self, arm: A, item: Item) -> Output:
+        """What an arm makes of an item; what it raises is a failure of the arm."""
+
+    @abstractmethod
+    def keep(self, arm: A, item: Item, output: Output) -> None:
+        """Keep what the outcome needs of it."""
+
+    @abstractmethod
+    def compare(self, pair: Pair, baseline: Output, arm: Output) -> None:
+        """Keep what the outcome needs of the two outputs for one item."""
+
+    @abstractmethod
+    def outcomes(self) -> Sequence[ArmOutcome]:
+        """Of the arms that have not failed, at the end."""
+
+    @abstractmethod
+    def result(self) -> Mapping[str, Any]:
+        """The payload and the flags of the job, at the end."""
+
+    @property
+    def remaining(self) -> list[A]:
+        """Arms that have not failed."""
+        return [arm for index, arm in self.arms.items() if index not in self.failures.arms]
+
+    def read_item(self, item: Item) -> None:
+        """Let every remaining arm read an item. Raises `TimedOut`, because which arm that meets is chance."""
+        outputs: dict[int, Output] = {}
+        for arm in self.remaining:
+            doing = f"{self.verb} {arm.arm}"
+            try:
+                with self.failures.changes.watched(arm.index, doing):
+                    outputs[arm.index] = self.read(arm, item)
+            except Exception as error:
+                self.failures.add(arm.index, error, doing)
+            else:
+                self.keep(arm, item, outputs[arm.index])
+        for pair in self.pairs:
+            if pair.baseline in outputs and pair.arm in outputs:
+                self.compare(pair, outputs[pair.baseline], outputs[pair.arm])
+        self.count += 1
+
+
+def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[A, Any, Any]]) -> KindResult:
+    """Let the job's arms read the items; an error of an arm becomes a failure and the others go on.
+
+    Arms run eagerly, whatever the runtime, batch size and cache: none of these changes what a model computes. Raises `TimedOut`,
+    and what `declare` raises.
+    """
+    failures = FailureCollector()
+    use_threads(job.condition)
+    with torch.inference_mode():
+        kind = declare(_eager(job), failures)
+        kind.arms = {arm.index: arm for arm in failures.prepare(kind.job, kind.prepare)}
+        if kind.arms:
+            with explained(lambda: f"{kind.done} of {kind.total} {kind.progress}", kind.bounded_by):
+                for item in kind.items():
+                    kind.read_item(item)
+                    if not kind.remaining:
+                        break
+        outcomes = kind.outcomes() if kind.remaining else ()
+        return failures.result(outcomes, **kind.result()) if outcomes else failures.result()
+
+
+@contextlib.contextmanager
+def explained(done: Callable[[], str], bounded_by: str) -> Iterator[None]:
+    """Add to the message of a `TimedOut` how far the block came, and what would be less work."""
+    try:
+        yield
+    except TimedOut as error:
+        raise TimedOut(f"{error}, when {done()}; allow a longer timeout or request fewer {bounded_by}") from error
+
+
+def _eager(job: Job) -> Job:
+    """The job without runtime, batch size and cache."""
+    plain = {"runtime": None, "kv_cache": None}
+    arms = tuple(arm.model_copy(update={"overrides": arm.overrides.model_copy(update=plain)}) for arm in job.arms)
+    condition = job.condition.model_copy(update={"batch_size": 1, "runtime": "eager"})
+    return job.model_copy(update={"condition": condition, "arms": arms})
