@@ -159,7 +159,7 @@ def chatter(job: Job) -> NoReturn:
     raise AssertionError("numbers do not end")
 
 
-BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "fresh": False}, "quality": {}}
+BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "isolated": False}, "quality": {}}
 """What each kind of job may be told to be done sooner."""
 FAULTS = {"segfault": segfault, "leave": leave, "hang": hang, "raise_exit": raise_exit}
 

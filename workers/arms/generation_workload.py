@@ -174,7 +174,7 @@ class Workload:
 
 
 class TeacherForcing:
-    """Every sequence gets its own continuation, and logits are ignored; one that ends before the others is filled up with token 0."""
+    """Every sequence gets its own continuation, and logits are ignored; a shorter one is filled up with token 0."""
 
     def __init__(self, tokens: Sequence[Sequence[int]]) -> None:
         self.tokens = [list(each) for each in tokens]

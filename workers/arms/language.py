@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.job import Arm, Attention, Condition, Job
 from sweeps.outcome import ArmOutcome, MetricValue
@@ -71,9 +70,7 @@ class LanguageArm(PreparedArm):
         forced = self.workload.decoding == "teacher_forcing"
         flags = {
             "text_differs": forced and run.texts != tuple(passage.continuation for passage in passages),
-            "text_too_short": any(
-                len(text) < len(passage.continuation) for text, passage in zip(run.texts, passages, strict=True)
-            ),
+            "text_too_short": any(len(text) < len(passage.continuation) for text, passage in zip(run.texts, passages, strict=True)),
         }
         macs, overhead = self._macs(self.prompt, self.decoded), self._overhead(self.prompt, self.decoded)
         metrics = [metric_value("characters", run.characters), metric_value("tokens_decoded", run.decoded), *self._stages()]

@@ -41,7 +41,7 @@ class FailureCollector:
 
     @contextlib.contextmanager
     def collect(self, arm: int, doing: str) -> Iterator[None]:
-        """Turn what the block raises into a failure of `arm`, and undo what it changes in the process; `doing` completes "while …"."""
+        """Make what the block raises a failure of `arm`, and undo what it changes in the process; `doing` completes "while …"."""
         try:
             with self.changes.watched(arm, doing):
                 yield

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from sweeps.stats.timing import median, outliers
 from workers.arms.language import LanguageArm, counters, cut_texts, prepare
 from workers.errors import Unsupported
 from workers.kinds import KindResult
+from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import Deadline, Measured, Rounds, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
@@ -42,14 +44,15 @@ ISOLATED_S = 10.0
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) -> KindResult:
     """Measure the job's arms (see `run_timed`); a pass below 2 s, and none in isolated processes, is for tests."""
-    return run_timed(job, lambda deadline: Generation(job, deadline, pass_seconds, isolated=isolated))
+    return run_timed(job, partial(Generation, pass_seconds=pass_seconds, isolated=isolated))
 
 
 class Generation(TimedKind[LanguageArm]):
     """Runs of the workload, one a sample; their parts are series of the samples."""
 
-    def __init__(self, job: Job, deadline: Deadline, pass_seconds: float, *, isolated: bool) -> None:
-        self.job, self.deadline, self.pass_seconds = job, deadline, pass_seconds
+    def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float, isolated: bool) -> None:
+        super().__init__(job, failures, deadline)
+        self.pass_seconds = pass_seconds
         self.texts = cut_texts(job)
         self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
         if isolated:

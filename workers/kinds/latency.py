@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from sweeps.outcome import Samples
 from sweeps.stats.timing import outliers
 from workers.arms.vision import Inputs, VisionArm, load_shared, prepare
 from workers.kinds import KindResult
-from workers.kinds.timed_job import Measured, Rounds, SoloPass, TimedKind, run_timed
+from workers.kinds.failures import FailureCollector
+from workers.kinds.timed_job import Deadline, Measured, Rounds, SoloPass, TimedKind, run_timed
 from workers.measure.energy import energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
@@ -25,14 +27,15 @@ CHUNK_S = 0.1
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
     """Measure the job's arms (see `run_timed`); a pass of `pass_seconds` below 2 s is for tests."""
-    return run_timed(job, lambda _: Latency(job, pass_seconds))
+    return run_timed(job, partial(Latency, pass_seconds=pass_seconds))
 
 
 class Latency(TimedKind[VisionArm]):
     """Forwards of one input; a hook counts them and their images."""
 
-    def __init__(self, job: Job, pass_seconds: float) -> None:
-        self.job, self.pass_seconds = job, pass_seconds
+    def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float) -> None:
+        super().__init__(job, failures, deadline)
+        self.pass_seconds = pass_seconds
         self.loaded = load_shared(job.condition, job.content_hashes)
         self.inputs: Inputs = {}
         self.counted: dict[int, Forwards] = {}

@@ -48,7 +48,9 @@ def score(model: LanguageModel, window: Window) -> ScoredText:
     context, scored = model.tokenizer.encode(window.context), model.tokenizer.encode(window.scored)
     room = model.network.positions - len(scored) - len(model.opening)
     if room < 1:
-        raise Unsupported(f"{len(scored)} tokens are read at once, and {model.network.name} has {model.network.positions} positions")
+        raise Unsupported(
+            f"{len(scored)} tokens are read at once, and {model.network.name} has {model.network.positions} positions"
+        )
     before = [*model.opening, *context[-room:]]
     return ScoredText(before + scored, len(scored), log_probabilities(model, before, scored))
 

@@ -56,9 +56,13 @@ class Rounds:
 
 
 class TimedKind(ABC, Generic[A]):
-    """What differs between the kinds that time their arms."""
+    """What differs between the kinds that time their arms, and how the arms are timed."""
 
     passes: Sequence[SoloPass[A]] = ()
+
+    def __init__(self, job: Job, failures: FailureCollector, deadline: "Deadline") -> None:
+        """Load what all arms share. Raises what that raises: no arm caused it."""
+        self.job, self.failures, self.deadline = job, failures, deadline
 
     @abstractmethod
     def prepare(self, index: int) -> A:
@@ -79,6 +83,71 @@ class TimedKind(ABC, Generic[A]):
     @abstractmethod
     def read(self, arm: A, samples: Samples, column: int) -> Measured:
         """The metrics of the arm's samples."""
+
+    def time(self, prepared: Sequence[A]) -> "Timed | None":
+        """The samples of the arms that have not failed, taken anew without one that fails meanwhile; `None` when none is left.
+
+        An arm all of whose baselines failed is not measured, because no question about it is left.
+        """
+        job, failed = self.job, self.failures
+        while True:
+            pairs = [pair for pair in job.pairs if not failed.arms & set(pair)]
+            for baseline, arm in job.pairs:
+                if arm not in failed.arms and not any(arm in pair for pair in pairs):
+                    failed.inherit(arm, baseline, str(job.arms[baseline]))
+            arms = [arm for arm in prepared if arm.index not in failed.arms]
+            if not arms:
+                return None
+            column = {arm.index: at for at, arm in enumerate(arms)}
+            reserve_s = sum(each.reserve_s for each in self.passes) * len(prepared)
+            try:
+                with _no_garbage_collection():
+                    return self._sample(arms, [Pair(column[one], column[other]) for one, other in pairs], reserve_s)
+            except ArmError as error:
+                arm_failed = arms[error.column]
+                failed.add(arm_failed.index, error.__cause__ or error, f"timing {arm_failed.arm}")
+
+    def _sample(self, arms: Sequence[A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
+        """Warm up and time the arms; `pairs` are columns. Rounds beyond the fewest requested end when only `reserve_s` is left."""
+
+        def series() -> dict[str, tuple[tuple[float, ...], ...]]:
+            own = [self.series(arm) for arm in arms]
+            return {name: tuple(zip(*(each[name] for each in own), strict=True)) for name in own[0]}
+
+        job, steps = self.job, [arm.step for arm in arms]
+        named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
+        with self.failures.changes.timed(stopwatch(job.condition.device), named) as clock:
+            rounds = self.plan(arms, steps, clock)
+            timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": self.deadline.at}
+            warmup = warm_up(steps, rounds.inner, **timing, **rounds.warmup)
+            budget_s = min(job.protocol.budget_s, self.deadline.left - reserve_s)
+            with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
+                for arm in arms:
+                    observers.enter_context(self.observed(arm))
+                samples = measure(
+                    steps,
+                    rounds.inner,
+                    arms=[arm.index for arm in arms],
+                    pairs=pairs,
+                    protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
+                    parts=lambda: series().values(),
+                    **timing,
+                )
+        return Timed(samples.model_copy(update={"series": series()}), warmup, seen)
+
+    def measure_alone(self, arm: A, timed: "Timed | None") -> ArmOutcome:
+        """The outcome of an arm: with what its samples give, if it was timed, and then what each pass gives."""
+        outcome = arm.outcome()
+        if timed is None or arm.index not in timed.samples.arms:
+            return outcome
+        column = timed.samples.arms.index(arm.index)
+        warmup = {"warmup_s": timed.warmup.seconds[column], "warmup_forwards": timed.warmup.forwards * arm.forwards}
+        outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples, column))
+        with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
+            for each in self.passes:
+                enough = self.deadline.left >= each.needed_s(arm)
+                outcome = _extend(outcome, each.measure(arm) if enough else Measured(flags=[each.skipped]))
+        return outcome
 
 
 @dataclass(frozen=True)
@@ -119,7 +188,7 @@ class Deadline:
                 self.failures.last_timeout += stopped_s
 
 
-def run_timed(job: Job, declare: Callable[[Deadline], TimedKind[A]]) -> KindResult:
+def run_timed(job: Job, declare: Callable[[Job, FailureCollector, Deadline], TimedKind[A]]) -> KindResult:
     """Measure the job's arms; an error of an arm becomes a failure and the others are measured.
 
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
@@ -128,10 +197,10 @@ def run_timed(job: Job, declare: Callable[[Deadline], TimedKind[A]]) -> KindResu
     deadline = Deadline(job, failures)
     use_threads(job.condition)
     with torch.inference_mode():
-        kind = declare(deadline)
+        kind = declare(job, failures, deadline)
         arms = failures.prepare(job, kind.prepare, deadline.stopped)
-        timed = _time(job, kind, arms, failures, deadline)
-        outcomes = [_measure_alone(kind, arm, timed, failures, deadline) for arm in arms]
+        timed = kind.time(arms)
+        outcomes = [kind.measure_alone(arm, timed) for arm in arms]
     flags = set(timed.watch.flags if timed else ())
     if timed and not timed.warmup.steady:
         flags.add("warmup_not_converged")
@@ -139,87 +208,6 @@ def run_timed(job: Job, declare: Callable[[Deadline], TimedKind[A]]) -> KindResu
         flags.update({"consistency_check_failed"} & set(outcome.flags))
     samples, readings = (timed.samples, timed.watch.readings) if timed else (None, {})
     return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
-
-
-def _time(
-    job: Job, kind: TimedKind[A], prepared: Sequence[A], failures: FailureCollector, deadline: Deadline
-) -> Timed | None:
-    """The samples of the arms that have not failed, measured anew without one that fails meanwhile; `None` when none is left.
-
-    An arm all of whose baselines failed is not measured, because no question about it is left.
-    """
-    while True:
-        pairs = [pair for pair in job.pairs if not failures.arms & set(pair)]
-        for baseline, arm in job.pairs:
-            if arm not in failures.arms and not any(arm in pair for pair in pairs):
-                failures.inherit(arm, baseline, str(job.arms[baseline]))
-        arms = [arm for arm in prepared if arm.index not in failures.arms]
-        if not arms:
-            return None
-        column = {arm.index: at for at, arm in enumerate(arms)}
-        reserve_s = sum(each.reserve_s for each in kind.passes) * len(prepared)
-        try:
-            with _no_garbage_collection():
-                return _time_once(
-                    job, kind, arms, [Pair(column[one], column[other]) for one, other in pairs], failures, deadline, reserve_s
-                )
-        except ArmError as error:
-            failed = arms[error.column]
-            failures.add(failed.index, error.__cause__ or error, f"timing {failed.arm}")
-
-
-def _time_once(
-    job: Job,
-    kind: TimedKind[A],
-    arms: Sequence[A],
-    pairs: Sequence[Pair],
-    failures: FailureCollector,
-    deadline: Deadline,
-    reserve_s: float,
-) -> Timed:
-    """Warm up and time the arms; `pairs` are columns. Rounds beyond the fewest requested end when only `reserve_s` is left."""
-
-    def series() -> dict[str, tuple[tuple[float, ...], ...]]:
-        own = [kind.series(arm) for arm in arms]
-        return {name: tuple(zip(*(each[name] for each in own), strict=True)) for name in own[0]}
-
-    steps = [arm.step for arm in arms]
-    named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
-    with failures.changes.timed(stopwatch(job.condition.device), named) as clock:
-        rounds = kind.plan(arms, steps, clock)
-        timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": deadline.at}
-        warmup = warm_up(steps, rounds.inner, **timing, **rounds.warmup)
-        budget_s = min(job.protocol.budget_s, deadline.left - reserve_s)
-        with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
-            for arm in arms:
-                observers.enter_context(kind.observed(arm))
-            samples = measure(
-                steps,
-                rounds.inner,
-                arms=[arm.index for arm in arms],
-                pairs=pairs,
-                protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
-                parts=lambda: series().values(),
-                **timing,
-            )
-    return Timed(samples.model_copy(update={"series": series()}), warmup, seen)
-
-
-def _measure_alone(
-    kind: TimedKind[A], arm: A, timed: Timed | None, failures: FailureCollector, deadline: Deadline
-) -> ArmOutcome:
-    """The outcome of an arm: with what its samples give, if it was timed, and then each pass of the kind."""
-    outcome = arm.outcome()
-    if timed is None or arm.index not in timed.samples.arms:
-        return outcome
-    column = timed.samples.arms.index(arm.index)
-    warmup = {"warmup_s": timed.warmup.seconds[column], "warmup_forwards": timed.warmup.forwards * arm.forwards}
-    outcome = _extend(outcome.model_copy(update=warmup), kind.read(arm, timed.samples, column))
-    with failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
-        for each in kind.passes:
-            enough = deadline.left >= each.needed_s(arm)
-            outcome = _extend(outcome, each.measure(arm) if enough else Measured(flags=[each.skipped]))
-    return outcome
 
 
 def _extend(outcome: ArmOutcome, more: Measured) -> ArmOutcome:

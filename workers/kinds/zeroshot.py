@@ -225,7 +225,7 @@ def _log(name: str, error: Exception) -> None:
 
 @contextlib.contextmanager
 def _sandboxed() -> Iterator[None]:
-    """Until the block ends nothing is downloaded, no process is started, random numbers are always the same, and only errors are logged."""
+    """Until the block ends downloads and processes are off, random numbers are always the same, and only errors are logged."""
     constants: list[tuple[Any, str, Any]] = []
     for place, names in OFFLINE.items():
         with contextlib.suppress(ImportError):

@@ -12,6 +12,7 @@ import pynvml
 from sweeps.job import Device
 from sweeps.outcome import MetricValue
 from workers.measure.environment import gpu
+from workers.measure.metric_values import metric_value
 from workers.measure.timer import synchronise
 
 POWER_PERIOD_S = 0.02
@@ -28,10 +29,8 @@ class Energy:
         """Joules per each thing that was made, by its name in the singular, and mean power; nothing where there is none to read."""
         if self.joules is None:
             return []
-        per = [
-            MetricValue(name=f"energy_per_{name}", value=self.joules / made, unit="J", n=n) for name, made in work.items() if made
-        ]
-        return [*per, MetricValue(name="mean_power", value=self.joules / self.seconds, unit="W", n=1)]
+        per = [metric_value(f"energy_per_{name}", self.joules / made, n=n) for name, made in work.items() if made]
+        return [*per, metric_value("mean_power", self.joules / self.seconds, n=1)]
 
 
 @contextlib.contextmanager

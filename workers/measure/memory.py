@@ -12,6 +12,7 @@ import torch
 
 from sweeps.job import Device
 from sweeps.outcome import MetricValue
+from workers.measure.metric_values import metric_value
 
 MIB = 2**20
 RESET_PEAK = "5"
@@ -49,7 +50,7 @@ def peak_memory(device: Device) -> Iterator[Peak]:
         torch.cuda.synchronize()
         values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated()
         values["cuda_peak_reserved"] = torch.cuda.max_memory_reserved()
-    peak.metrics = tuple(MetricValue(name=name, value=size / MIB, unit="MiB", n=1) for name, size in values.items())
+    peak.metrics = tuple(metric_value(name, size / MIB, n=1) for name, size in values.items())
 
 
 def _reset_process_peak() -> int | None:

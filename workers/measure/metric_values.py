@@ -1,4 +1,4 @@
-"""Values of metrics, made through their declarations in `sweeps.metrics`: the unit is the declared one, a name without one an error."""
+"""Values of metrics, made through their declarations in `sweeps.metrics`: a name that is not declared is an error."""
 
 from typing import Any
 
@@ -14,7 +14,9 @@ PER_SECOND = {"s": 1.0, "ms": 1e3}
 """What one second is in the units of times."""
 
 
-def metric_value(name: str, value: float, *, n: int | None = None, low: float | None = None, high: float | None = None) -> MetricValue:
+def metric_value(
+    name: str, value: float, *, n: int | None = None, low: float | None = None, high: float | None = None
+) -> MetricValue:
     """A value in the unit of its declaration. Raises `KeyError` for a name that is not declared."""
     return MetricValue(name=name, value=value, unit=metric(name).unit, n=n, low=low, high=high)
 

@@ -66,7 +66,9 @@ def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
             raise InvalidMethod(f"there is no method {step.method!r} for {modality} models; there are {', '.join(known)}")
         method = known[step.method]
         if step.version != method.VERSION:
-            raise InvalidMethod(f"version {step.version} of {step.method!r} is requested, and version {method.VERSION} is installed")
+            raise InvalidMethod(
+                f"version {step.version} of {step.method!r} is requested, and version {method.VERSION} is installed"
+            )
         found.append((method, method.Params.model_validate(step.params)))
     return found
 

@@ -1,0 +1,183 @@
+"""What a contributor adds to the workers, done as the README says: a method, a timed metric, a kind."""
+
+import ast
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import workers.kinds
+from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.metrics import METRICS, MetricSpec
+from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
+from tests.workers.saved_llm import saved, written
+from workers import methods
+from workers.arms.generation_workload import Run
+from workers.measure.metric_values import counter_value, metric_value
+from workers.run import run
+
+ROOT = Path(workers.kinds.__file__).parents[1]
+QUICK = Protocol(pairs_min=6, pairs_max=6)
+VISION = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
+SHARED = {"budget", "align", "inflect", "sparsity", "allocation"}
+"""Parameters that several methods share by the interface in a technique's folder, such as `token_reduction/schedules.py`."""
+WORDS = {"random", "temperature"}
+"""Random weights and the temperature of a GPU are called like a method and a parameter."""
+TOY = MetricSpec(name="toy", unit="ms", label="a toy", read="round", compared="ratio", better="lower")
+VISION_METHOD = '''
+    """Scales the input."""
+    from sweeps import method
+    PAPER = "none"
+    VERSION = 1
+    class Params(method.Params):
+        """A factor."""
+        toy_factor: float
+    def tokens(params, network, image_size): return network.dense_tokens(image_size)
+    def macs(params, network, image_size): return 7_000_000
+    def refuses(params, network): return "no factor" if params.toy_factor == 0 else None
+    def apply(model, params):
+        from workers.models.share_weights import twin
+        scaled = twin(model)
+        scaled.register_forward_pre_hook(lambda _, inputs: (inputs[0] * params.toy_factor,))
+        return scaled
+'''
+LANGUAGE_METHOD = '''
+    """Scales the logits."""
+    from sweeps import method
+    WORLD = "language"
+    PAPER = "none"
+    VERSION = 1
+    class Params(method.Params):
+        """A factor."""
+        toy_factor: float
+    def macs(params, network, prompt, decoded): return 1000 * (prompt + decoded)
+    def skipped(params, network, tokens): return 0
+    def refuses(params, network): return "no factor" if params.toy_factor == 0 else None
+    def apply(model, params):
+        from dataclasses import replace
+        from workers.models.share_weights import twin
+        scaled, calls = twin(model.model), []
+        def scale(module, inputs, output):
+            calls.append(None)
+            return output * params.toy_factor
+        scaled.lm_head.register_forward_hook(scale)
+        return replace(model, model=scaled, proofs=(lambda: {"toy_calls": len(calls)},), prepare=(calls.clear,))
+'''
+KIND = '''
+    """Latency, and the time of two forwards."""
+    from functools import partial
+    from workers.kinds.latency import Latency
+    from workers.kinds.timed_job import Measured, run_timed
+    from workers.measure.metric_values import median_time
+    def run(job):
+        return run_timed(job, partial(Twice, pass_seconds=0.05))
+    class Twice(Latency):
+        """Reads one metric more."""
+        def read(self, arm, samples, column):
+            measured = super().read(arm, samples, column)
+            return Measured([*measured.metrics, median_time("toy", [2 * row[column] for row in samples.seconds])], measured.flags)
+'''
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The declaration of a toy metric in `sweeps/metrics.py`."""
+    monkeypatch.setitem(METRICS, "toy", TOY)  # type: ignore[arg-type]  # a mapping for everybody else
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory: pytest.TempPathFactory) -> Condition:
+    """A small language model in a folder, with a text."""
+    folder = tmp_path_factory.mktemp("extension")
+    place = {"model": str(saved(folder / "model")), "data": written(folder / "text")}
+    return Condition(threads=1, prompt_tokens=24, new_tokens=6, **place)
+
+
+def job(kind: Any, condition: Condition, *arms: Arm) -> Job:
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    known = Job(condition=condition, arms=arms, pairs=pairs, protocol=QUICK)
+    return known.model_copy(update={"kind": kind})
+
+
+def metrics(outcome: Outcome, arm: int) -> dict[str, tuple[float, str]]:
+    return {metric.name: (metric.value, metric.unit) for metric in outcome.arms[arm].metrics}
+
+
+def toy_arm(factor: float) -> Arm:
+    return Arm(stack=(Step(method="toy_method", params={"toy_factor": factor}),))
+
+
+def test_a_vision_method_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in a folder of methods is planned, refused, counted and timed; nothing else names it."""
+    (tmp_path / "toy_method.py").write_text(dedent(VISION_METHOD))
+    monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
+    outcome = run(job("latency", VISION, DENSE, toy_arm(2), toy_arm(0)), pass_seconds=0.05)
+    assert [(failure.arm, failure.message.rpartition(": ")[2]) for failure in outcome.failures] == [(2, "no factor")]
+    assert [arm.gmacs_overhead for arm in outcome.arms] == [0, 0.007]
+    assert metrics(outcome, 1)["latency"][0] > 0
+
+
+def test_a_language_method_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Condition) -> None:
+    """The same for a language model, with a counter of the method's own, which is declared nowhere."""
+    (tmp_path / "toy_method.py").write_text(dedent(LANGUAGE_METHOD))
+    monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
+    outcome = run(job("generation", language, DENSE, toy_arm(2), toy_arm(0)), pass_seconds=0.05, isolated=False)
+    assert [(failure.arm, failure.message.rpartition(": ")[2]) for failure in outcome.failures] == [(2, "no factor")]
+    assert outcome.arms[1].gmacs_overhead == pytest.approx(1000 * (24 + 5) / 1e9)
+    assert metrics(outcome, 1)["toy_calls"] == (6, "1")
+
+
+def test_a_timed_metric_is_a_declaration_and_its_measurement(
+    declared: None, monkeypatch: pytest.MonkeyPatch, language: Condition
+) -> None:
+    """One more part of a run in `arms/generation_workload.py` is a series of the samples and a metric in the declared unit."""
+    parts = Run.parts_s.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(Run, "parts_s", property(lambda run: {**parts(run), "toy": run.tokenizer_s}))
+    outcome = run(job("generation", language, DENSE), pass_seconds=0.05, isolated=False)
+    assert not outcome.failures
+    assert outcome.samples is not None
+    assert len(outcome.samples.series["toy"]) == len(outcome.samples.seconds)
+    value, unit = metrics(outcome, 0)["toy"]
+    assert unit == "ms"
+    assert value == pytest.approx(1e3 * metrics(outcome, 0)["tokenizer_s"][0])
+
+
+def test_a_kind_is_one_file_of_the_workers(declared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file `kinds/NAME.py` runs the jobs of its kind; what it does not declare is the pipeline's."""
+    (tmp_path / "toy_kind.py").write_text(dedent(KIND))
+    monkeypatch.setattr(workers.kinds, "__path__", [*workers.kinds.__path__, str(tmp_path)])
+    outcome = run(job("toy_kind", VISION, DENSE, Arm(replicate=1)))
+    assert not outcome.failures
+    for arm in range(2):
+        found = metrics(outcome, arm)
+        assert found["toy"] == (pytest.approx(2 * found["latency"][0]), "ms")
+
+
+def test_values_are_made_by_their_declarations(declared: None) -> None:
+    """The unit is the declared one; a name that is not declared is an error, and so is a counter named like a metric."""
+    assert metric_value("toy", 1.0).unit == "ms"
+    assert metric_value("cka_block_3", 1.0).unit == "1"
+    assert metric_value("zeroshot_piqa_bits_per_byte", 1.0).unit == "bit"
+    with pytest.raises(KeyError, match="'toys' is not declared"):
+        metric_value("toys", 1.0)
+    with pytest.raises(ValueError, match="rename it"):
+        counter_value("toy", 1)
+
+
+def test_no_method_and_no_parameter_is_named_outside_its_file() -> None:
+    """What all arms share (`run`, `kinds`, `arms`, `models`, `measure`, the registry) names no method and no parameter."""
+    known = methods.every()
+    names = set(known) | {field for method in known.values() for field in method.Params.model_fields}
+    names -= SHARED | WORDS | set(Condition.model_fields)
+    files = [ROOT / "run.py", ROOT / "methods" / "__init__.py"]
+    files += [file for folder in ("kinds", "arms", "models", "measure") for file in (ROOT / folder).glob("*.py")]
+    assert len(files) > 40
+    found = {
+        (file.name, node.value)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
+    }
+    assert found == set()
