@@ -158,7 +158,7 @@ def _answer(place: Path, target: Path) -> None:
     from workers.measure.timeout import alarm
     from workers.run import run
 
-    brief: dict[str, dict[str, Any]] = {"latency": {"pass_seconds": 0.3}, "generation": {"pass_seconds": 0.3, "fresh": False}}
+    brief: dict[str, dict[str, Any]] = {"latency": {"pass_seconds": 0.3}, "generation": {"pass_seconds": 0.3, "isolated": False}}
     job = Job.model_validate_json(place.read_bytes())
     with alarm(job.protocol.timeout_s):
         outcome = run(job, **brief.get(job.kind, {}))

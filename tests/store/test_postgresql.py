@@ -83,7 +83,7 @@ def spoken(folder: Path) -> list[Outcome]:
     timed = Condition(**condition, prompt_tokens=12, new_tokens=5, kv_cache="dynamic", decoding="teacher_forcing")
     speed = Job(kind="generation", condition=timed, arms=arms, pairs=pairs, protocol=protocol)
     quality = Job(kind="quality", condition=Condition(**condition), arms=arms[:2], pairs=pairs[:1], protocol=protocol)
-    return [run(speed, pass_seconds=0.05, fresh=False), run(quality)]
+    return [run(speed, pass_seconds=0.05, isolated=False), run(quality)]
 
 
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:

@@ -43,7 +43,7 @@ def answered(where: dict[str, str], kind: Any, *arms: Arm, **condition: Any) -> 
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     protocol = Protocol(pairs_min=2, pairs_max=2, characters=600)
     job = Job(kind=kind, condition=Condition(**asked), arms=arms, pairs=pairs, protocol=protocol)
-    return run(job, pass_seconds=0.01, fresh=False) if kind == "generation" else run(job)
+    return run(job, pass_seconds=0.01, isolated=False) if kind == "generation" else run(job)
 
 
 def metrics(arm: ArmOutcome) -> dict[str, float]:

@@ -136,7 +136,7 @@ def test_compiling_is_in_the_first_call_and_in_no_sample(tmp_path: Path, monkeyp
     compile_ = torch.compile
     monkeypatch.setattr(torch, "compile", lambda *args, **options: compile_(*args, backend="eager", **options))
     refused = Arm(overrides=Overrides(kv_cache="dynamic", runtime="compile"))
-    outcome = run(job(tmp_path, STATIC, COMPILED, refused), pass_seconds=0.05, fresh=False)
+    outcome = run(job(tmp_path, STATIC, COMPILED, refused), pass_seconds=0.05, isolated=False)
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(2, "unsupported")]
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 1)

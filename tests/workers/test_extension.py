@@ -68,16 +68,16 @@ LANGUAGE_METHOD = '''
 KIND = '''
     """Latency, and the time of two forwards."""
     from functools import partial
-    from workers.kinds.latency import Latency
-    from workers.kinds.timed_job import Measured, run_timed
+    from workers.kinds.latency import LatencyKind
+    from workers.kinds.timed_job import ArmMetrics, run_timed
     from workers.measure.metric_values import median_time
     def run(job):
         return run_timed(job, partial(Twice, pass_seconds=0.05))
-    class Twice(Latency):
+    class Twice(LatencyKind):
         """Reads one metric more."""
         def read(self, arm, samples, column):
             measured = super().read(arm, samples, column)
-            return Measured([*measured.metrics, median_time("toy", [2 * row[column] for row in samples.seconds])], measured.flags)
+            return ArmMetrics([*measured.metrics, median_time("toy", [2 * row[column] for row in samples.seconds])], measured.flags)
 '''
 
 

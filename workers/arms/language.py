@@ -120,7 +120,7 @@ def prepare(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
     if own.runtime != "eager":
         first = work.run(model, check=check_finite)
     prepared = LanguageArm(index, arm, own, first_call_s, loaded(own, job.content_hashes), model, work, first, skipped=0.0)
-    prepared.skipped = skipped_macs(arm, model, prepared.base.network, prepared.decoded, prepared.sequences)
+    prepared.skipped = count_skipped_macs(arm, model, prepared.base.network, prepared.decoded, prepared.sequences)
     for decoded in (0, prepared.decoded):  # what must be counted is counted before timing
         prepared.base.macs(prepared.prompt, decoded)
     return prepared
@@ -149,7 +149,7 @@ def _set_attention(model: Any, wanted: str) -> str | None:
     return None if used == wanted else f"{used} attention"
 
 
-def skipped_macs(arm: Arm, model: LanguageModel, network: LanguageNetwork, decoded: int, sequences: int) -> float:
+def count_skipped_macs(arm: Arm, model: LanguageModel, network: LanguageNetwork, decoded: int, sequences: int) -> float:
     """MACs left out of one of the sequences that ran since `prepare`: as counted, or as promised by methods that do not count."""
     if model.skipped is None:
         return methods.skipped_macs(arm, network, decoded)

@@ -25,7 +25,7 @@ from workers.models.token_trace import Trace, trace
 from workers.models.vision import DTYPES, Loaded, check_size, example_input, load
 
 MODELS_KEPT = 2
-Inputs = dict[tuple[int, Dtype], Tensor]
+ImageInputs = dict[tuple[int, Dtype], Tensor]
 """Input images by size and dtype, so that arms with equal inputs read the same memory."""
 
 
@@ -77,7 +77,7 @@ def load_shared(condition: Condition, content_hashes: Mapping[str, str]) -> Load
     return _loaded(shared, canonical(content_hashes))
 
 
-def prepare(job: Job, index: int, loaded: Loaded, inputs: Inputs) -> VisionArm:
+def prepare(job: Job, index: int, loaded: Loaded, inputs: ImageInputs) -> VisionArm:
     """Build arm `index` of the job on the job's loaded model, and run it once on the inputs, which are made where they are missing.
 
     Raises `Unsupported`, `NotANumberError`, and whatever the model raises.

@@ -18,7 +18,7 @@ from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
 from sweeps.stats.classification import compare, share
-from workers.arms.vision import Inputs, VisionArm, load_shared, prepare
+from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
 from workers.data import images, listing
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.images import Images, spread
@@ -43,7 +43,7 @@ def run(job: Job) -> KindResult:
     Raises `Unsupported` for data that does not fit the model, `OSError` for data that is not on this machine, `TimedOut`, and what
     the model's loading raises.
     """
-    return run_items(job, Accuracy)
+    return run_items(job, AccuracyKind)
 
 
 class BatchOutput(NamedTuple):
@@ -59,7 +59,7 @@ class LabelledBatch(NamedTuple):
 
     batch: Batch
     labels_B: Tensor
-    inputs: Inputs
+    inputs: ImageInputs
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Evaluated:
     diversity: list[NDArray[Any]] = field(default_factory=list)
 
 
-class Accuracy(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
+class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
     """One pass over the images, batch by batch."""
 
     verb, progress, bounded_by = "evaluating", "images had been evaluated", "images"
@@ -87,7 +87,7 @@ class Accuracy(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             raise Unsupported(str(error)) from error
         self.outputs_K = torch.as_tensor(self.outputs, device=job.condition.device)
         self.places = spread(len(self.images), job.protocol.images)
-        self.inputs: Inputs = {}
+        self.inputs: ImageInputs = {}
         self.evaluated: dict[int, Evaluated] = {}
         self.kl: dict[Pair, list[NDArray[Any]]] = {pair: [] for pair in self.pairs}
         self.likeness = {pair: Likeness() for pair in self.first.values()}

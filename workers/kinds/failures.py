@@ -20,7 +20,7 @@ from workers.measure.timeout import CompilationTimedOut, TimedOut
 
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch names the size of an allocation that failed, on a CPU and on a GPU."""
-A = TypeVar("A")
+_A = TypeVar("_A")
 Context = Callable[[], AbstractContextManager[None]]
 
 
@@ -63,7 +63,7 @@ class FailureCollector:
         message = f"not measured: its baseline {name} failed {cause.message}"
         self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
 
-    def prepare(self, job: Job, make: Callable[[int], A], compiling: Context = contextlib.nullcontext) -> list[A]:
+    def prepare(self, job: Job, make: Callable[[int], _A], compiling: Context = contextlib.nullcontext) -> list[_A]:
         """The arms that `make` builds, by their indices in the job; those that compile do so within `compiling()`."""
         prepared = []
         for index, arm in enumerate(job.arms):

@@ -24,7 +24,7 @@ from workers.arms.language import LanguageArm, counters, cut_texts, prepare
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import Deadline, Measured, Rounds, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
 from workers.measure.energy import energy
@@ -44,10 +44,10 @@ ISOLATED_S = 10.0
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) -> KindResult:
     """Measure the job's arms (see `run_timed`); a pass below 2 s, and none in isolated processes, is for tests."""
-    return run_timed(job, partial(Generation, pass_seconds=pass_seconds, isolated=isolated))
+    return run_timed(job, partial(GenerationKind, pass_seconds=pass_seconds, isolated=isolated))
 
 
-class Generation(TimedKind[LanguageArm]):
+class GenerationKind(TimedKind[LanguageArm]):
     """Runs of the workload, one a sample; their parts are series of the samples."""
 
     def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float, isolated: bool) -> None:
@@ -75,7 +75,7 @@ class Generation(TimedKind[LanguageArm]):
         parts = [run.parts_s for run in arm.runs]
         return {name: [each[name] for each in parts] for name in arm.first.parts_s}
 
-    def read(self, arm: LanguageArm, samples: Samples, column: int) -> Measured:
+    def read(self, arm: LanguageArm, samples: Samples, column: int) -> ArmMetrics:
         """Times, and the rates that follow from them; the flag where a run did other work than the first."""
         runs, first = arm.runs, arm.first
         seconds, steps_s = np.array([run.seconds for run in runs]), np.concatenate([run.steps_s for run in runs])
@@ -96,9 +96,9 @@ class Generation(TimedKind[LanguageArm]):
             metric_value("peak_gb_per_s", bandwidth(arm.condition.device), n=1),
             *counters(arm.model),
         ]
-        return Measured(metrics, ["consistency_check_failed"] if {run.work for run in runs} - {first.work} else [])
+        return ArmMetrics(metrics, ["consistency_check_failed"] if {run.work for run in runs} - {first.work} else [])
 
-    def _run_alone(self, arm: LanguageArm) -> Measured:
+    def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
         device, runs, cache = arm.condition.device, 0, CacheState()
         with peak_memory(device) as memory, energy(device) as spent:
@@ -109,13 +109,13 @@ class Generation(TimedKind[LanguageArm]):
         work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
         flags = {"memory_unmeasured": not memory.metrics, "consistency_check_failed": cache.length != arm.first.cached}
         metrics = [*memory.metrics, *cache.metrics, *spent.metrics(work, runs)]
-        return Measured(metrics, [flag for flag, raised in flags.items() if raised])
+        return ArmMetrics(metrics, [flag for flag, raised in flags.items() if raised])
 
     def _isolated_s(self, arm: LanguageArm) -> float:
         """What is compiled is compiled there again, which takes no longer than the first call, because its code is on disk."""
         return 2 * ISOLATED_S + (arm.first_call_s if arm.index in self.job.compiled else 0)
 
-    def _run_isolated(self, arm: LanguageArm) -> Measured:
+    def _run_isolated(self, arm: LanguageArm) -> ArmMetrics:
         """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): its load time and peak memory."""
         alone = {"condition": arm.condition, "arms": (Arm(stack=arm.arm.stack),), "pairs": ()}
         path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
@@ -130,8 +130,8 @@ class Generation(TimedKind[LanguageArm]):
                 env={**os.environ, "PYTHONPATH": path},
             )
         except (OSError, subprocess.SubprocessError):
-            return Measured(flags=["fresh_skipped"])
-        return Measured([MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
+            return ArmMetrics(flags=["fresh_skipped"])
+        return ArmMetrics([MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
 
 
 @dataclass

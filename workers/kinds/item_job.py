@@ -27,12 +27,12 @@ class Reader(Protocol):
         """As requested."""
 
 
-A = TypeVar("A", bound=Reader)
-Item = TypeVar("Item")
-Output = TypeVar("Output")
+_A = TypeVar("_A", bound=Reader)
+_Item = TypeVar("_Item")
+_Output = TypeVar("_Output")
 
 
-class ItemKind(ABC, Generic[A, Item, Output]):
+class ItemKind(ABC, Generic[_A, _Item, _Output]):
     """What differs between the kinds whose arms read items, and the pass over the items."""
 
     verb: ClassVar[str]
@@ -45,7 +45,7 @@ class ItemKind(ABC, Generic[A, Item, Output]):
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load items and model. Raises what that raises: no arm caused it."""
         self.job, self.failures = job, failures
-        self.arms: dict[int, A] = {}
+        self.arms: dict[int, _A] = {}
         self.pairs = [Pair(*pair) for pair in job.pairs]
         self.first: dict[int, Pair] = {}
         """For each arm the pair with the first baseline that it is compared with."""
@@ -54,11 +54,11 @@ class ItemKind(ABC, Generic[A, Item, Output]):
         self.count = 0
 
     @abstractmethod
-    def prepare(self, index: int) -> A:
+    def prepare(self, index: int) -> _A:
         """The arm `index` of the job."""
 
     @abstractmethod
-    def items(self) -> Iterable[Item]:
+    def items(self) -> Iterable[_Item]:
         """What all arms read, once they are prepared."""
 
     @property
@@ -72,15 +72,15 @@ class ItemKind(ABC, Generic[A, Item, Output]):
         return self.count
 
     @abstractmethod
-    def read(self, arm: A, item: Item) -> Output:
+    def read(self, arm: _A, item: _Item) -> _Output:
         """What an arm makes of an item; what it raises is a failure of the arm."""
 
     @abstractmethod
-    def keep(self, arm: A, item: Item, output: Output) -> None:
+    def keep(self, arm: _A, item: _Item, output: _Output) -> None:
         """Keep what the outcome needs of it."""
 
     @abstractmethod
-    def compare(self, pair: Pair, baseline: Output, arm: Output) -> None:
+    def compare(self, pair: Pair, baseline: _Output, arm: _Output) -> None:
         """Keep what the outcome needs of the two outputs for one item."""
 
     @abstractmethod
@@ -92,13 +92,13 @@ class ItemKind(ABC, Generic[A, Item, Output]):
         """The payload and the flags of the job, at the end."""
 
     @property
-    def remaining(self) -> list[A]:
+    def remaining(self) -> list[_A]:
         """Arms that have not failed."""
         return [arm for index, arm in self.arms.items() if index not in self.failures.arms]
 
-    def read_item(self, item: Item) -> None:
+    def read_item(self, item: _Item) -> None:
         """Let every remaining arm read an item. Raises `TimedOut`, because which arm that meets is chance."""
-        outputs: dict[int, Output] = {}
+        outputs: dict[int, _Output] = {}
         for arm in self.remaining:
             doing = f"{self.verb} {arm.arm}"
             try:
@@ -114,7 +114,7 @@ class ItemKind(ABC, Generic[A, Item, Output]):
         self.count += 1
 
 
-def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[A, Any, Any]]) -> KindResult:
+def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, Any, Any]]) -> KindResult:
     """Let the job's arms read the items; an error of an arm becomes a failure and the others go on.
 
     Arms run eagerly, whatever the runtime, batch size and cache: none of these changes what a model computes. Raises `TimedOut`,

@@ -10,10 +10,10 @@ import numpy as np
 from sweeps.job import PASS_SECONDS, Job
 from sweeps.outcome import Samples
 from sweeps.stats.timing import outliers
-from workers.arms.vision import Inputs, VisionArm, load_shared, prepare
+from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import Deadline, Measured, Rounds, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
 from workers.measure.energy import energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
@@ -27,17 +27,17 @@ CHUNK_S = 0.1
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
     """Measure the job's arms (see `run_timed`); a pass of `pass_seconds` below 2 s is for tests."""
-    return run_timed(job, partial(Latency, pass_seconds=pass_seconds))
+    return run_timed(job, partial(LatencyKind, pass_seconds=pass_seconds))
 
 
-class Latency(TimedKind[VisionArm]):
+class LatencyKind(TimedKind[VisionArm]):
     """Forwards of one input; a hook counts them and their images."""
 
     def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float) -> None:
         super().__init__(job, failures, deadline)
         self.pass_seconds = pass_seconds
         self.loaded = load_shared(job.condition, job.content_hashes)
-        self.inputs: Inputs = {}
+        self.inputs: ImageInputs = {}
         self.counted: dict[int, Forwards] = {}
         """By arm: forwards and images that the first block of its model saw while the samples were taken."""
         self.latency_s: dict[int, float] = {}
@@ -54,7 +54,7 @@ class Latency(TimedKind[VisionArm]):
         with count_forwards(arm.model) as self.counted[arm.index]:
             yield
 
-    def read(self, arm: VisionArm, samples: Samples, column: int) -> Measured:
+    def read(self, arm: VisionArm, samples: Samples, column: int) -> ArmMetrics:
         walls = np.array(samples.seconds)[:, column]
         metrics = [
             median_time("latency", walls),
@@ -66,9 +66,9 @@ class Latency(TimedKind[VisionArm]):
             metrics.append(median_time("device_latency", devices))
             sound = sound and bool((devices <= walls).all())
         self.latency_s[arm.index] = float(np.median(walls))
-        return Measured(metrics, [] if sound else ["consistency_check_failed"])
+        return ArmMetrics(metrics, [] if sound else ["consistency_check_failed"])
 
-    def _run_alone(self, arm: VisionArm) -> Measured:
+    def _run_alone(self, arm: VisionArm) -> ArmMetrics:
         """Peak memory, energy and mean power, and throughput from the images that the first block saw."""
         device = arm.condition.device
         chunk = max(1, int(CHUNK_S / self.latency_s[arm.index])) if device == "cuda" else 1
@@ -87,7 +87,7 @@ class Latency(TimedKind[VisionArm]):
             "consistency_check_failed": not consistent(counted, called, arm.condition.batch_size),
         }
         metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
-        return Measured(metrics, [flag for flag, raised in flags.items() if raised])
+        return ArmMetrics(metrics, [flag for flag, raised in flags.items() if raised])
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:

@@ -17,7 +17,7 @@ from sweeps.outcome import ArmOutcome
 from sweeps.predictions import pack
 from sweeps.text_scores import ArmScores, PairScores, TextScores
 from workers import methods
-from workers.arms.language import build, counters, held_out, skipped_macs
+from workers.arms.language import build, count_skipped_macs, counters, held_out
 from workers.arms.prepared import describe
 from workers.data.scoring_windows import Window, windows
 from workers.errors import Unsupported
@@ -36,7 +36,7 @@ def run(job: Job) -> KindResult:
     Raises `Unsupported` for text that is too short, `OSError` for text that is not on this machine, `TimedOut`, and what the
     model's loading raises.
     """
-    return run_items(job, Quality)
+    return run_items(job, QualityKind)
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Difference:
     kl: list[float] = field(default_factory=list)
 
 
-class Quality(ItemKind[ScoredArm, Window, ScoredText]):
+class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     """One pass over the text, window by window."""
 
     verb, progress, bounded_by = "reading with", "windows had been read", "characters"
@@ -160,7 +160,7 @@ class Quality(ItemKind[ScoredArm, Window, ScoredText]):
         return describe(
             arm.index,
             arm.model.model,
-            macs=self.base.macs(prompt, decoded) - skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows),
+            macs=self.base.macs(prompt, decoded) - count_skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows),
             macs_overhead=methods.macs(arm.arm, self.base.network, prompt, decoded),
             batch=1,
             tokens=prompt,

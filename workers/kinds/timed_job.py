@@ -23,10 +23,10 @@ from workers.measure.timer import Step, Stopwatch, stopwatch
 
 TIMEOUT_SHARE = 0.9
 """So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
-A = TypeVar("A", bound=PreparedArm)
+_A = TypeVar("_A", bound=PreparedArm)
 
 
-class Measured(NamedTuple):
+class ArmMetrics(NamedTuple):
     """What a measurement adds to the outcome of an arm."""
 
     metrics: Sequence[MetricValue] = ()
@@ -34,15 +34,15 @@ class Measured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SoloPass(Generic[A]):
+class SoloPass(Generic[_A]):
     """A measurement of one arm that runs alone, after the arms were timed."""
 
-    measure: Callable[[A], Measured]
+    measure: Callable[[_A], ArmMetrics]
     reserve_s: float
     """Kept free of each job's time for it."""
     skipped: str
     """Flag of an arm that it is skipped for, because less than `needed_s` is left."""
-    needed_s: Callable[[A], float]
+    needed_s: Callable[[_A], float]
 
 
 @dataclass(frozen=True)
@@ -55,36 +55,36 @@ class Rounds:
     """Options of `warm_up`."""
 
 
-class TimedKind(ABC, Generic[A]):
+class TimedKind(ABC, Generic[_A]):
     """What differs between the kinds that time their arms, and how the arms are timed."""
 
-    passes: Sequence[SoloPass[A]] = ()
+    passes: Sequence[SoloPass[_A]] = ()
 
     def __init__(self, job: Job, failures: FailureCollector, deadline: "Deadline") -> None:
         """Load what all arms share. Raises what that raises: no arm caused it."""
         self.job, self.failures, self.deadline = job, failures, deadline
 
     @abstractmethod
-    def prepare(self, index: int) -> A:
+    def prepare(self, index: int) -> _A:
         """The arm `index` of the job, after its first run."""
 
     @abstractmethod
-    def plan(self, arms: Sequence[A], steps: Sequence[Step], clock: Stopwatch) -> Rounds:
+    def plan(self, arms: Sequence[_A], steps: Sequence[Step], clock: Stopwatch) -> Rounds:
         """How these arms are timed."""
 
     @abstractmethod
-    def observed(self, arm: A) -> AbstractContextManager[object]:
+    def observed(self, arm: _A) -> AbstractContextManager[object]:
         """Around the samples: observes what the arm does while it is timed."""
 
-    def series(self, arm: A) -> Mapping[str, Sequence[float]]:  # noqa: ARG002 - for kinds that time parts of a step
+    def series(self, arm: _A) -> Mapping[str, Sequence[float]]:  # noqa: ARG002 - for kinds that time parts of a step
         """Further seconds of the samples taken so far, by metric."""
         return {}
 
     @abstractmethod
-    def read(self, arm: A, samples: Samples, column: int) -> Measured:
+    def read(self, arm: _A, samples: Samples, column: int) -> ArmMetrics:
         """The metrics of the arm's samples."""
 
-    def time(self, prepared: Sequence[A]) -> "Timed | None":
+    def time(self, prepared: Sequence[_A]) -> "Timed | None":
         """The samples of the arms that have not failed, taken anew without one that fails meanwhile; `None` when none is left.
 
         An arm all of whose baselines failed is not measured, because no question about it is left.
@@ -107,7 +107,7 @@ class TimedKind(ABC, Generic[A]):
                 arm_failed = arms[error.column]
                 failed.add(arm_failed.index, error.__cause__ or error, f"timing {arm_failed.arm}")
 
-    def _sample(self, arms: Sequence[A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
+    def _sample(self, arms: Sequence[_A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
         """Warm up and time the arms; `pairs` are columns. Rounds beyond the fewest requested end when only `reserve_s` is left."""
 
         def series() -> dict[str, tuple[tuple[float, ...], ...]]:
@@ -135,7 +135,7 @@ class TimedKind(ABC, Generic[A]):
                 )
         return Timed(samples.model_copy(update={"series": series()}), warmup, seen)
 
-    def measure_alone(self, arm: A, timed: "Timed | None") -> ArmOutcome:
+    def measure_alone(self, arm: _A, timed: "Timed | None") -> ArmOutcome:
         """The outcome of an arm: with what its samples give, if it was timed, and then what each pass gives."""
         outcome = arm.outcome()
         if timed is None or arm.index not in timed.samples.arms:
@@ -146,7 +146,7 @@ class TimedKind(ABC, Generic[A]):
         with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
             for each in self.passes:
                 enough = self.deadline.left >= each.needed_s(arm)
-                outcome = _extend(outcome, each.measure(arm) if enough else Measured(flags=[each.skipped]))
+                outcome = _extend(outcome, each.measure(arm) if enough else ArmMetrics(flags=[each.skipped]))
         return outcome
 
 
@@ -188,7 +188,7 @@ class Deadline:
                 self.failures.last_timeout += stopped_s
 
 
-def run_timed(job: Job, declare: Callable[[Job, FailureCollector, Deadline], TimedKind[A]]) -> KindResult:
+def run_timed(job: Job, declare: Callable[[Job, FailureCollector, Deadline], TimedKind[_A]]) -> KindResult:
     """Measure the job's arms; an error of an arm becomes a failure and the others are measured.
 
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
@@ -210,7 +210,7 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector, Deadline], Tim
     return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
 
 
-def _extend(outcome: ArmOutcome, more: Measured) -> ArmOutcome:
+def _extend(outcome: ArmOutcome, more: ArmMetrics) -> ArmOutcome:
     """The outcome with more metrics and flags, each flag once."""
     flags = tuple(dict.fromkeys((*outcome.flags, *more.flags)))
     return outcome.model_copy(update={"metrics": (*outcome.metrics, *more.metrics), "flags": flags})
