@@ -43,7 +43,7 @@ def run(
         str | None, typer.Option(metavar="all|flagged|unclear|failed", help="With --again: only comparisons with such an answer.")
     ] = None,
 ) -> None:
-    """Measure what the sweep asks and is not answered yet, then report."""
+    """Measure what the sweep requests and is not answered yet, then report."""
     from orchestrator.commands.run import run as run_sweep
 
     if only and not again:
@@ -65,8 +65,8 @@ def plan(
     """Show points, jobs, what is answered already, and how long the rest takes; nothing is stored or started."""
     from orchestrator.commands.run import show_plan
 
-    asked = _one_of("--format", form, ("table", "json"))
-    show_plan(file, db=db, jobs=jobs, form=asked, device=_device(device), ray_address=ray_address)
+    chosen = _one_of("--format", form, ("table", "json"))
+    show_plan(file, db=db, jobs=jobs, form=chosen, device=_device(device), ray_address=ray_address)
 
 
 @app.command()
@@ -115,7 +115,7 @@ def methods(form: Annotated[str, typer.Option("--format", metavar="table|json")]
 
 @app.command()
 def doctor() -> None:
-    """Say what this machine is, what could disturb a measurement, and how noisy its clock ticks are."""
+    """Show what this machine is, what could disturb a measurement, and how noisy its clock ticks are."""
     from orchestrator.commands.doctor import examine
 
     raise typer.Exit(examine(_console()))
@@ -129,7 +129,7 @@ def query(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = 10.0,
     rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
 ) -> None:
-    """Ask the database in SQL, read-only: views speedup, accuracy, quality, language, break_even, failures, metric …"""
+    """Query the database in SQL, read-only: views speedup, accuracy, quality, language, break_even, failures, metric …"""
     from orchestrator.commands.inspect import show_query
 
     show_query(db, sql, _one_of("--format", form, ("table", "csv", "json", "markdown")), seconds=seconds, rows=rows)
@@ -168,9 +168,9 @@ def reanalyse(
 def schema() -> None:
     """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
     from sweeps.parsing.json_schema import text
-    from workers.methods import every as known
+    from workers import methods
 
-    typer.echo(text(known()), nl=False)
+    typer.echo(text(methods.every()), nl=False)
 
 
 def _console() -> Any:
@@ -201,22 +201,22 @@ def _webapp(arguments: list[str], db: str | None) -> int:
 
 
 def main() -> NoReturn:
-    """Run the command line; one line on stderr and exit code 2 for whatever the user can mend."""
+    """Run the command line; one line on stderr and exit code 2 for errors that the user can correct."""
     try:
         app()
     except KeyboardInterrupt:
         typer.echo("breakeven: interrupted", err=True)
         sys.exit(130)
     except Exception as error:
-        if not _mendable(error):
+        if not _is_user_error(error):
             raise
         typer.echo(f"breakeven: {error}", err=True)
         sys.exit(2)
     sys.exit(0)
 
 
-def _mendable(error: Exception) -> bool:
-    """Whether the error is one of ours that says what to do; asked of loaded modules only, since `--help` loads none of them."""
+def _is_user_error(error: Exception) -> bool:
+    """Whether the error is one of ours with instructions; only loaded modules are checked, since `--help` loads none of them."""
     known = (
         ("sweeps.parsing.yaml_reader", "SweepError"),
         ("store.engine", "StoreError"),

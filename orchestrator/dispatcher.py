@@ -22,7 +22,7 @@ from sweeps.job import Arm, Condition, Device, Job, Occupation
 from sweeps.outcome import ANSWERS, FailureReason, Outcome
 from sweeps.parsing.file_schema import Retry
 
-LOOK_S = 0.5
+POLL_S = 0.5
 """How often the wait for results checks whether it was interrupted."""
 RENEW_S = 15.0
 """How often the lease is renewed; a lease that is 60 s old counts as abandoned on another host."""
@@ -69,7 +69,7 @@ def dispatch(
     A timed job has its node alone, or its GPU (`exclusive: device`); others share a node as far as its cores and GPUs reach.
     Jobs of owners that have died meanwhile are run too. A result whose lease was lost (this process stood still for longer than a
     lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every
-    `LOOK_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
+    `POLL_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
     when the nodes that offered it died.
     """
     queue.recover(engine)
@@ -97,7 +97,7 @@ class Dispatcher:
         try:
             self._fill()
             while self._tasks and not stopped():
-                finished = self._cluster.wait(LOOK_S)
+                finished = self._cluster.wait(POLL_S)
                 for one in finished:
                     self._handle(one)
                 for running, message in self._cluster.waits():
@@ -175,7 +175,7 @@ class Dispatcher:
 
     def _settle(self, running: Running, result: Outcome | WorkerFailure, task: Task) -> None:
         if isinstance(result, Outcome):
-            # a driver or library may have changed since the node was asked: what is pinned to its former environment stays there
+            # a driver or library may have changed since the node was checked: what is pinned to its former environment stays there
             running.node.environments[result.job.condition.device] = result.environment
             self._note_baselines_ok(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):

@@ -1,4 +1,4 @@
-"""Estimate: how long the jobs of a plan take at most, on two idle cores and without a fault, from their protocols and models."""
+"""Estimate: how long the jobs of a plan take at most, on two idle cores and without failures, from their protocols and models."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -52,22 +52,22 @@ CHARACTERS_PER_TOKEN = 2.0
 
 def at_most(jobs: Iterable[Job]) -> float:
     """Upper estimate in seconds, one job after the other; what is made once and kept counts as not there yet."""
-    asked = list(jobs)
-    if not asked:
+    every = list(jobs)
+    if not every:
         return 0.0
-    trained = {job.condition.model for job in asked if job.condition.weights == "trained"}
+    trained = {job.condition.model for job in every if job.condition.weights == "trained"}
     training = math.fsum(TRAINING_SECONDS.get(model, OTHER_TRAINING_SECONDS) for model in trained)
     made = {
         (job.condition.model, job.condition.device, str(step)): _making(step, job)
-        for job in asked
+        for job in every
         if job.condition.image_size is None  # methods of vision models make nothing
         for arm in job.arms
         for step in arm.stack
     }
-    return START_SECONDS + math.fsum(map(seconds, asked)) + training + math.fsum(made.values())
+    return START_SECONDS + math.fsum(map(job_seconds, every)) + training + math.fsum(made.values())
 
 
-def seconds(job: Job) -> float:
+def job_seconds(job: Job) -> float:
     """Upper estimate for one job, its time-out at most."""
     measuring = SECONDS[KINDS[job.kind].payload](job)
     compiling = len(job.compiled) * min(COMPILE_SECONDS, job.protocol.compile_timeout_s)

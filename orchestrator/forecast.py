@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from orchestrator.estimate import seconds
+from orchestrator.estimate import job_seconds
 from sweeps.job import Job, Kind
 
 Round = tuple[str, int]
@@ -26,7 +26,7 @@ class Forecast:
         self._open = {}
         for job in jobs:
             for key in _rounds(job):
-                self._open[key] = (job.kind, seconds(job) / len(job.pairs))
+                self._open[key] = (job.kind, job_seconds(job) / len(job.pairs))
 
     def elsewhere(self, jobs: Iterable[Job]) -> None:
         """Replace what other runs measure at present, and this one will not."""

@@ -94,7 +94,7 @@ class _Step(NamedTuple):
 
 
 def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
-    """What is locked, in order. The GPU comes before the gate, at which nobody shall wait for a single GPU."""
+    """What is locked, in order. The GPU comes before the gate, where no job may wait for a single GPU."""
     own: Occupation = "shared" if not KINDS[kind].timed else "node" if gpu is None else "device"
     if own == "device":
         yield _Step(place / f"{GPU}{gpu}", fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Interruption: signals that ask a run to end, turned into a request that it looks for where nothing can be torn."""
+"""Interruption: signals that end a run, turned into a request that it checks between transactions."""
 
 import contextlib
 import signal
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, the end that a scheduler or `kill` asks for, and a terminal that was closed."""
+"""Ctrl-C, a request to end by a scheduler or `kill`, and a terminal that was closed."""
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
-"""Placing: which rounds of a sweep's comparisons are left, and on which place each curve is measured or continued.
+"""Placement: which rounds of a sweep's comparisons are left, and on which host each curve is measured or continued.
 
-Points of one curve are measured on one host in one environment. A curve that is whole somewhere is answered. Else it is continued
-on the node of today that has most of it, or measured whole wherever a node takes it up.
+Points of one curve are measured on one host in one environment. A curve that is complete somewhere is answered. Else it is
+continued on the present node that has most of it, or measured completely on any node.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,8 +14,8 @@ from store.placement import Group, Place, Wanted, curve_group
 from sweeps.job import Job, Pair
 
 
-class Asked(NamedTuple):
-    """A job of a sweep, with what is dear to compute of it."""
+class PlannedJob(NamedTuple):
+    """A job of a sweep, with identities that are slow to compute."""
 
     job: Job
     rounds: tuple[Round, ...]
@@ -32,18 +32,18 @@ class Asked(NamedTuple):
         return self.group or f"{self.job.kind} {self.job.condition.device}"
 
     def without(self, settled: Collection[Round]) -> Job | None:
-        """The job without the pairs that are settled in its round; `None` if nothing is left of it."""
+        """The job without the pairs that are settled in its round; `None` if none is left."""
         pairs = [Pair(*pair) for pair, key in zip(self.job.pairs, self.rounds, strict=True) if key not in settled]
         if len(pairs) == len(self.job.pairs):
             return self.job
         return self.job.only(pairs) if pairs else None
 
 
-class Choice(NamedTuple):
-    """What becomes of a group of jobs."""
+class GroupPlan(NamedTuple):
+    """What is to be done for a group of jobs."""
 
     place: Place | None
-    """Where the rest is to be measured; `None`: wherever."""
+    """Where the rest is to be measured; `None`: anywhere."""
     answered: set[Round]
     """What is answered there, or in a place that has answered all."""
     settled: set[Round]
@@ -51,12 +51,11 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Placing:
+class Placement:
     """What is known when a sweep is planned."""
 
     sites: Collection[Site]
-    at: Mapping[Place, set[Round]]
-    """What is answered in each place."""
+    answered: Mapping[Place, set[Round]]
     seen: Collection[str] = ()
     """Environments, beside those of the sites, whose answers count where a place has them all."""
     pins: Mapping[Group, Place] = field(default_factory=dict)
@@ -66,55 +65,56 @@ class Placing:
     tried: Mapping[Place, set[Round]] = field(default_factory=dict)
     """What is not to be measured once more in a place though it is not answered."""
 
-    def left(self, jobs: Collection[Asked], demands: Collection[Demand]) -> tuple[list[Wanted], set[str]]:
+    def left(self, jobs: Collection[PlannedJob], demands: Collection[Demand]) -> tuple[list[Wanted], set[str]]:
         """The jobs left, in order, reduced to what is to be measured, and the ids of the comparisons that are not answered.
 
-        Every demand asks for whole curves of its own; what no machine changes (accuracy, quality) is asked by the first alone.
+        Every demand needs complete curves of its own; jobs whose answers no machine changes belong to the first alone.
         """
-        groups: dict[str, list[Asked]] = {}
-        for asked in jobs:
-            groups.setdefault(asked.key, []).append(asked)
+        groups: dict[str, list[PlannedJob]] = {}
+        for each in jobs:
+            groups.setdefault(each.key, []).append(each)
         wanted: list[Wanted] = []
         unanswered: set[str] = set()
         for number, demand in enumerate(demands or [{}]):
-            choices = {key: self._choose(group, demand) for key, group in groups.items()}
-            for asked in jobs:
-                if number and not asked.group:
+            plans = {key: self._plan(group, demand) for key, group in groups.items()}
+            for each in jobs:
+                if number and not each.group:
                     continue
-                choice = choices[asked.key]
-                unanswered |= {key[0] for key in asked.rounds if key not in choice.answered}
-                if (rest := asked.without(choice.settled)) is not None:
-                    wanted.append(Wanted(rest, demand_text(demand), choice.place))
+                plan = plans[each.key]
+                unanswered |= {key[0] for key in each.rounds if key not in plan.answered}
+                if (rest := each.without(plan.settled)) is not None:
+                    wanted.append(Wanted(rest, demand_text(demand), plan.place))
         return wanted, unanswered
 
-    def _choose(self, group: Collection[Asked], demand: Demand) -> Choice:
-        device = next(iter(group)).job.condition.device
-        asked = {key for each in group for key in each.rounds}
-        if not next(iter(group)).group:
-            return self._choice(None, asked, self.at.values(), self.tried.values())
+    def _plan(self, group: Collection[PlannedJob], demand: Demand) -> GroupPlan:
+        first = next(iter(group))
+        rounds = {key for each in group for key in each.rounds}
+        if not first.group:
+            return self._group_plan(None, rounds, self.answered.values(), self.tried.values())
+        device = first.job.condition.device
         able = [site for site in self.sites if device in site.environments and site.meets(demand)]
         present = list(dict.fromkeys(site.place(device) for site in able))
-        place = self.pins.get((next(iter(group)).group, demand_text(demand)))
+        place = self.pins.get((first.group, demand_text(demand)))
         if place is None:
-            unable = {site.host for site in self.sites} - {site.host for site in able}
-            environments = {place.environment for place in present} | set(self.seen)
-            for known, rounds in self.at.items():
-                whole = known.environment in environments and known.host not in unable and asked <= rounds
-                if whole and not (self.again and any(comparison_id in self.again for comparison_id, _ in asked)):
-                    return Choice(None, asked, asked)
-            known_by_place = {place: self._known(place, asked) for place in present}
-            place = max(known_by_place, key=lambda place: known_by_place[place], default=None)
-            if place is None or not known_by_place[place]:
-                return Choice(None, set(), set())
-        return self._choice(place, asked, [self.at.get(place, set())], [self.tried.get(place, set())])
+            if not any(comparison_id in self.again for comparison_id, _ in rounds):
+                unable = {site.host for site in self.sites} - {site.host for site in able}
+                environments = {place.environment for place in present} | set(self.seen)
+                for known, answered in self.answered.items():
+                    if known.environment in environments and known.host not in unable and rounds <= answered:
+                        return GroupPlan(None, rounds, rounds)
+            known_rounds = {each: len(rounds & (self._at(each, self.answered) | self._at(each, self.tried))) for each in present}
+            place = max(present, key=known_rounds.__getitem__, default=None)
+            if place is None or not known_rounds[place]:
+                return GroupPlan(None, set(), set())
+        return self._group_plan(place, rounds, [self._at(place, self.answered)], [self._at(place, self.tried)])
 
-    def _choice(
-        self, place: Place | None, asked: set[Round], answered: Iterable[set[Round]], tried: Iterable[set[Round]]
-    ) -> Choice:
-        done = {key for rounds in answered for key in asked & rounds}
+    def _group_plan(
+        self, place: Place | None, rounds: set[Round], answered: Iterable[set[Round]], tried: Iterable[set[Round]]
+    ) -> GroupPlan:
+        done = {key for found in answered for key in rounds & found}
         settled = {key for key in done if key[0] not in self.again} if self.again else done
-        return Choice(place, done, settled.union(*(asked & rounds for rounds in tried)))
+        return GroupPlan(place, done, settled.union(*(rounds & found for found in tried)))
 
-    def _known(self, place: Place, asked: set[Round]) -> int:
-        """How much of what is asked was measured, or at least tried, in a place."""
-        return len((asked & self.at.get(place, set())) | (asked & self.tried.get(place, set())))
+    @staticmethod
+    def _at(place: Place, found: Mapping[Place, set[Round]]) -> set[Round]:
+        return found.get(place, set())

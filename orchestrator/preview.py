@@ -1,12 +1,12 @@
-"""Preview: what each arm of a sweep does to tokens and MACs, and which arms cannot do what is asked; without torch."""
+"""Preview: what each arm of a sweep does to tokens and MACs, and which arms cannot run; without torch."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from orchestrator.estimate import llm_geometry
-from orchestrator.report.text_table import lines
+from orchestrator.report.text_table import table_lines
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
@@ -20,7 +20,7 @@ from workers.errors import Unsupported
 from workers.methods.arm_labels import arm_label
 from workers.token_reduction.schedules import AMOUNTS
 
-COUNTED = "counted when run"
+COUNTED_LATER = "counted when run"
 """For an arm whose tokens or MACs depend on what only the worker reads."""
 MOST_ARMS = 1000
 """Arms of one model and size that are counted, so that a plan of a hundred thousand comparisons stays a matter of seconds."""
@@ -28,7 +28,7 @@ MOST_ROWS = 24
 """Rows that are printed for one model and size."""
 
 
-class Place(NamedTuple):
+class Workload(NamedTuple):
     """A model and the size of its input: pixels, or tokens of the prompt and new ones of each sequence."""
 
     model: str
@@ -41,82 +41,75 @@ class Place(NamedTuple):
         return f"{self.model}, {size}" + (f", batch {self.sequences}" if self.sequences > 1 else "")
 
 
-class Counted(NamedTuple):
-    """What an arm does at a place. MACs are 1e9 of one image or sequence; `None` where only the worker can count."""
+class CountedArm(NamedTuple):
+    """What an arm does with a workload. MACs are 1e9 of one image or sequence; `None` where only the worker can count."""
 
     arm: Arm
-    place: Place
+    workload: Workload
     tokens: tuple[int, ...] | None
     """The fewest tokens in each block, prefix tokens included."""
     gmacs: float | None
     gmacs_overhead: float | None
     reduces: bool = False
     refused: str | None = None
-    """Why the arm cannot run here."""
+    """Why the arm cannot run with this workload."""
 
 
 @dataclass(frozen=True)
 class Preview:
     """The arms at the smallest and the largest size of each model, and what is wrong with them."""
 
-    counted: tuple[Counted, ...]
+    counted: tuple[CountedArm, ...]
     left_out: int
     """Arms that were not counted because there are so many."""
     warnings: tuple[str, ...]
     """Each with file, line and key; those of the expansion go first."""
 
 
-@dataclass
-class _Asked:
-    """The arms asked for at one place, each once."""
-
-    arms: dict[int, Arm] = field(default_factory=dict)
-    """By the object's id: arms of a sweep are shared between its jobs."""
-
-    def distinct(self) -> list[Arm]:
-        return list({arm.arm_id: arm for arm in self.arms.values()}.values())
+ArmsByWorkload = Mapping[Workload, Mapping[str, Arm]]
+"""The arms of each workload by their ids."""
 
 
 def preview(expansion: Expansion) -> Preview:
-    """Count every arm at the smallest and the largest size asked of each model. Raises `SweepError` for a budget never in reach."""
-    places = _asked(expansion)
-    counted: list[Counted] = []
+    """Count every arm at the smallest and the largest size of each model. Raises `SweepError` for a budget never in reach."""
+    workloads = _arms_by_workload(expansion)
+    counted: list[CountedArm] = []
     left_out = 0
-    for _, group in groupby(sorted(places), key=lambda place: place.model):
+    for _, group in groupby(sorted(workloads), key=lambda workload: workload.model):
         sizes = list(group)
-        for place in dict.fromkeys((sizes[0], sizes[-1])):
-            arms = places[place].distinct()
+        for workload in dict.fromkeys((sizes[0], sizes[-1])):
+            arms = list(workloads[workload].values())
             left_out += max(0, len(arms) - MOST_ARMS)
-            counted += [_counted(arm, place) for arm in arms[:MOST_ARMS]]
-    by_arm: dict[str, list[Counted]] = {}
+            counted += [_counted(arm, workload) for arm in arms[:MOST_ARMS]]
+    by_arm: dict[str, list[CountedArm]] = {}
     for one in counted:
         by_arm.setdefault(one.arm.arm_id, []).append(one)
-    findings = [*_refused(expansion, by_arm, places), *_without_effect(expansion, by_arm), *_equal(expansion, by_arm)]
+    findings = [*_refused(expansion, by_arm, workloads), *_without_effect(expansion, by_arm), *_equal(expansion, by_arm)]
     return Preview(tuple(counted), left_out, (*expansion.warnings, *dict.fromkeys(map(str, findings))))
 
 
-def table(shown: Preview) -> Iterator[str]:
+def preview_lines(shown: Preview) -> Iterator[str]:
     """The preview as lines: for each model and size the arms, those with equal tokens and MACs together."""
-    for place, group in groupby(shown.counted, key=lambda one: one.place):
+    for workload, group in groupby(shown.counted, key=lambda one: one.workload):
         rows: dict[tuple[Any, ...], list[str]] = {}
         for one in group:
             rows.setdefault(_figures(one), []).append(arm_label(one.arm))
-        yield f"{place}:"
+        yield f"{workload}:"
         listed = [(_joined(names), *figures) for figures, names in rows.items()]
-        columns = ("arm", "tokens per block" if place.new_tokens is None else "tokens", "GMACs", "of the method")
-        yield from (f"  {line}" for line in lines(columns, listed[:MOST_ROWS]))
+        columns = ("arm", "tokens per block" if workload.new_tokens is None else "tokens", "GMACs", "of the method")
+        yield from (f"  {line}" for line in table_lines(columns, listed[:MOST_ROWS]))
         if len(listed) > MOST_ROWS:
             yield f"  … and {len(listed) - MOST_ROWS} more rows; --format json has all"
     if shown.left_out:
-        yield f"… and {shown.left_out} more arms, which are {COUNTED}"
+        yield f"… and {shown.left_out} more arms, which are {COUNTED_LATER}"
 
 
-def as_list(shown: Preview) -> list[dict[str, Any]]:
+def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
     """The preview as plain data, for `breakeven plan --format json`."""
     return [
         {
-            "model": one.place.model,
-            **({"image_size": one.place.size} if one.place.new_tokens is None else _workload(one.place)),
+            "model": one.workload.model,
+            **({"image_size": one.workload.size} if one.workload.new_tokens is None else _token_counts(one.workload)),
             "arm": arm_label(one.arm),
             "tokens": one.tokens,
             "gmacs": one.gmacs,
@@ -127,40 +120,39 @@ def as_list(shown: Preview) -> list[dict[str, Any]]:
     ]
 
 
-def _workload(place: Place) -> dict[str, Any]:
-    return {"prompt_tokens": place.size, "new_tokens": place.new_tokens}
+def _token_counts(workload: Workload) -> dict[str, Any]:
+    return {"prompt_tokens": workload.size, "new_tokens": workload.new_tokens}
 
 
-def _asked(expansion: Expansion) -> Mapping[Place, _Asked]:
-    """The arms of the jobs that are timed, or that evaluate images, at each model and size."""
-    places: dict[Place, _Asked] = {}
+def _arms_by_workload(expansion: Expansion) -> ArmsByWorkload:
+    """The arms of the jobs that are timed, or that evaluate images."""
+    by_object: dict[Workload, dict[int, Arm]] = {}  # arms are shared between jobs, and their ids take time
     for job in expansion.jobs:
-        if job.round == 0 and (place := _place(job.condition)) is not None:
-            asked = places.setdefault(place, _Asked())
-            asked.arms.update((id(arm), arm) for arm in job.arms)
-    return places
+        if job.round == 0 and (workload := _workload(job.condition)) is not None:
+            by_object.setdefault(workload, {}).update((id(arm), arm) for arm in job.arms)
+    return {workload: {arm.arm_id: arm for arm in arms.values()} for workload, arms in by_object.items()}
 
 
-def _place(condition: Condition) -> Place | None:
+def _workload(condition: Condition) -> Workload | None:
     if condition.image_size is not None:
-        return Place(condition.model, condition.image_size)
+        return Workload(condition.model, condition.image_size)
     if condition.prompt_tokens is None:
         return None
-    return Place(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
+    return Workload(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
 
 
-def _counted(arm: Arm, place: Place) -> Counted:
-    unknown = Counted(arm, place, None, None, None)
-    if place.new_tokens is not None:
-        network = llm_geometry(place.model)
-        return unknown if network is None else _spoken(unknown, network, place.new_tokens)
-    vision = networks().get(place.model)
-    return unknown if vision is None else _seen(unknown, vision)
+def _counted(arm: Arm, workload: Workload) -> CountedArm:
+    unknown = CountedArm(arm, workload, None, None, None)
+    if workload.new_tokens is not None:
+        network = llm_geometry(workload.model)
+        return unknown if network is None else _counted_language(unknown, network, workload.new_tokens)
+    vision = networks().get(workload.model)
+    return unknown if vision is None else _counted_vision(unknown, vision)
 
 
-def _seen(unknown: Counted, network: Network) -> Counted:
+def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
     """An arm of a vision model, its budget solved."""
-    arm, size = unknown.arm, unknown.arm.overrides.image_size or unknown.place.size
+    arm, size = unknown.arm, unknown.arm.overrides.image_size or unknown.workload.size
     try:
         solved = solve(arm, network, size).arm
     except Unsupported as reason:
@@ -172,19 +164,19 @@ def _seen(unknown: Counted, network: Network) -> Counted:
     return unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added, reduces=reduces)
 
 
-def _spoken(unknown: Counted, network: LanguageNetwork, new_tokens: int) -> Counted:
-    """An arm of a language model; one token of those generated is the prompt's own answer."""
-    arm, prompt, decoded = unknown.arm, unknown.place.size, max(0, new_tokens - 1)
+def _counted_language(unknown: CountedArm, network: LanguageNetwork, new_tokens: int) -> CountedArm:
+    """An arm of a language model; the prompt pass generates the first of the new tokens."""
+    arm, prompt, decoded = unknown.arm, unknown.workload.size, max(0, new_tokens - 1)
     if (reason := methods.refuses(arm, network)) is not None:
         return unknown._replace(refused=reason)
     if not network.described or methods.retokenizes(arm):
         return unknown
-    own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.place.sequences)) / 1e9
+    own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.workload.sequences)) / 1e9
     return unknown._replace(gmacs=own, gmacs_overhead=methods.macs(arm, network, prompt, decoded) / 1e9)
 
 
-def _refused(expansion: Expansion, by_arm: Mapping[str, list[Counted]], places: Mapping[Place, _Asked]) -> Iterator[SweepError]:
-    """Arms that cannot run at some place. Raises `SweepError` for one that can run nowhere."""
+def _refused(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]], workloads: ArmsByWorkload) -> Iterator[SweepError]:
+    """Arms that cannot run with some workload. Raises `SweepError` for one that cannot run with any."""
     for arm_id, found in by_arm.items():
         reasons = [one.refused for one in found if one.refused is not None]
         if not reasons:
@@ -192,13 +184,13 @@ def _refused(expansion: Expansion, by_arm: Mapping[str, list[Counted]], places: 
         arm = found[0].arm
         step = next((index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None), 0)
         problem = expansion.problem(arm, reasons[0], step=step, key="budget")
-        asked = [place for place, own in places.items() if any(one.arm_id == arm_id for one in own.arms.values())]
-        if len(reasons) == len(found) and all(_counted(arm, place).refused for place in asked):
+        requested = [workload for workload, arms in workloads.items() if arm_id in arms]
+        if len(reasons) == len(found) and all(_counted(arm, workload).refused for workload in requested):
             raise problem
         yield expansion.problem(arm, f"{reasons[0]}; there it will be `unsupported`", step=step, key="budget")
 
 
-def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[Counted]]) -> Iterator[SweepError]:
+def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:
     """Amounts that are more than nothing and still leave all tokens everywhere."""
     for found in by_arm.values():
         arm = found[0].arm
@@ -210,31 +202,31 @@ def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[Counted]]) -
                 and not any(map(_is_nothing, amounts.items()))
             ):
                 name, value = next(iter(amounts.items()))
-                where = " and at ".join(str(one.place) for one in found)
+                where = " and at ".join(str(one.workload) for one in found)
                 yield expansion.problem(arm, f"{name}={canonical(value)} removes no token at {where}", step=index, key=name)
 
 
-def _equal(expansion: Expansion, by_arm: Mapping[str, list[Counted]]) -> Iterator[SweepError]:
-    """Arms that differ in how much they ask for, and leave the same tokens everywhere."""
-    alike: dict[tuple[Any, ...], list[Counted]] = {}
+def _equal(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:
+    """Arms that differ in their amounts, and leave the same tokens everywhere."""
+    alike: dict[tuple[Any, ...], list[CountedArm]] = {}
     for found in by_arm.values():
         arm = found[0].arm
         if all(one.tokens is not None for one in found) and any(one.reduces for one in found):
             rest = [(step.method, {k: v for k, v in step.params.items() if k not in AMOUNTS}) for step in arm.stack]
             same = canonical([rest, arm.overrides, arm.replicate])
-            alike.setdefault((same, *((one.place, one.tokens) for one in found)), []).append(found[-1])
+            alike.setdefault((same, *((one.workload, one.tokens) for one in found)), []).append(found[-1])
     for group in alike.values():
         if len(group) > 1:
-            arm, place = group[-1].arm, group[-1].place
+            arm, workload = group[-1].arm, group[-1].workload
             index = next(index for index, step in enumerate(arm.stack) if _amounts(step.params))
             values = [f"{k}={canonical(v)}" for one in group for k, v in _amounts(one.arm.stack[index].params).items()]
-            merged = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {place}"
+            merged = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {workload}"
             key = next(iter(_amounts(arm.stack[index].params)))
             yield expansion.problem(arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key)
 
 
 def _amounts(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that only say how much is reduced."""
+    """The parameters that only set how much is reduced."""
     return {name: params[name] for name in AMOUNTS if params.get(name) is not None}
 
 
@@ -244,13 +236,13 @@ def _is_nothing(amount: tuple[str, Any]) -> bool:
     return name == "budget" or value == (1 if name == "keep_rate" else 0) or (isinstance(value, list) and not any(value))
 
 
-def _figures(one: Counted) -> tuple[str, str, str]:
+def _figures(one: CountedArm) -> tuple[str, str, str]:
     """Tokens, GMACs and those of the method, in words."""
     if one.refused is not None:
         return f"cannot run: {one.refused}", "", ""
     if one.gmacs is None:
-        return COUNTED, COUNTED, ""
-    tokens = f"{one.place.size}" if one.tokens is None else _runs(one.tokens)
+        return COUNTED_LATER, COUNTED_LATER, ""
+    tokens = f"{one.workload.size}" if one.tokens is None else _runs(one.tokens)
     return tokens, f"{one.gmacs:.4g}", f"{one.gmacs_overhead:.3g}" if one.gmacs_overhead else ""
 
 

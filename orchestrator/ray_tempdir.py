@@ -1,6 +1,6 @@
 """Folder: where a Ray of our own keeps its files while it runs, and the removal of what killed runs left.
 
-Everything lies in one parent folder per user, which nobody else can write. Only what carries our marker is ever removed.
+Everything lies in one parent folder per user, which no other user can write. Only what carries our marker is ever removed.
 """
 
 import contextlib
@@ -97,7 +97,7 @@ def _remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(marker: Path) -> Iterator[str]:
-    """The text of a marker, which is ours and locked by nobody else. Raises `OSError` otherwise."""
+    """The text of a marker, which is ours and not locked by another process. Raises `OSError` otherwise."""
     file = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         if os.fstat(file).st_uid != os.geteuid() or stat.S_ISLNK(marker.parent.lstat().st_mode):

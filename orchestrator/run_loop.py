@@ -1,34 +1,30 @@
-"""Measuring: plan, submit, dispatch and wait for others, again and again, until the plan has nothing left that can be answered."""
+"""Run loop: plan, submit, dispatch and wait for other runs until the plan has nothing left that can be answered."""
 
 import time
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from orchestrator import planning
 from orchestrator.dispatcher import Event, dispatch
 from orchestrator.interruption import stop_requested
-from orchestrator.planning import Plan
+from orchestrator.planning import Plan, make_plan, require_feasible, submit_plan
 from orchestrator.progress import Display
 from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.ray_cluster.connect import ClusterError
 from orchestrator.sites import Site, by_device, demand_text
-from orchestrator.submission import submit
 from store import queue
 from store.answers import Round, environments_since
 from store.engine import Engine
 from store.placement import Offer, Place
 
-LOOK_S = 0.5
-"""How often a run that waits for other dispatchers looks at the queue."""
-
-
+WAIT_S = 0.5
+"""How often a run that waits for other dispatchers checks the queue."""
 ELSEWHERE_S = 5.0
-"""How often a run that measures looks which jobs other dispatchers have."""
+"""How often a run that measures checks which jobs other dispatchers have."""
 MAX_ENVIRONMENTS = 8
 """Of one host during one run: a GPU and a CPU that both change their libraries thrice."""
 
 
-class Measured(NamedTuple):
+class RunResult(NamedTuple):
     """How a run ended."""
 
     plan: Plan
@@ -36,10 +32,12 @@ class Measured(NamedTuple):
     interrupted: bool
 
 
-def measure(engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display: Display, again: Collection[str] = ()) -> Measured:
+def run_plan(
+    engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display: Display, again: Collection[str] = ()
+) -> RunResult:
     """Measure what `plan` has left, plan anew against the store, and so on until nothing is left that this run may try.
 
-    A round of a comparison that came back is not tried twice by one run, whatever became of it; so the loop ends. Jobs that
+    A round of a comparison that came back is not tried twice by one run, whatever its result; so the loop ends. Jobs that
     another dispatcher holds are waited for, and measured here if it dies. `cluster` is called whenever jobs wait. `again` names
     comparisons to be measured although they are answered.
     """
@@ -59,12 +57,12 @@ def measure(engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display:
         display(event)
 
     def planned(**more: Any) -> Plan:
-        return planning.plan(expansion, engine, sites, seen=seen | environments_since(engine, expansion.sweep.name, began), **more)
+        return make_plan(expansion, engine, sites, seen=seen | environments_since(engine, expansion.sweep.name, began), **more)
 
     interrupted = False
     while plan.jobs and not interrupted:
         display.expect(plan.jobs)
-        sweep = submit(engine, plan)
+        sweep = submit_plan(engine, plan)
         tick = _ticking(engine, sweep, display)
         while not interrupted and ((waiting := queue.waiting(engine, sweep, offers(sites, plan))) or queue.held(engine, sweep)):
             if waiting:
@@ -77,9 +75,9 @@ def measure(engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display:
             else:
                 interrupted = _wait_for_others(engine, sweep, display, offers(sites, plan))
         if not interrupted:
-            planning.demand(expansion, sites)  # nodes may have died
+            require_feasible(expansion, sites)  # nodes may have died
         plan = planned(again=again, tried=tried)
-    return Measured(planned(), interrupted)
+    return RunResult(planned(), interrupted)
 
 
 def _ticking(engine: Engine, sweep: int, display: Display) -> Callable[[], None]:
@@ -113,6 +111,6 @@ def _wait_for_others(engine: Engine, sweep: int, display: Display, here: Collect
     with stop_requested() as stopped:
         while not stopped() and (holders := queue.held(engine, sweep)) and not queue.waiting(engine, sweep, here):
             display.waiting(holders)
-            time.sleep(LOOK_S)
+            time.sleep(WAIT_S)
             queue.recover(engine)
         return stopped()

@@ -15,7 +15,7 @@ Demand = Mapping[str, str | float]
 
 
 class InfeasibleError(Exception):
-    """A sweep asks for a device or a label that is not there; one line for people."""
+    """A sweep requires a device or a label that no node has; one line for people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Site:
         return all(self._has(name, value) for name, value in demand.items())
 
     def offer(self, device: Device, demands: Mapping[str, Demand]) -> Offer:
-        """What it can run for `device`, of jobs that ask for `demands` (by their text in the queue)."""
+        """What it can run for `device`, of jobs with `demands` (by their text in the queue)."""
         return Offer(device, self.place(device), ("", *(text for text, demand in demands.items() if self.meets(demand))))
 
     def _has(self, name: str, value: str | float) -> bool:
@@ -71,26 +71,26 @@ def demand_text(demand: Demand) -> str:
     return canonical(demand) if demand else ""
 
 
-def require(devices: Collection[Device], demands: Collection[Demand], sites: Collection[Site]) -> None:
+def require_sites(devices: Collection[Device], demands: Collection[Demand], sites: Collection[Site]) -> None:
     """Refuse at once what no machine here can run. Raises `InfeasibleError` that names the device or label."""
     environments = by_device(sites)
     missing = sorted(set(devices) - set(environments))
     if missing:
         there = "; ".join(f"{device}: {next(iter(found)).device_name}" for device, found in environments.items() if found)
-        raise InfeasibleError(f"the sweep asks for device {', '.join(missing)}, and there is only {there or 'nothing'}")
+        raise InfeasibleError(f"the sweep requires device {', '.join(missing)}, and there is only {there or 'nothing'}")
     for demand in demands:
         able = [site for site in sites if site.meets(demand)]
         lacking = [name for name, value in demand.items() if not any(site.meets({name: value}) for site in sites)]
         there = "; ".join(map(str, sites)) or "none"
         if lacking:
-            asked = ", ".join(f"{name}={demand[name]}" for name in lacking)
-            raise InfeasibleError(f"`resources` asks for a node with {asked}, and no node has it; nodes: {there}")
+            labels = _labels({name: demand[name] for name in lacking})
+            raise InfeasibleError(f"`resources` requires a node with {labels}, and no node has it; nodes: {there}")
         if not able:
-            raise InfeasibleError(f"`resources` asks for one node with {_shown(demand)}, and no node has all of it; nodes: {there}")
+            raise InfeasibleError(f"`resources` requires one node with {_labels(demand)}, and no node has it all; nodes: {there}")
         absent = sorted(set(devices) - {device for site in able for device in site.environments})
         if absent:
-            raise InfeasibleError(f"no node with {_shown(demand)} offers device {', '.join(absent)}; nodes: {there}")
+            raise InfeasibleError(f"no node with {_labels(demand)} offers device {', '.join(absent)}; nodes: {there}")
 
 
-def _shown(demand: Demand) -> str:
+def _labels(demand: Demand) -> str:
     return ", ".join(f"{name}={value}" for name, value in demand.items())

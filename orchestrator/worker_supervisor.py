@@ -105,14 +105,14 @@ class WorkerSupervisor:
 
         `gpus` counts the GPUs of this node.
         """
-        asked = json.loads(job)
-        on_device = KINDS[asked["kind"]].timed and asked["condition"].get("exclusive") == "device"
+        fields = json.loads(job)
+        on_device = KINDS[fields["kind"]].timed and fields["condition"].get("exclusive") == "device"
         try:
             self._wanted = share(gpus) if on_device else None
         except ValueError as error:
             return WorkerFailure("error", str(error))
         self._waiting_since = time.time()
-        with host_lock(asked["kind"], gpu=self._wanted and self._wanted.gpu):
+        with host_lock(fields["kind"], gpu=self._wanted and self._wanted.gpu):
             self._waiting_since = None
             started_at = time.time()
             if fresh or self._wanted != self._share:
@@ -205,7 +205,7 @@ class WorkerSupervisor:
                 )
         finally:
             os.close(held)
-        # The pipe alone would not tell of a death while something that the worker forked holds its other end.
+        # The pipe alone would not show a death while something that the worker forked holds its other end.
         self._ended: int | Connection = os.pidfd_open(self._worker.pid) if hasattr(os, "pidfd_open") else self._pipe
         self._watched = select.poll()
         self._watched.register(self._pipe, select.POLLIN)
@@ -245,7 +245,7 @@ def variables(device: Device, config: WorkerConfig, inherited: Mapping[str, str]
 
 
 def _oom_kills() -> int:
-    """Processes that the kernel has killed because memory ran out since boot; 0 where it does not say."""
+    """Processes that the kernel has killed because memory ran out since boot; 0 where it does not report them."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             name, _, value = line.partition(" ")

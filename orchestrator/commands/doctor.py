@@ -1,4 +1,4 @@
-"""Doctor: what this machine is, what could disturb a measurement on it, and how far two equal arms seem to differ."""
+"""Command `doctor`: what this machine is, what could disturb a measurement on it, and how far two equal arms seem to differ."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ def examine(console: Console) -> int:
 
 
 def _null_test(console: Console, device: Device) -> bool:
-    """Time the same small model against itself and say how far the ratios are from 1."""
+    """Time the same small model against itself and print how far the ratios are from 1."""
     from workers.run import run  # torch takes seconds to import
 
     arms = (DENSE, *(Arm(replicate=number) for number in range(1, REPLICATES + 1)))
@@ -49,7 +49,7 @@ def _null_test(console: Console, device: Device) -> bool:
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
         protocol=Protocol(budget_s=NULL_TEST_SECONDS),
     )
-    outcome = run(job, pass_seconds=0.1)  # memory and throughput are not asked for
+    outcome = run(job, pass_seconds=0.1)  # memory and throughput are not needed
     if outcome.samples is None:
         for failure in outcome.failures:
             console.print(f"noise on {device}: no measurement, {failure.reason}: {failure.message}", style="red")

@@ -1,4 +1,4 @@
-"""Listing: what is in the store and in the code, as tables: status, methods, query."""
+"""Commands that show what is in the store and in the code, as tables: status, methods, query."""
 
 import csv
 import io
@@ -28,22 +28,22 @@ def show_status(db: str | None, name: str | None) -> None:
     from store.queue import progress
 
     engine = connect_readonly(db)
-    asked = None if name is None else find(engine, name)["id"]
+    chosen = None if name is None else find(engine, name)["id"]
     rows = []
     for sweep in sweeps(engine):
-        if asked in (None, sweep["id"]):
+        if chosen in (None, sweep["id"]):
             state = progress(engine, sweep["id"])
             counts = ", ".join(f"{count} {word}" for word, count in state.counts.items() if count) or "none"
             measured = f"{state.measured} of {state.comparisons}"
             rows.append((sweep["name"], sweep["submitted_at"], counts, measured, str(state.failed), sweep["question"]))
     if not rows:
         raise StoreError("the store holds no sweep; run one: breakeven run sweeps/quickstart.yaml")
-    for line in text_table.lines(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows):
+    for line in text_table.table_lines(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows):
         typer.echo(line)
 
 
 def show_methods(form: Literal["table", "json"], console: "Console") -> None:
-    """All methods with purpose, version, paper and parameters, as the code says them."""
+    """All methods with purpose, version, paper and parameters, from the code."""
     listed = [_method(name, method) for name, method in sorted(every().items())]
     if form == "json":
         console.file.write(json.dumps(listed, indent=1) + "\n")
@@ -104,7 +104,7 @@ def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "
         for cells in (result.columns, ["---"] * len(result.columns), *result.rows):
             sys.stdout.write("| " + " | ".join(text_table.cell(cell).replace("|", "\\|") for cell in cells) + " |\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in text_table.lines(result.columns, result.rows))
+        sys.stdout.writelines(f"{line}\n" for line in text_table.table_lines(result.columns, result.rows))
     if result.truncated:
         typer.secho(f"only the first {len(result.rows)} rows; --rows takes more", fg="yellow", err=True)
 

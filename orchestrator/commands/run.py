@@ -1,4 +1,4 @@
-"""Running: the commands that read a sweep file: plan it, run it, or take in what was measured of it elsewhere."""
+"""Commands that read a sweep file: run it, plan it, or import what was measured of it elsewhere."""
 
 import dataclasses
 import json
@@ -11,9 +11,9 @@ import typer
 from pydantic import ValidationError
 
 from orchestrator import planning
+from orchestrator.planning import Plan, make_plan, require_feasible
 from orchestrator.preview import preview
 from orchestrator.sites import Site, by_device, here
-from orchestrator.submission import submit
 from store import queue
 from store.answers import Doubt, doubted
 from store.engine import Engine, connect, connect_readonly
@@ -29,25 +29,24 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from orchestrator.ray_cluster.cluster import Cluster
-    from orchestrator.run_loop import Measured
+    from orchestrator.run_loop import RunResult
 
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
-
 
 Again = Literal["all"] | Doubt
 """Comparisons to be measured although they are answered: all of a sweep, or those whose answers may be doubted."""
 
 
 def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
-    """Measure what is left of the sweep, and what is asked for `again`, and print its report. Returns the exit code."""
+    """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code."""
     from orchestrator.report.data import load_report
     from orchestrator.report.next_steps import flag_steps
     from orchestrator.report.render import render_table
     from orchestrator.terminal import output
 
     console = output()
-    planning.read(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
+    planning.load_sweep(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
     with ExitStack() as stack:
         started: list[Cluster] = [stack.enter_context(_cluster(console, ray_address))] if ray_address else []
 
@@ -57,14 +56,19 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
             return started[0]
 
         sites: Collection[Site] = cluster().nodes() if ray_address else here()
-        expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
+        expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
         warn(preview(expansion).warnings)
-        planning.demand(expansion, sites)
+        require_feasible(expansion, sites)
         engine = connect(db)
         repeated = _repeated(expansion, engine, by_device(sites), again)
-        plan = planning.plan(expansion, engine, sites, again=repeated)
-        console.print(planning.describe(plan))
-        sweep = submit(engine, plan)
+        plan = make_plan(expansion, engine, sites, again=repeated)
+        console.print(planning.describe_plan(plan))
+        sweep = planning.submit_plan(engine, plan)
+
+        def stopped(why: str, style: str) -> None:
+            left = count(queue.progress(engine, sweep).unfinished, "job")
+            console.print(f"{why} with {left} left; the same command goes on from here", style=style)
+
         interrupted = False
         if plan.jobs:
             try:
@@ -72,27 +76,29 @@ def run(file: Path, *, db: str | None, ray_address: str | None, device: Device |
             except Exception:
                 if not started or started[0].nodes():
                     raise
-                left = count(queue.progress(engine, sweep).unfinished, "job")
-                console.print(f"the last node was lost, with {left} left; the same command goes on from here", style="red")
+                stopped("the last node was lost,", "red")
                 return UNANSWERED
         if interrupted:
-            left = count(queue.progress(engine, sweep).unfinished, "job")
-            console.print(f"stopped with {left} left; the same command goes on from here", style="yellow")
+            stopped("stopped", "yellow")
             return INTERRUPTED
     console.print()
     report = load_report(db, expansion.sweep.name)
-    console.print(render_table(report, flag_steps(report, str(file))))  # `_conclude` has the rest
+    console.print(render_table(report, flag_steps(report, str(file))))  # `_conclude` prints the rest
     return _conclude(console, engine, plan, file)
 
 
 def _repeated(
     expansion: Expansion, engine: Engine, environments: Mapping[Device, Collection[Environment]], again: Again | None
 ) -> set[str]:
-    """The comparisons that `--again` asks for."""
+    """The comparisons that `--again` names."""
     if again is None:
         return set()
-    asked = {comparison_id for job in expansion.jobs for comparison_id in job.comparison_ids()}
-    return asked if again == "all" else asked & _doubted(engine, environments, again)
+    requested = _comparison_ids(expansion)
+    return requested if again == "all" else requested & _doubted(engine, environments, again)
+
+
+def _comparison_ids(of: Expansion | Plan) -> set[str]:
+    return {comparison_id for job in of.jobs for comparison_id in job.comparison_ids()}
 
 
 def _doubted(engine: Engine, environments: Mapping[Device, Collection[Environment]], doubt: Doubt) -> set[str]:
@@ -107,45 +113,42 @@ def _cluster(console: "Console", address: str | None) -> "Cluster":
 
 
 def _measure(
-    console: "Console", engine: Engine, plan: planning.Plan, cluster: Callable[[], "Cluster"], again: Collection[str]
-) -> "Measured":
+    console: "Console", engine: Engine, plan: Plan, cluster: Callable[[], "Cluster"], again: Collection[str]
+) -> "RunResult":
     from orchestrator.progress import Display
-    from orchestrator.run_loop import measure
+    from orchestrator.run_loop import run_plan
 
     with Display(console) as display:
-        return measure(engine, plan, cluster, display, again)
+        return run_plan(engine, plan, cluster, display, again)
 
 
-def _conclude(console: "Console", engine: Engine, plan: planning.Plan, file: Path) -> int:
+def _conclude(console: "Console", engine: Engine, plan: Plan, file: Path) -> int:
     """Print what is not answered and why, and which answers are unclear. Returns the exit code."""
-    asked = {comparison_id for job in plan.expansion.jobs for comparison_id in job.comparison_ids()}
-    unclear = (asked & _doubted(engine, plan.environments, "unclear")) - plan.insufficient.keys()
+    command = f"breakeven run {file}"
+    unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.environments, "unclear")) - plan.insufficient.keys()
     if unclear:
-        console.print(f"{counted(len(unclear))} answered, but unclear: breakeven run {file} --again --only unclear", style="yellow")
-    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
-    if not left:
-        return ANSWERED
-    short, failed = left & plan.insufficient.keys(), left & plan.errors.keys()
+        console.print(f"{_comparisons_are(unclear)} answered, but unclear: {command} --again --only unclear", style="yellow")
+    left = _comparison_ids(plan)
+    short, failed = left & plan.insufficient.keys(), (left & plan.errors.keys()) - plan.insufficient.keys()
     if short:
         fewest = min(plan.insufficient[comparison_id] for comparison_id in short)
         console.print(
-            f"{counted(len(short))} insufficient: time was up before the pairs that `pairs: min` asks for (as few as {fewest}); "
-            f"this adds pairs to them: breakeven run {file}; a longer `timeout` in the sweep gives more at once",
+            f"{_comparisons_are(short)} insufficient: time was up before the pairs that `pairs: min` requires "
+            f"(as few as {fewest}); this adds pairs to them: {command}; a longer `timeout` in the sweep gives more at once",
             style="red",
         )
-    if failed - short:
-        why = plan.errors[min(failed - short)]
+    if failed:
+        why = plan.errors[min(failed)]
         console.print(
-            f"{counted(len(failed - short))} not answered: failed with an error ({why}); this tries again: breakeven run {file}",
-            style="red",
+            f"{_comparisons_are(failed)} not answered: failed with an error ({why}); this tries again: {command}", style="red"
         )
     if rest := left - short - failed:
-        console.print(f"{counted(len(rest))} not answered; this measures them: breakeven run {file}", style="red")
-    return UNANSWERED
+        console.print(f"{_comparisons_are(rest)} not answered; this measures them: {command}", style="red")
+    return UNANSWERED if left else ANSWERED
 
 
-def counted(comparisons: int) -> str:
-    return "1 comparison is" if comparisons == 1 else f"{comparisons} comparisons are"
+def _comparisons_are(comparisons: Collection[str]) -> str:
+    return f"{count(len(comparisons), 'comparison')} {'is' if len(comparisons) == 1 else 'are'}"
 
 
 def show_plan(
@@ -158,15 +161,18 @@ def show_plan(
     ray_address: str | None = None,
 ) -> None:
     """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
+    from rich.console import Console
+
     with ExitStack() as stack:
-        sites: Collection[Site] = stack.enter_context(_joined(ray_address)).nodes() if ray_address else here()
-    expansion = planning.read(file, auto=device or planning.preferred(by_device(sites)))
-    planning.demand(expansion, sites, devices=False)
-    plan, shown = planning.plan(expansion, _existing(db), sites), preview(expansion)
+        cluster = stack.enter_context(_cluster(Console(stderr=True), ray_address)) if ray_address else None
+        sites: Collection[Site] = cluster.nodes() if cluster else here()
+    expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
+    require_feasible(expansion, sites, devices=False)
+    plan, shown = make_plan(expansion, _existing(db), sites), preview(expansion)
     if form == "json":
-        typer.echo(json.dumps(planning.as_dict(plan, shown), indent=1))
+        typer.echo(json.dumps(planning.plan_as_dict(plan, shown), indent=1))
     else:
-        typer.echo(planning.describe(plan, shown))
+        typer.echo(planning.describe_plan(plan, shown))
     warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(plan.jobs, jobs)
@@ -183,14 +189,8 @@ def _existing(db: str | None) -> Engine | None:
         return None
 
 
-def _joined(address: str) -> "Cluster":
-    from rich.console import Console
-
-    return _cluster(Console(stderr=True), address)
-
-
 def warn(warnings: Iterable[str]) -> None:
-    """What a sweep file asks for in vain, a line each on stderr."""
+    """Print warnings about a sweep file, a line each on stderr."""
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
 
@@ -200,16 +200,16 @@ def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, d
     from store.record import record_imported
 
     outcomes = [outcome for path in paths for outcome in _outcomes(path)]
-    expansion = planning.read(sweep, auto=device or planning.preferred(devices())) if sweep else None
+    expansion = planning.load_sweep(sweep, auto=device or planning.preferred(devices())) if sweep else None
     engine = connect(db)
     fresh = record_imported(engine, outcomes)
     known = len(outcomes) - fresh
     typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
     if expansion is not None:
         sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
-        plan = planning.plan(expansion.without_demands(), engine, sites)
-        submit(engine, dataclasses.replace(plan, wanted=()))
-        typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answers(plan)}")
+        plan = make_plan(expansion.without_demands(), engine, sites)
+        planning.submit_plan(engine, dataclasses.replace(plan, wanted=()))
+        typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answered_text(plan)}")
     return ANSWERED
 
 

@@ -45,7 +45,7 @@ class Section:
     row_style: Callable[[Any], str] = lambda _: ""
     lines: Sequence[Line] = ()
     note: str = ""
-    """What the columns mean, where their labels do not say it all."""
+    """What the columns mean, where their labels are too short for it."""
     level: int = 2
     """Depth of the title: 2 for a section, 3 for a part of the one before."""
 

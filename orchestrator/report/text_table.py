@@ -10,7 +10,7 @@ WIDEST = 80
 GAP = "  "
 
 
-def lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def table_lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     """A line of headings and one for each row, without line ends; numbers are aligned to the right, NULL is empty.
 
     Widths are those of all rows. What would break a line or steer a terminal (line ends, escape sequences) is printed as its

@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlalchemy import text
 
 from orchestrator import planning
+from orchestrator.planning import submit_plan
 from orchestrator.sites import here
-from orchestrator.submission import submit
 from store.engine import connect
 from store.row_mapping import environment_row, insert_new
 from sweeps.identity import canonical
@@ -53,9 +53,9 @@ def sweep(comparisons: int) -> str:
 
 
 def submitting(folder: Path) -> None:
-    expansion = planning.read(folder / "scale.yaml", auto="cpu")
+    expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     engine = connect(str(folder / "scale.db"))
-    submit(engine, planning.plan(expansion, engine, here()))
+    submit_plan(engine, planning.make_plan(expansion, engine, here()))
 
 
 def answering(folder: Path) -> None:
@@ -65,7 +65,7 @@ def answering(folder: Path) -> None:
     from store.tables.results import Pairing
 
     engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
-    expansion = planning.read(folder / "scale.yaml", auto="cpu")
+    expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     pairing = dict.fromkeys(Pairing.model_fields) | {"baseline": 0, "arm": 1}
     figures = dict.fromkeys(Speedup.model_fields)
     figures |= {
@@ -94,11 +94,11 @@ def answering(folder: Path) -> None:
 
 def resuming(folder: Path) -> None:
     """What `run` does before it finds that nothing is left."""
-    expansion = planning.read(folder / "scale.yaml", auto="cpu")
+    expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     engine = connect(str(folder / "scale.db"))
-    plan = planning.plan(expansion, engine, here())
+    plan = planning.make_plan(expansion, engine, here())
     assert not plan.jobs, f"{len(plan.jobs)} jobs are left"
-    submit(engine, plan)
+    submit_plan(engine, plan)
 
 
 def timed(command: list[str], folder: Path) -> tuple[float, float]:

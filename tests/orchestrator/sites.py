@@ -51,7 +51,7 @@ def planned(store: Store, sites: Collection[Site], asked: Sequence[Job] | None =
     comparisons = tuple(comparison for job in asked for comparison in job.comparisons())
     points = {"points": len(asked), "excluded": 0, "duplicates": 0}
     expansion = Expansion(sweep, "text", tuple(asked), comparisons, document=document, written={}, **points)
-    return planning.plan(expansion, store.engine, sites, **more)
+    return planning.make_plan(expansion, store.engine, sites, **more)
 
 
 def measure(engine: Engine, sweep: int, at: Site, *, limit: int = 1, demands: Any = None, owner: str | None = None) -> int:

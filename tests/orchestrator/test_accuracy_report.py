@@ -139,10 +139,10 @@ def test_progress_shows_the_drop() -> None:
 
 def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     """One accuracy job for all batch sizes, with the recipe's and the data's hashes; training and images are in the estimate."""
-    expansion = planning.read(tmp_path / "digits.yaml", auto="cpu", text=SWEEP)
+    expansion = planning.load_sweep(tmp_path / "digits.yaml", auto="cpu", text=SWEEP)
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
     assert [set(job.content_hashes) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
-    plan = planning.plan(expansion, None, [Site("here", {"cpu": CPU})])
+    plan = planning.make_plan(expansion, None, [Site("here", {"cpu": CPU})])
     latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 2)
     known = (
         estimate.START_SECONDS
@@ -154,4 +154,4 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     assert known < plan.at_most_s < known + 20
     folder = expansion.jobs[2].model_copy(update={"protocol": Protocol(timeout_s=77)})
     unknown = folder.model_copy(update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})})
-    assert estimate.seconds(unknown) == 77
+    assert estimate.job_seconds(unknown) == 77

@@ -56,7 +56,7 @@ def test_device_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
 
     done = in_process("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
     assert done.returncode == 2
-    assert "the sweep asks for device cuda, and there is only cpu" in done.stderr
+    assert "the sweep requires device cuda, and there is only cpu" in done.stderr
     assert not (tmp_path / "breakeven.db").exists()
 
 
@@ -155,7 +155,7 @@ def test_a_time_out_before_the_pairs_asked_for_is_no_answer(tmp_path: Path) -> N
 
     assert done.returncode == 1, done.stderr
     text = " ".join(done.stdout.split())
-    assert "1 comparison is insufficient: time was up before the pairs that `pairs: min` asks for" in text
+    assert "1 comparison is insufficient: time was up before the pairs that `pairs: min` requires" in text
     assert "this adds pairs to them: breakeven run sweep.yaml" in text
     assert "0 of 1 comparisons are answered" in " ".join(breakeven("plan", "sweep.yaml", folder=tmp_path).stdout.split())
     with sqlite3.connect(tmp_path / "breakeven.db") as connection:

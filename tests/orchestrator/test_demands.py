@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from orchestrator import planning
+from orchestrator.planning import submit_plan
 from orchestrator.sites import InfeasibleError, Site
-from orchestrator.submission import submit
 from store import owners, queue
 from store.placement import curve_group
 from tests.orchestrator.conftest import Store
@@ -25,12 +25,12 @@ def test_every_environment_asked_for_gets_whole_curves(store: Store) -> None:
     both = [{"zone": "here"}, {"zone": "there"}]
     plan = planned(store, [A, B], resources=both)
     assert [wanted.resources for wanted in plan.wanted] == [HERE] * 8 + [THERE] * 8
-    sweep = submit(store.engine, plan)
+    sweep = submit_plan(store.engine, plan)
     measure(store.engine, sweep, A, limit=99, demands=DEMANDS)
     measure(store.engine, sweep, B, limit=3, demands=DEMANDS)
     again = planned(store, [A, B], resources=both)
     assert [(wanted.resources, wanted.place) for wanted in again.wanted] == [(THERE, B.place("cpu"))] * 5
-    submit(store.engine, again)
+    submit_plan(store.engine, again)
     shared_out(store.engine, sweep, [A, B], demands=DEMANDS)
     assert curves(store) == [(model, host, 4, 0) for model in ("small", "tiny") for host in "ab"]
     assert planned(store, [A, B], resources=both).jobs == ()
@@ -38,10 +38,10 @@ def test_every_environment_asked_for_gets_whole_curves(store: Store) -> None:
 
 def test_one_demand_keeps_jobs_off_other_nodes(store: Store) -> None:
     """A node without the label gets nothing, and what it measured before does not count."""
-    shared_out(store.engine, submit(store.engine, planned(store, [B])), [B])
+    shared_out(store.engine, submit_plan(store.engine, planned(store, [B])), [B])
     plan = planned(store, [A, B], resources={"zone": "here"})
     assert len(plan.wanted) == 8
-    sweep = submit(store.engine, plan)
+    sweep = submit_plan(store.engine, plan)
     assert measure(store.engine, sweep, B, demands=DEMANDS) == 0
     assert measure(store.engine, sweep, site("c", zone="there"), demands=DEMANDS) == 0
     assert measure(store.engine, sweep, A, limit=99, demands=DEMANDS) == 8
@@ -52,18 +52,18 @@ def test_one_demand_keeps_jobs_off_other_nodes(store: Store) -> None:
     [
         (
             {"zone": "nowhere"},
-            r"`resources` asks for a node with zone=nowhere, and no node has it; nodes: a \(zone=here\); b \(zone=there\)",
+            r"`resources` requires a node with zone=nowhere, and no node has it; nodes: a \(zone=here\); b \(zone=there\)",
         ),
-        ({"big": 2}, "asks for a node with big=2"),
-        ([{"zone": "here"}, {"rack": "7"}], "asks for a node with rack=7"),
-        ({"zone": "here", "rack": "1"}, "asks for one node with zone=here, rack=1, and no node has all of it"),
+        ({"big": 2}, "requires a node with big=2"),
+        ([{"zone": "here"}, {"rack": "7"}], "requires a node with rack=7"),
+        ({"zone": "here", "rack": "1"}, "requires one node with zone=here, rack=1, and no node has it all"),
     ],
 )
 def test_a_label_that_no_node_has_is_named(store: Store, resources: Any, message: str) -> None:
     """Refused before anything is stored, by the label's name."""
     sites = [A, B, site("c", rack="1")] if "rack" in resources else [A, B]
     with pytest.raises(InfeasibleError, match=message):
-        planning.demand(planned(store, [A, B], resources=resources).expansion, sites)
+        planning.require_feasible(planned(store, [A, B], resources=resources).expansion, sites)
 
 
 def test_amounts_of_resources_are_counted() -> None:
@@ -84,7 +84,7 @@ def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
         ("latency", THERE),
     ]
     assert curve_group(judged) == ""
-    sweep = submit(store.engine, planned(store, [A, B], [judged]))
+    sweep = submit_plan(store.engine, planned(store, [A, B], [judged]))
     (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=B.offer("cpu", {}))
     queue.release(store.engine, claimed.row, owners.owner())
     assert queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
@@ -99,6 +99,6 @@ def test_plan_and_run_name_a_label_that_is_not_there(tmp_path: Path) -> None:
         arguments = [sys.executable, "-m", "orchestrator", command, str(sweep), "--db", str(tmp_path / "store.db")]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("breakeven: `resources` asks for a node with zone=a, and no node has it; nodes: ")
+        assert done.stderr.startswith("breakeven: `resources` requires a node with zone=a, and no node has it; nodes: ")
         assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "store.db").exists()

@@ -29,8 +29,8 @@ def test_a_generation_job_by_hand() -> None:
     prefill = (4 * (100 * layer + 2 * (100 * 101 // 2) * 2048) + head) / 20e9
     token = (4 * layer + head) * 4 / 10e9 + 4 * 0.001
     run = prefill + 10 * token
-    assert estimate.seconds(job(Step(method="x"))) == pytest.approx(20 + 2 * (2 + 28 * run + 2 + 20) + 30 * 2 * run)
-    assert estimate.seconds(job(Step(method="x"), rounds=3)) == pytest.approx(estimate.seconds(job(Step(method="x"))) + 20)
+    assert estimate.job_seconds(job(Step(method="x"))) == pytest.approx(20 + 2 * (2 + 28 * run + 2 + 20) + 30 * 2 * run)
+    assert estimate.job_seconds(job(Step(method="x"), rounds=3)) == pytest.approx(estimate.job_seconds(job(Step(method="x"))) + 20)
 
 
 def test_what_is_made_is_counted_once() -> None:
@@ -38,11 +38,11 @@ def test_what_is_made_is_counted_once() -> None:
     calibrated, tuned = Step(method="a", params={"calibration_tokens": 1000}), Step(method="b", params={"finetune_steps": 10})
     plain, one, two = job(Step(method="x")), job(calibrated), job(calibrated, batch_size=2)
     matrices = 4 * (2048 * 2048 * 4 + 3 * 2048 * 5632) + 2048 * 4096
-    assert estimate.at_most([plain]) == pytest.approx(20 + estimate.seconds(plain))
-    made = estimate.at_most([one]) - 20 - estimate.seconds(one)
+    assert estimate.at_most([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
+    made = estimate.at_most([one]) - 20 - estimate.job_seconds(one)
     assert made == pytest.approx(10 + (1000 * matrices + 10 * 4 * 2048**3) / 20e9)
-    assert estimate.at_most([one, two]) == pytest.approx(20 + made + estimate.seconds(one) + estimate.seconds(two))
-    learnt = estimate.at_most([job(tuned)]) - 20 - estimate.seconds(job(tuned))
+    assert estimate.at_most([one, two]) == pytest.approx(20 + made + estimate.job_seconds(one) + estimate.job_seconds(two))
+    learnt = estimate.at_most([job(tuned)]) - 20 - estimate.job_seconds(job(tuned))
     assert learnt == pytest.approx(10 + 6 * 10 * 3072 * matrices / 20e9)
     assert estimate.at_most([]) == 0
 
@@ -50,11 +50,11 @@ def test_what_is_made_is_counted_once() -> None:
 def test_no_job_takes_longer_than_its_time_out() -> None:
     """A job that would is killed, and what is made for it is told beside."""
     brief = job(Step(method="x")).model_copy(update={"protocol": Protocol(timeout_s=5)})
-    assert estimate.seconds(brief) == 5
+    assert estimate.job_seconds(brief) == 5
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_shipped_sweeps_took_less(name: str) -> None:
     """The estimate lies above what was measured, and not so far that it says nothing."""
-    expansion = planning.read(Path("sweeps") / f"{name}.yaml", auto="cpu")
+    expansion = planning.load_sweep(Path("sweeps") / f"{name}.yaml", auto="cpu")
     assert MEASURED[name] < estimate.at_most(expansion.jobs) < 5 * MEASURED[name]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.estimate import seconds
+from orchestrator.estimate import job_seconds
 from orchestrator.forecast import Forecast
 from tests.orchestrator.conftest import job
 
@@ -14,12 +14,12 @@ def test_durations_scale_the_estimates_of_the_rest() -> None:
     forecast.expect(jobs)
     assert forecast.left_s(0.0) is None
     forecast.start(jobs[0], 0.0)
-    forecast.answer(jobs[0], seconds(jobs[0]) / 2)
-    rest = (seconds(jobs[1]) + seconds(jobs[2])) / 2
+    forecast.answer(jobs[0], job_seconds(jobs[0]) / 2)
+    rest = (job_seconds(jobs[1]) + job_seconds(jobs[2])) / 2
     assert forecast.left_s(100.0) == pytest.approx(rest)
     forecast.start(jobs[1], 100.0)
     assert forecast.left_s(103.0) == pytest.approx(rest - 3)
-    assert forecast.left_s(999.0) == pytest.approx(seconds(jobs[2]) / 2)
+    assert forecast.left_s(999.0) == pytest.approx(job_seconds(jobs[2]) / 2)
 
 
 def test_jobs_side_by_side_and_parts_of_jobs() -> None:
@@ -48,13 +48,13 @@ def test_time_spent_waiting_is_no_duration() -> None:
     forecast.wait(jobs[0])
     forecast.start(jobs[0], 60.0)
     forecast.answer(jobs[0], 68.0)
-    assert forecast.left_s(68.0) == pytest.approx(8 * (seconds(jobs[1]) + seconds(jobs[2])) / seconds(jobs[0]))
+    assert forecast.left_s(68.0) == pytest.approx(8 * (job_seconds(jobs[1]) + job_seconds(jobs[2])) / job_seconds(jobs[0]))
     before = forecast.left_s(68.0)
     forecast.start(jobs[1], 68.0)
     forecast.wait(jobs[1])
     assert forecast.left_s(100.0) == before
     forecast.answer(jobs[1], 108.0, took_s=8.0)
-    assert forecast.left_s(108.0) == pytest.approx(8 * seconds(jobs[2]) / seconds(jobs[0]))
+    assert forecast.left_s(108.0) == pytest.approx(8 * job_seconds(jobs[2]) / job_seconds(jobs[0]))
 
 
 def test_jobs_of_other_runs_are_not_left() -> None:
@@ -67,4 +67,4 @@ def test_jobs_of_other_runs_are_not_left() -> None:
     forecast.elsewhere(jobs[1:])
     assert forecast.left_s(8.0) == 0.0
     forecast.elsewhere([])
-    assert forecast.left_s(8.0) == pytest.approx(8 * seconds(jobs[1]) / seconds(jobs[0]))
+    assert forecast.left_s(8.0) == pytest.approx(8 * job_seconds(jobs[1]) / job_seconds(jobs[0]))

@@ -242,17 +242,17 @@ def test_the_estimate_grows_with_the_work() -> None:
     job = a_generation_job(new_tokens=4)
     longer = a_generation_job(new_tokens=512)
     compiled = a_generation_job(new_tokens=4, runtime="compile")
-    assert estimate.seconds(job) < estimate.seconds(longer)
-    assert estimate.seconds(compiled) == pytest.approx(estimate.seconds(job) + 2 * estimate.COMPILE_SECONDS)
+    assert estimate.job_seconds(job) < estimate.job_seconds(longer)
+    assert estimate.job_seconds(compiled) == pytest.approx(estimate.job_seconds(job) + 2 * estimate.COMPILE_SECONDS)
     unknown = job.model_copy(update={"condition": job.condition.model_copy(update={"model": "org/name"})})
-    assert estimate.seconds(unknown) == job.protocol.timeout_s
-    assert estimate.seconds(a_quality_job()) == Protocol().timeout_s
-    assert estimate.seconds(a_quality_job(characters=10_000)) < Protocol().timeout_s
+    assert estimate.job_seconds(unknown) == job.protocol.timeout_s
+    assert estimate.job_seconds(a_quality_job()) == Protocol().timeout_s
+    assert estimate.job_seconds(a_quality_job(characters=10_000)) < Protocol().timeout_s
     tasks = a_quality_job().model_copy(update={"protocol": Protocol(characters=10_000, tasks=("piqa",))})
-    assert estimate.seconds(tasks) == Protocol().timeout_s
+    assert estimate.job_seconds(tasks) == Protocol().timeout_s
     trained = [a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed) for seed in (0, 1)]
     once = estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"]
-    assert estimate.at_most(trained) - sum(map(estimate.seconds, trained)) == pytest.approx(once)
+    assert estimate.at_most(trained) - sum(map(estimate.job_seconds, trained)) == pytest.approx(once)
 
 
 def test_a_compiled_vision_arm_takes_longer_too() -> None:
@@ -260,4 +260,4 @@ def test_a_compiled_vision_arm_takes_longer_too() -> None:
     condition = a_generation_job().condition.model_copy(update={"model": "deit_tiny_patch16_224", "image_size": 64})
     job = Job(condition=condition, arms=(DENSE, Arm(overrides=Overrides(runtime="compile"))), pairs=(Pair(0, 1),))
     eager = Job(condition=condition, arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
-    assert estimate.seconds(job) == estimate.seconds(eager) + estimate.COMPILE_SECONDS
+    assert estimate.job_seconds(job) == estimate.job_seconds(eager) + estimate.COMPILE_SECONDS

@@ -134,7 +134,7 @@ def test_what_no_machine_could_run_is_an_error_of_the_file(
         text = text.replace(", data: topics", "").replace(", prompt_tokens: 16, new_tokens: 4", ", image_size: 224")
         text = text.partition("jobs:")[0]
     with pytest.raises(SweepError) as caught:
-        planning.read("faults.yaml", auto="cpu", text=text)
+        planning.load_sweep("faults.yaml", auto="cpu", text=text)
     line, said = told
     assert caught.value.line == line
     assert said in str(caught.value)
@@ -170,7 +170,7 @@ def test_plan_of_any_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def dispatched(store: Store, cluster: Cluster, text: str) -> dict[tuple[str, str, str], dict[str, Any]]:
     """What the view `failures` says after the sweep ran, by kind, method and reason."""
-    expansion = planning.read("faults.yaml", auto="cpu", text=text)
+    expansion = planning.load_sweep("faults.yaml", auto="cpu", text=text)
     summary, _ = store.dispatch(store.submit(expansion.jobs), cluster, max_attempts=1)
     assert not summary.unanswered
     assert set(store.states()) == {"done"}

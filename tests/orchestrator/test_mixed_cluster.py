@@ -18,7 +18,7 @@ SCRIPT = """
     from pathlib import Path
     from rich.console import Console
     from orchestrator.ray_cluster.cluster import Cluster
-    from orchestrator.run_loop import measure
+    from orchestrator.run_loop import run_plan
     from orchestrator.progress import Display
     from orchestrator.sites import InfeasibleError
     from orchestrator import planning
@@ -39,11 +39,12 @@ SCRIPT = """
         }
         with Cluster.start(sys.argv[1], **names) as cluster, Observer(Console()) as display:
             try:
-                planning.demand(planned(store, cluster.nodes(), jobs, resources={"zone": "south"}).expansion, cluster.nodes())
+                wrong = planned(store, cluster.nodes(), jobs, resources={"zone": "south"})
+                planning.require_feasible(wrong.expansion, cluster.nodes())
             except InfeasibleError as error:
                 print(error, flush=True)
             plan = planned(store, cluster.nodes(), jobs)
-            left = measure(store.engine, plan, lambda: cluster, display).plan
+            left = run_plan(store.engine, plan, lambda: cluster, display).plan
             print("left", len(left.jobs), flush=True)
 """
 
@@ -67,7 +68,7 @@ def test_curves_lie_whole_on_one_node_and_move_as_a_whole(store: Store, tmp_path
                 if sum(each.startswith("answered new") for each in lines) == 2 and extra.poll() is None:
                     kill(extra)
     assert "left 0" in lines, lines
-    (refused,) = (line for line in lines if "asks for a node with zone=south, and no node has it" in line)
+    (refused,) = (line for line in lines if "requires a node with zone=south, and no node has it" in line)
     assert "zone=north" in refused
     assert "zone=east" in refused
     curves = store.table(

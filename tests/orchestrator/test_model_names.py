@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.planning import read
+from orchestrator.planning import load_sweep
 from sweeps.job import Condition
 from sweeps.parsing.yaml_reader import SweepError
 
@@ -22,7 +22,7 @@ def conditions(folder: Path, models: str, jobs: str = "latency: {}", more: str =
     """The conditions that a sweep over these models expands to."""
     file = folder / "sweep.yaml"
     file.write_text(SWEEP.format(models=models, jobs=jobs) + more)
-    return [job.condition for job in read(file, auto="cpu").jobs]
+    return [job.condition for job in load_sweep(file, auto="cpu").jobs]
 
 
 def test_hub_names_and_tags(tmp_path: Path) -> None:

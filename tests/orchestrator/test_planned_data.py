@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from orchestrator.planning import read
+from orchestrator.planning import load_sweep
 from workers.run import run
 
 SWEEP = """\
@@ -41,7 +41,7 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ids(sweep: Path) -> list[str]:
-    return [one for job in read(sweep, auto="cpu").jobs for one in job.comparison_ids()]
+    return [one for job in load_sweep(sweep, auto="cpu").jobs for one in job.comparison_ids()]
 
 
 def test_changed_data_is_another_comparison(sweep: Path) -> None:
@@ -61,7 +61,7 @@ def test_changed_data_is_another_comparison(sweep: Path) -> None:
 
 def test_data_that_changed_after_planning_is_not_measured(sweep: Path) -> None:
     """A job whose data is another one by now, or on this machine, ends with what to do, and not with an answer."""
-    (job,) = read(sweep, auto="cpu").jobs
+    (job,) = load_sweep(sweep, auto="cpu").jobs
     assert not run(job).failures
     (sweep.parent / "data" / "class_map.txt").write_text("ant 281\ncat 310\n")
     (failure,) = run(job).failures

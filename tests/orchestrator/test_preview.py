@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.planning import read
-from orchestrator.preview import MOST_ROWS, preview, table
+from orchestrator.planning import load_sweep
+from orchestrator.preview import MOST_ROWS, preview, preview_lines
 from sweeps.parsing.yaml_reader import SweepError
 from tests.orchestrator.commands import breakeven, in_process
 
@@ -20,7 +20,7 @@ LANGUAGE = "methods: [{method: topk_activation, sparsity: 0.5}, {method: adaptiv
 
 
 def shown(text: str):
-    return preview(read("trial.yaml", auto="cpu", text=text))
+    return preview(load_sweep("trial.yaml", auto="cpu", text=text))
 
 
 def warned(text: str) -> list[str]:
@@ -116,7 +116,7 @@ def test_what_only_the_worker_can_count() -> None:
     local = shown(head + "axes: {model: [llama-15m]}\n" + LANGUAGE)
     assert [one.gmacs is None for one in local.counted] == [False, False, True]
     assert local.counted[0].gmacs > local.counted[1].gmacs > 0
-    assert any("counted when run" in line for line in table(local))
+    assert any("counted when run" in line for line in preview_lines(local))
     hub = shown(head + "axes: {model: [someone/something]}\nmethods: [{method: dense, kv_cache: static}]\n")
     assert {one.gmacs for one in hub.counted} == {None}
 
@@ -132,6 +132,6 @@ def test_batches_leave_out_nothing() -> None:
 def test_many_arms_stay_a_page() -> None:
     """Of a hundred arms so many rows are printed, and how many are not."""
     text = AT_224 + "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 0.9, num: 100}}}]\n"
-    lines = list(table(shown(text)))
+    lines = list(preview_lines(shown(text)))
     assert len(lines) == MOST_ROWS + 3
     assert "more rows; --format json has all" in lines[-1]

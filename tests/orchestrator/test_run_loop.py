@@ -16,7 +16,7 @@ from rich.console import Console
 from orchestrator import planning
 from orchestrator.progress import Display
 from orchestrator.ray_cluster.cluster import Cluster
-from orchestrator.run_loop import Measured, measure
+from orchestrator.run_loop import RunResult, run_plan
 from store import owners, queue
 from store.record import record
 from sweeps.job import Job
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.ray
 ROOT = Path(__file__).parents[2]
 
 
-def run(store: Store, jobs: Sequence[Job], cluster: Cluster, again: Collection[str] = ()) -> tuple[Measured, str]:
+def run(store: Store, jobs: Sequence[Job], cluster: Cluster, again: Collection[str] = ()) -> tuple[RunResult, str]:
     """Run the sweep; how it ended, and what was printed."""
     shown = io.StringIO()
     with Display(Console(file=shown, width=200)) as display:
-        measured = measure(store.engine, planned(store, SITES, jobs, again=again), lambda: cluster, display, again)
+        measured = run_plan(store.engine, planned(store, SITES, jobs, again=again), lambda: cluster, display, again)
     return measured, shown.getvalue()
 
 
@@ -41,7 +41,7 @@ SCRIPT = """
     import sys
     from orchestrator.ray_cluster.cluster import Cluster
     from rich.console import Console
-    from orchestrator.run_loop import measure
+    from orchestrator.run_loop import run_plan
     from orchestrator.progress import Display
     from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.sites import ELSEWHERE, SITES, claimed_elsewhere, planned
@@ -52,7 +52,7 @@ from tests.orchestrator.sites import ELSEWHERE, SITES, claimed_elsewhere, planne
         store = Store(Path(sys.argv[1]))
         jobs = [job("a", model="slow", image_size=size) for size in range(32, 192, 16)]
         with Cluster.start(entry="tests.orchestrator.worker_entrypoints:run") as cluster, Display(Console()) as display:
-            measure(store.engine, planned(store, SITES, jobs), lambda: cluster, display)
+            run_plan(store.engine, planned(store, SITES, jobs), lambda: cluster, display)
 """
 
 
@@ -128,7 +128,7 @@ def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: 
     other = threading.Thread(target=answer)
     other.start()
     with Display(Console(file=io.StringIO())) as display:
-        measured = measure(store.engine, plan, lambda: cluster, display)
+        measured = run_plan(store.engine, plan, lambda: cluster, display)
     other.join()
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
     assert store.answers() == {"a": "measured", "b": "measured"}
@@ -142,7 +142,7 @@ def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Sto
     plan = planned(store, [asked])
     record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(asked))
     with Display(Console(file=io.StringIO())) as display:
-        measured = measure(store.engine, plan, lambda: cluster, display)
+        measured = run_plan(store.engine, plan, lambda: cluster, display)
     assert (measured.plan.jobs, measured.plan.answered) == ((), 1)
     assert store.answers() == {"a": "measured"}
 
@@ -174,7 +174,7 @@ def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:
     """Asked again, an answered comparison is measured once more, and only that one."""
     jobs = [job("a"), job("b")]
     run(store, jobs, cluster)
-    asked = planning.describe(planned(store, jobs, again=jobs[1].comparison_ids()))
+    asked = planning.describe_plan(planned(store, jobs, again=jobs[1].comparison_ids()))
     assert "2 of 2 comparisons are answered in this environment, 1 of them to be measured again; 1 job left, at most" in asked
     measured, _ = run(store, jobs, cluster, again=jobs[1].comparison_ids())
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)

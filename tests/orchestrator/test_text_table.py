@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from orchestrator.report.text_table import WIDEST, lines
+from orchestrator.report.text_table import WIDEST, table_lines
 from tests.orchestrator.commands import breakeven
 
 VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=200), st.binary(max_size=9))
@@ -17,7 +17,7 @@ VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=20))
 def test_every_row_is_one_line(rows: list[tuple[object, ...]]) -> None:
     """Whatever the values are, n rows make n + 1 lines without control characters."""
-    made = list(lines(("a", "b", "c"), rows))
+    made = list(table_lines(("a", "b", "c"), rows))
     assert len(made) == len(rows) + 1
     assert all(line.isprintable() for line in made)
 
@@ -25,7 +25,7 @@ def test_every_row_is_one_line(rows: list[tuple[object, ...]]) -> None:
 def test_columns_line_up_and_nothing_is_cut() -> None:
     """Numbers stand to the right, texts to the left, wide letters take two cells, and a longer value is there whole."""
     long = "x" * (WIDEST + 20)
-    made = list(lines(("name", "n"), [("tome", 1), ("数字", 1000), (None, None), (long, 5), ("two\nlines\x1b[31m", 7)]))
+    made = list(table_lines(("name", "n"), [("tome", 1), ("数字", 1000), (None, None), (long, 5), ("two\nlines\x1b[31m", 7)]))
     assert made[0] == "name                   n"
     assert made[1:4] == ["tome                   1", "数字                1000", ""]
     assert made[4:] == [f"{long}     5", "two\\nlines\\x1b[31m     7"]
