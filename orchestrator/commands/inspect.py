@@ -12,8 +12,6 @@ import typer
 from orchestrator.report import text_table
 from store.engine import connect_readonly
 from store.errors import StoreError
-from store.queries import sweep as find
-from store.queries import sweeps
 from store.user_sql import run_query
 from sweeps.method import modality_of
 from workers.methods import every
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
 
 def show_status(db: str | None, name: str | None) -> None:
     """One line for each sweep (newest revision): jobs by state, comparisons measured and failed."""
+    from store.queries import sweep as find
+    from store.queries import sweeps
     from store.queue import progress
 
     engine = connect_readonly(db)

@@ -161,11 +161,7 @@ def show_plan(
     ray_address: str | None = None,
 ) -> None:
     """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
-    from rich.console import Console
-
-    with ExitStack() as stack:
-        cluster = stack.enter_context(_cluster(Console(stderr=True), ray_address)) if ray_address else None
-        sites: Collection[Site] = cluster.nodes() if cluster else here()
+    sites: Collection[Site] = here() if ray_address is None else _nodes_of(ray_address)
     expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
     require_feasible(expansion, sites, devices=False)
     plan, shown = make_plan(expansion, _existing(db), sites), preview(expansion)
@@ -178,6 +174,13 @@ def show_plan(
         paths = planning.write_jobs(plan.jobs, jobs)
         how = f"python -m workers.run {jobs} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
+
+
+def _nodes_of(ray_address: str) -> Collection[Site]:
+    from rich.console import Console
+
+    with _cluster(Console(stderr=True), ray_address) as cluster:
+        return cluster.nodes()
 
 
 def _existing(db: str | None) -> Engine | None:

@@ -125,7 +125,7 @@ def test_batches_leave_out_nothing() -> None:
     """Rows are skipped for one sequence only: with several, a sparse arm's MACs in the plan are the unmodified model's."""
     head = "schema: 1\nname: trial\nquestion: Why?\ndefaults: {device: cpu, model: llama-15m, prompt_tokens: 64, new_tokens: 8}\n"
     text = head + "axes: {batch_size: [1, 4]}\nmethods: [{method: topk_activation, sparsity: 0.5}]\n"
-    one, batch = ([each.gmacs for each in shown(text).counted if each.place.sequences == count] for count in (1, 4))
+    one, batch = ([each.gmacs for each in shown(text).counted if each.workload.sequences == count] for count in (1, 4))
     assert one[0] == batch[0] == batch[1] > one[1]
 
 
