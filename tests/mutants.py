@@ -23,7 +23,7 @@ COVER = {
     "sweeps/stats/*.py": ["tests/sweeps", *STORED],
     "store/record.py": ["tests/store"],
     "store/derive/*.py": ["tests/store"],
-    "orchestrator/failure_isolation.py": ["tests/orchestrator/test_failure_isolation.py", "tests/orchestrator/test_faults.py"],
+    "orchestrator/failure_isolation.py": ["tests/orchestrator/test_faults.py", "tests/orchestrator/test_dispatcher.py"],
     "workers/token_reduction/token_ops.py": ["tests/workers/test_token_ops.py", METHODS],
     "workers/token_reduction/schedules.py": [
         "tests/workers/test_align.py",
@@ -127,7 +127,8 @@ def killed(mutant: Mutant, tree: Path) -> bool:
     file = tree / mutant.path
     before = file.read_text(encoding="utf-8")
     file.write_text(mutant.apply(before), encoding="utf-8")
-    there = [test for test in tests if (tree / test).exists()]
+    nearest = f"tests/{mutant.path.partition('/')[0]}/test_{Path(mutant.path).stem}.py"
+    there = [test for test in dict.fromkeys([nearest, *tests]) if (tree / test).exists()]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", *there]
     command += [f"--ignore={path}" for path in SLOW]
     try:

@@ -56,6 +56,7 @@ def test_what_was_calibrated_is_found_again(tmp_path):
     (file,) = tmp_path.glob("rotations-*.safetensors")
     made = file.stat().st_mtime_ns
     again = calibrate.rotations(speaker, "topics", TOKENS)
+    assert len(first) > 0
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
     assert file.stat().st_mtime_ns == made
     calibrate.rotations(speaker, "topics", TOKENS // 2)
@@ -79,6 +80,7 @@ def test_random_rotations_are_repeatable():
     """The same seed gives the same orthogonal matrices, and layers differ."""
     network = tongue("llama").network
     first, second = calibrate.random_rotations(network), calibrate.random_rotations(network)
+    assert len(first) > 0
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
     assert not torch.allclose(first[0], first[1])
     assert not torch.allclose(first[0], calibrate.random_rotations(network, seed=1)[0])

@@ -99,6 +99,7 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     second = load_file(tuned(made, TEXTS, BRIEF, made_of="b"))
     third = load_file(tuned(made, TEXTS, BRIEF.model_copy(update={"seed": 1}), made_of="a"))
     assert torch.equal(torch.get_rng_state(), state)
+    assert first
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not all(torch.equal(first[name], third[name]) for name in first)
 
@@ -138,7 +139,7 @@ def test_weights_of_inference_mode_can_be_tuned() -> None:
     """A model built under inference mode, as an arm's may be, is tuned all the same."""
     made = untied()
     made = dataclasses.replace(made, model=copy.deepcopy(made.model))
-    assert all(parameter.is_inference() for parameter in made.model.parameters())
+    assert {parameter.is_inference() for parameter in made.model.parameters()} == {True}
     weights, _ = tune(made, TEXTS, BRIEF)
     assert not any(values.is_inference() for values in weights.values())
 

@@ -35,7 +35,7 @@ def _calm() -> Iterator[None]:
 
 
 def layers(cache: Any) -> list[VirtualLayer]:
-    assert all(type(layer) is VirtualLayer for layer in cache.layers)
+    assert {type(layer) for layer in cache.layers} == {VirtualLayer}
     return list(cache.layers)
 
 

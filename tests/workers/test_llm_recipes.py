@@ -36,6 +36,7 @@ def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
     assert speaker.tokenizer.decode(speaker.tokenizer.encode(TEXTS[0])) == TEXTS[0]
     weights = load_file(folder / "model.safetensors")
     state = speaker.model.state_dict()
+    assert weights
     assert all(torch.equal(state[name], value) for name, value in weights.items())
     assert not any(parameter.requires_grad for parameter in speaker.model.parameters())
     assert not speaker.model.training

@@ -56,6 +56,7 @@ def test_absorbed_models_agree(architecture, tied):
         assert head.weight.data_ptr() != absorbed.get_submodule(parts.embeddings[0]).weight.data_ptr()
         assert not any("Norm" in type(module).__name__ and not isinstance(module, UnitNorm) for module in absorbed.modules())
     assert torch.equal(logits(model), wanted)
+    assert before
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 

@@ -52,6 +52,8 @@ def test_held_out_paragraphs_leave_the_other_part():
     long, short = "the same long sentence in several documents " * 2, "Heading"
     documents = {str(number): f"{short}\n\n{long}\n\nown text {number}" for number in range(20)}
     train, held_out = split(documents)
+    assert train
+    assert held_out
     assert not any(long.strip() in text for text in train)
     assert all(short in text and "own text" in text for text in train)
     assert all(long.strip() in text for text in held_out)
@@ -115,7 +117,9 @@ def test_windows_cover_documents_without_overlap():
             assert len(window.scored) <= SCORED + REACH
             assert 0 < len(window.context) <= CONTEXT
             assert window.context + window.scored in text
-    assert all(window.scored.startswith(" ") for window in found if "word" in window.scored)
+    words = [window.scored for window in found if "word" in window.scored]
+    assert words
+    assert all(scored.startswith(" ") for scored in words)
     assert not any("short" in window.scored for window in found)
 
 

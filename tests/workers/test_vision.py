@@ -78,6 +78,7 @@ def test_checkpoints_are_read_at_any_size(tmp_path, file):
     saved = load(TINY.model_copy(update={"seed": 7}), CPU).model.state_dict()
     save_file(saved, tmp_path / file) if file.endswith("safetensors") else torch.save(saved, tmp_path / file)
     same = load(TINY.model_copy(update={"weights": str(tmp_path / file)}), CPU).model.state_dict()
+    assert saved
     assert all(torch.equal(same[name], saved[name]) for name in saved)
     larger = load(Condition(model="test_vit", image_size=96, weights=str(tmp_path / file)), CPU).model.state_dict()
     assert {name for name in saved if not torch.equal(saved[name], larger[name])} == {"pos_embed"}
@@ -98,7 +99,7 @@ def test_arms_share_weights_and_nothing_else():
 def test_manual_attention_computes_the_same(make):
     """Fused and eager attention agree; the arm really runs what it says."""
     fused, eager = built(make), built(make, overriding(attention="eager"))
-    assert all(block.attn.fused_attn for block in fused.blocks)
+    assert {block.attn.fused_attn for block in fused.blocks} == {True}
     assert not any(block.attn.fused_attn for block in eager.blocks)
     torch.testing.assert_close(eager(images()), fused(images()), rtol=1e-4, atol=1e-5)
 
