@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.outcomes import HOSTILE, OUTCOME, changed
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven, in_process
-from tests.sweeps import test_outcome
 
 pytestmark = pytest.mark.ray
 
@@ -105,10 +105,10 @@ def test_file_that_is_no_outcome_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", ["a huge seed", "a start beyond all calendars", "arm 99"])
 def test_hostile_outcome_is_one_line_and_nothing_is_imported(tmp_path: Path, which: str) -> None:
     """An outcome that contradicts itself among honest ones is refused with exit code 2, and the honest ones are not stored."""
-    change, message = test_outcome.HOSTILE[which]
+    change, message = HOSTILE[which]
     (tmp_path / "outcomes").mkdir()
-    (tmp_path / "outcomes/1.json").write_text(test_outcome.OUTCOME.model_dump_json())
-    (tmp_path / "outcomes/2.json").write_text(test_outcome.changed(change))
+    (tmp_path / "outcomes/1.json").write_text(OUTCOME.model_dump_json())
+    (tmp_path / "outcomes/2.json").write_text(changed(change))
     done = breakeven("import", "outcomes", folder=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "2.json is not an outcome" in done.stderr

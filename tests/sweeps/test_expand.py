@@ -8,28 +8,8 @@ from sweeps.job import DENSE, Condition, Pair
 from sweeps.method import Method
 from sweeps.parsing.expand import load
 from sweeps.protocol import Protocol
+from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Fault, arms
-
-QUICKSTART = """\
-schema: 1
-name: quickstart
-question: From how many tokens on does token reduction pay on this machine?
-defaults: {device: auto, dtype: float32, attention: sdpa, runtime: eager, batch_size: 1}
-axes:
-  model: [deit_tiny_patch16_224]
-  image_size: [32, 48, 64, 96, 128, 160, 192, 224]
-methods:
-  - {method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6, 9]}}
-  - {method: tome, r_ratio: [0.02, 0.06]}
-zip: []
-exclude: []
-include: []
-jobs:
-  latency: {pairs: {min: 30, max: 300}, half_width: 0.01, budget: 10s, timeout: 5m}
-retry: {max_attempts: 2, when: [worker_crash, node_died]}
-limits: {max_jobs: 5000}
-"""
-
 
 # ---- the example of the issue ----
 

@@ -10,8 +10,8 @@ import yaml
 from sweeps.method import Method
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.json_schema import json_schema, text
+from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import METHODS
-from tests.sweeps.test_expand import QUICKSTART
 
 HEAD = "schema: 1\nname: trial\n"
 
