@@ -1,4 +1,4 @@
-"""The cache: what jobs need and nobody publishes, made on demand and kept under the hash of what it is made from."""
+"""The cache of artifacts that jobs need: made on demand, and kept under the hash of what they are made from."""
 
 import contextlib
 import fcntl

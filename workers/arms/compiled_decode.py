@@ -38,41 +38,41 @@ class Steps(ABC):
     Raises `Unsupported` where a layer's cache changes its shapes all the same, as with a sliding window.
     """
 
-    def __init__(self, speaker: LanguageModel) -> None:
+    def __init__(self, language_model: LanguageModel) -> None:
         from transformers.cache_utils import StaticLayer
 
-        for index, layer in enumerate(make_cache("static", speaker, 1, 1).layers):
+        for index, layer in enumerate(make_cache("static", language_model, 1, 1).layers):
             if type(layer) is not StaticLayer:
                 raise Unsupported(
                     f"layer {index} keeps its tokens in a {type(layer).__name__}, whose steps are not all of one shape; "
                     "write runtime: eager"
                 )
-        self.speaker = speaker
+        self.language_model = language_model
         self.kept: Cache | None = None
         self._size = (0, 0)
 
     def cache(self, batch: int, tokens: int) -> "Cache":
         """The empty static cache for `batch` sequences of `tokens` tokens: new at first, later the same one, set to zero."""
         if self.kept is None or self._size != (batch, tokens):
-            self.kept, self._size = make_cache("static", self.speaker, batch, tokens), (batch, tokens)
+            self.kept, self._size = make_cache("static", self.language_model, batch, tokens), (batch, tokens)
         else:
             self.kept.reset()  # type: ignore[no-untyped-call]
         return self.kept
 
     @abstractmethod
     def __call__(self, inputs: Inputs) -> Tensor:
-        """The logits [B, V] behind one more token of each sequence, over the cache that was asked for last."""
+        """The logits [B, V] behind one more token of each sequence, over the cache given last."""
 
 
 class CompiledSteps(Steps):
     """`torch.compile` of the step as one graph, on its first call; `options` go to torch.compile."""
 
-    def __init__(self, speaker: LanguageModel, **options: Any) -> None:
-        super().__init__(speaker)
-        model = speaker.model
+    def __init__(self, language_model: LanguageModel, **options: Any) -> None:
+        super().__init__(language_model)
+        network = language_model.model
 
         def step(inputs: Inputs, cache: Any) -> Tensor:
-            return last_logits(model, inputs, cache)
+            return last_logits(network, inputs, cache)
 
         self._compiled = torch.compile(alone(step), dynamic=False, fullgraph=True, **options)
 
@@ -83,8 +83,8 @@ class CompiledSteps(Steps):
 class CapturedSteps(Steps):
     """The step as a CUDA graph, captured on its first call and replayed; the next call overwrites the logits."""
 
-    def __init__(self, speaker: LanguageModel) -> None:
-        super().__init__(speaker)
+    def __init__(self, language_model: LanguageModel) -> None:
+        super().__init__(language_model)
         self._captured: Captured | None = None
         self._inputs: dict[str, Tensor] = {}
         self._bound: Cache | None = None
@@ -106,12 +106,12 @@ class CapturedSteps(Steps):
             for layer, length in zip(cache.layers, lengths, strict=True):
                 layer.cumulative_length.copy_(length)
 
-        device = self.speaker.model.device
-        self._captured = Captured(lambda: last_logits(self.speaker.model, self._inputs, cache), device, after_warmup=rewind)
+        device = self.language_model.model.device
+        self._captured = Captured(lambda: last_logits(self.language_model.model, self._inputs, cache), device, after_warmup=rewind)
 
 
-def steps(runtime: str, speaker: LanguageModel) -> Steps | None:
+def steps(runtime: str, language_model: LanguageModel) -> Steps | None:
     """How the runtime decodes one token after another; `None` for eager, which needs nothing. Raises `Unsupported`."""
     if runtime == "compile":
-        return CompiledSteps(speaker)
-    return CapturedSteps(speaker) if runtime == "cudagraph" else None
+        return CompiledSteps(language_model)
+    return CapturedSteps(language_model) if runtime == "cudagraph" else None

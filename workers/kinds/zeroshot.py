@@ -180,7 +180,7 @@ def _tasks(name: str) -> dict[str, Any]:
 
 @functools.cache
 def _manager(*, builtin: bool) -> Any:
-    """lm-eval's index of tasks, those that it brings itself included or not: they are thousands of files."""
+    """lm-eval's index of tasks, with or without its built-in ones, which are thousands of files."""
     from lm_eval.tasks import TaskManager
 
     return TaskManager(include_defaults=builtin)

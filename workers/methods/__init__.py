@@ -242,7 +242,7 @@ FUNCTIONS = {"vision": ("tokens", "macs", "refuses", "apply"), "language": ("mac
 def checked(module: ModuleType, file: Path) -> AnyMethod:
     """`module` as a method, once it has every part. Raises `InvalidMethod`."""
     if not (module.__doc__ or "").strip():
-        raise InvalidMethod(f"{file}: has no docstring; its first line says what the method does")
+        raise InvalidMethod(f"{file}: has no docstring; its first line describes the method")
     kinds: Sequence[tuple[str, type]] = (("PAPER", str), ("VERSION", int), ("Params", type))
     for part, kind in kinds:
         if not isinstance(getattr(module, part, None), kind):
