@@ -9,8 +9,8 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
-from sweeps.stats import classification, text_stats
-from sweeps.stats.timing import DEFAULT_FLOOR
+from sweeps.metrics import METRICS, MetricSpec, metric
+from sweeps.stats import classification
 
 MOST_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
@@ -77,10 +77,20 @@ class Effect(NamedTuple):
         return _rounded(bounds[0], digits) <= _rounded(low, digits) and _rounded(high, digits) <= _rounded(bounds[1], digits)
 
 
-SPEEDUP = Effect("faster", "slower", no_difference=1, gain_above=True, floor=DEFAULT_FLOOR, digits=3, mark="x")
-BITS = Effect("better", "worse", no_difference=0, gain_above=False, floor=text_stats.FLOOR, digits=4, unit="bits per byte")
-TOP1 = Effect("better", "worse", no_difference=0, gain_above=False, floor=classification.FLOOR, digits=2, unit="points")
-TASK = Effect("better", "worse", no_difference=0, gain_above=False, floor=0.0, digits=3)
+def effect_of(spec: MetricSpec) -> Effect:
+    """How effects of a metric are named and printed. Raises `ValueError` for one that is not compared."""
+    if spec.compared is None:
+        raise ValueError(f"the metric {spec.name} is not compared, so it has no effects")
+    if spec.compared == "ratio":
+        return Effect("faster", "slower", 1, gain_above=spec.better == "lower", floor=spec.floor, digits=spec.digits, mark="x")
+    unit = {"%": "points", "1": ""}.get(spec.unit, spec.label)
+    return Effect("better", "worse", 0, gain_above=False, floor=spec.floor, digits=spec.digits, unit=unit)
+
+
+SPEEDUP = effect_of(METRICS["latency"])
+BITS = effect_of(METRICS["bits_per_byte"])
+TOP1 = effect_of(METRICS["top1"])
+TASK = effect_of(metric("zeroshot_*_acc"))
 """The drop in a zero-shot task, as a share of its documents."""
 
 

@@ -5,14 +5,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sweeps.metrics import METRICS
 from sweeps.predictions import ArmImages, Predictions, unpack
 from sweeps.stats.timing import CONFIDENCE
 
 ANALYSIS_VERSION = 1
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
-FLOOR = 0.2
-"""Points of top-1 that are called no difference. By so much the same weights differ between careful evaluations: DeiT-B has
-81.8 % in its paper and 81.98 % in timm, for the resizing filter and the crop alone."""
+FLOOR = METRICS["top1"].floor
+"""Points of top-1 that are called no difference."""
 TAIL = 0.05
 """The tail of the margin changes is the value that this share of images lies below."""
 Z = 1.959963984540054

@@ -6,14 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sweeps.metrics import METRICS
 from sweeps.predictions import unpack
 from sweeps.stats.classification import Interval, Verdict, interval_verdict, mean
 from sweeps.text_scores import ArmScores, TextScores
 
 ANALYSIS_VERSION = 1
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
-FLOOR = 0.005
-"""Bits per byte that are called no difference: about 1 % of the perplexity of a token of three bytes."""
+FLOOR = METRICS["bits_per_byte"].floor
+"""Bits per byte that are called no difference."""
 
 
 class Fidelity(NamedTuple):

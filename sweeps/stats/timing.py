@@ -8,11 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sweeps.metrics import SPEED_FLOOR
+
 ANALYSIS_VERSION = 3
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
 CONFIDENCE = 0.95
-DEFAULT_FLOOR = 0.01
-"""Noise floor of a device that was not calibrated by A/A tests: differences up to 1 % are called no difference."""
+DEFAULT_FLOOR = SPEED_FLOOR
+"""Noise floor of a device that was not calibrated by A/A tests."""
 MIN_PAIRS = 30
 """With fewer pairs no verdict is given."""
 CLEAR = 1.5
