@@ -109,12 +109,12 @@ class Method(Protocol):
 
 @runtime_checkable
 class LanguageMethod(Protocol):
-    """What a file in `workers/methods/` with `WORLD = "language"` provides; importing it imports no torch."""
+    """What a file in `workers/methods/` with `MODALITY = "language"` provides; importing it imports no torch."""
 
     __name__: str
     __doc__: str | None
     """First line: the one-line purpose."""
-    WORLD: Literal["language"]
+    MODALITY: Literal["language"]
     PAPER: str
     VERSION: int
     Params: type[Params]
@@ -137,5 +137,5 @@ AnyMethod = Method | LanguageMethod
 
 def modality_of(method: AnyMethod) -> Modality:
     """The modality of a method: that of its models."""
-    found: Modality = getattr(method, "WORLD", "vision")
+    found: Modality = getattr(method, "MODALITY", "vision")
     return found

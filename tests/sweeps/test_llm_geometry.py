@@ -26,7 +26,7 @@ class SkipParams(Params):
 class Skip:
     """A method that leaves out a share of the network."""
 
-    WORLD: Literal["language"] = "language"
+    MODALITY: Literal["language"] = "language"
     PAPER = "none"
     VERSION = 1
     Params = SkipParams

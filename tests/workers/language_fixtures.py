@@ -11,7 +11,7 @@ SPOKEN = '''"""For tests."""
 
 from sweeps.method import Params as _Params
 
-WORLD = "language"
+MODALITY = "language"
 PAPER = "none"
 VERSION = 1
 

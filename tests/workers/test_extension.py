@@ -46,7 +46,7 @@ VISION_METHOD = '''
 LANGUAGE_METHOD = '''
     """Scales the logits."""
     from sweeps import method
-    WORLD = "language"
+    MODALITY = "language"
     PAPER = "none"
     VERSION = 1
     class Params(method.Params):

@@ -1,4 +1,4 @@
-"""The registry of methods: both worlds by name, without torch, and a message for a file that lacks a part."""
+"""The registry of methods: both modalities by name, without torch, and a message for a file that lacks a part."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from workers.methods import InvalidMethod
 
 SPOKEN = '''"""Leaves nothing out."""
 from sweeps import method
-WORLD = "language"
+MODALITY = "language"
 PAPER = "none"
 VERSION = 2
 class Params(method.Params):
@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_worlds_are_apart() -> None:
-    """Every method is of one world, and each world has some."""
+def test_modalities_are_apart() -> None:
+    """Every method is of one modality, and each modality has some."""
     found = methods.every()
     assert set(found) == {*methods.methods(), *methods.language_methods()}
     assert not {*methods.methods()} & {*methods.language_methods()}
@@ -43,7 +43,7 @@ def test_worlds_are_apart() -> None:
 
 
 def test_a_language_method_is_one_file(folder: Path) -> None:
-    """A file with WORLD is found, counts MACs, refuses, and cannot be applied as a vision method."""
+    """A file with MODALITY is found, counts MACs, refuses, and cannot be applied as a vision method."""
     (folder / "plain.py").write_text(SPOKEN)
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
     assert methods.language_methods()["plain"].VERSION == 2
@@ -57,9 +57,9 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (SPOKEN.replace('"language"', '"sound"'), "WORLD is 'sound'"),
+        (SPOKEN.replace('"language"', '"sound"'), "MODALITY is 'sound'"),
         (SPOKEN.replace("def skipped", "def skip"), "lacks the function skipped"),
-        (SPOKEN.replace('WORLD = "language"\n', ""), "lacks the function tokens"),
+        (SPOKEN.replace('MODALITY = "language"\n', ""), "lacks the function tokens"),
         (SPOKEN.replace("VERSION = 2", "VERSION = '2'"), r"lacks VERSION \(int\)"),
     ],
 )

@@ -249,9 +249,9 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
             raise InvalidMethod(f"{file}: lacks {part} ({kind.__name__}), which every method has; see workers/methods/README.md")
     if not issubclass(module.Params, Params):
         raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.method.Params")
-    own = getattr(module, "WORLD", "vision")
+    own = getattr(module, "MODALITY", "vision")
     if own not in FUNCTIONS:
-        raise InvalidMethod(f"{file}: WORLD is {own!r}; it is language, or left out for vision models")
+        raise InvalidMethod(f"{file}: MODALITY is {own!r}; it is language, or left out for vision models")
     for part in FUNCTIONS[own]:
         if not callable(getattr(module, part, None)):
             raise InvalidMethod(f"{file}: lacks the function {part}, which every method has; see workers/methods/README.md")

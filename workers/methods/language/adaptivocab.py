@@ -27,7 +27,7 @@ from sweeps.identity import digest
 if TYPE_CHECKING:
     from workers.models.language import LanguageModel
 
-WORLD = "language"
+MODALITY = "language"
 PAPER = (
     "Nakash, Calderon, Ben-David, Hoffer, Reichart, AdaptiVocab: Enhancing LLM Efficiency in Focused Domains through Lightweight "
     "Vocabulary Adaptation, COLM 2025, arXiv 2503.19693"

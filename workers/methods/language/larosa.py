@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workers.activation_sparsity.sparse_linear import Rule
     from workers.models.language import LanguageModel
 
-WORLD = "language"
+MODALITY = "language"
 PAPER = (
     "Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA: Enhancing LLM Efficiency via Layerwise Rotated Sparse Activation, "
     "ICML 2025, arXiv 2507.01299"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workers.activation_sparsity.sparse_linear import Rule
     from workers.models.language import LanguageModel
 
-WORLD = "language"
+MODALITY = "language"
 PAPER = (
     "Liu, Ponnusamy, Cai, Guo, Kim, Athiwaratkun, Training-Free Activation Sparsity in Large Language Models, "
     "ICLR 2025, arXiv 2408.14690"

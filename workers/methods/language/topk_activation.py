@@ -13,7 +13,7 @@ from workers.activation_sparsity.sparsity_params import Coefficients, SkippingPa
 if TYPE_CHECKING:
     from workers.models.language import LanguageModel
 
-WORLD = "language"
+MODALITY = "language"
 PAPER = (
     "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA, ICML 2025, arXiv 2507.01299"
 )
