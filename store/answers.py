@@ -4,9 +4,20 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Engine, bindparam, text
+from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, select
 
 from store.placement import Place
+from store.tables.derived import EffectRow
+from store.tables.planned import SweepJobRow, SweepRow, core
+from store.tables.results import (
+    ArmResultRow,
+    AttemptRow,
+    ComparisonAttemptRow,
+    FailureRow,
+    ImagePredictionsRow,
+    SampleRow,
+    TextScoresRow,
+)
 from store.transactions import reading
 from sweeps.outcome import ANSWERS
 from sweeps.protocol import Protocol
@@ -14,36 +25,38 @@ from sweeps.protocol import Protocol
 Doubt = Literal["flagged", "unclear", "failed"]
 """Why an answer may be measured again: its flags, its verdict, or because it is a failure such as out of memory."""
 
-FIGURES = text(
-    """SELECT comparison_id, environment, host, pairs, speedup, speedup_low, speedup_high FROM speedup_row
-       WHERE environment IN :environments"""
-).bindparams(bindparam("environments", expanding=True))
+EFFECT, ATTEMPT, FAILURE, SAMPLE = core(EffectRow), core(AttemptRow), core(FailureRow), core(SampleRow)
+PAIR, PREDICTIONS, TEXT_SCORES = core(ComparisonAttemptRow), core(ImagePredictionsRow), core(TextScoresRow)
+BASELINE, ARM = core(ArmResultRow).alias("baseline"), core(ArmResultRow).alias("arm")
+_HERE: BindParameter[Any] = bindparam("environments", expanding=True)
 
-EXECUTIONS = text(
-    """SELECT p.comparison_id, t.environment, t.host, t.round, t.protocol, f.reason, f.message, a.rounds AS pairs,
-         e.images + e.unreadable AS seen, s.complete, b.route AS baseline_route, m.route
-       FROM pairing AS p JOIN attempt AS t ON t.id = p.attempt LEFT JOIN failure AS f ON f.id = p.failure
-         LEFT JOIN measured_arm AS b ON b.attempt = p.attempt AND b.arm = p.baseline
-         LEFT JOIN measured_arm AS m ON m.attempt = p.attempt AND m.arm = p.arm
-         LEFT JOIN sample AS a ON a.attempt = t.id LEFT JOIN evaluation AS e ON e.attempt = t.id
-         LEFT JOIN scores AS s ON s.attempt = t.id
-       WHERE t.environment IN :environments ORDER BY t.ended_at, t.id"""
-).bindparams(bindparam("environments", expanding=True))
-
-_DERIVED = ("speedup_row", "accuracy_row", "quality_row")
-_DOUBTS: Mapping[Doubt, str] = {"flagged": "flags <> ''", "unclear": "verdict = 'unclear'", "failed": "failure IS NOT NULL"}
-DOUBTED = {
-    doubt: text(
-        " UNION ".join(f"SELECT comparison_id FROM {table} WHERE environment IN :environments AND {test}" for table in _DERIVED)  # noqa: S608 - constants
-    ).bindparams(bindparam("environments", expanding=True))
-    for doubt, test in _DOUBTS.items()
+_RATIO = ("comparison_id", "environment", "host", "n", "effect", "effect_low", "effect_high")
+RATIOS = select(*(EFFECT.c[name] for name in _RATIO)).where(EFFECT.c.environment.in_(_HERE), EFFECT.c.compared == "ratio")
+EXECUTIONS = (
+    select(
+        *(PAIR.c.comparison_id, ATTEMPT.c.environment, ATTEMPT.c.host, ATTEMPT.c.round, ATTEMPT.c.protocol),
+        *(FAILURE.c.reason, FAILURE.c.message, SAMPLE.c.rounds.label("pairs"), TEXT_SCORES.c.complete),
+        (PREDICTIONS.c.images + PREDICTIONS.c.unreadable).label("seen"),
+        *(BASELINE.c.route.label("baseline_route"), ARM.c.route),
+    )
+    .select_from(
+        PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
+        .outerjoin(FAILURE, FAILURE.c.id == PAIR.c.failure)
+        .outerjoin(BASELINE, and_(BASELINE.c.attempt == PAIR.c.attempt, BASELINE.c.arm == PAIR.c.baseline))
+        .outerjoin(ARM, and_(ARM.c.attempt == PAIR.c.attempt, ARM.c.arm == PAIR.c.arm))
+        .outerjoin(SAMPLE, SAMPLE.c.attempt == ATTEMPT.c.id)
+        .outerjoin(PREDICTIONS, PREDICTIONS.c.attempt == ATTEMPT.c.id)
+        .outerjoin(TEXT_SCORES, TEXT_SCORES.c.attempt == ATTEMPT.c.id)
+    )
+    .where(ATTEMPT.c.environment.in_(_HERE))
+    .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
+)
+_DOUBTS: Mapping[Doubt, ColumnElement[bool]] = {
+    "flagged": EFFECT.c.flags != "",
+    "unclear": EFFECT.c.verdict == "unclear",
+    "failed": EFFECT.c.failure.is_not(None),
 }
 
-
-SINCE = text(
-    """SELECT DISTINCT t.environment FROM attempt AS t JOIN sweep_job AS l ON l.job = t.job JOIN sweep AS s ON s.id = l.sweep
-       WHERE s.name = :sweep AND t.ended_at >= :began"""
-)
 
 Round = tuple[str, int]
 """A comparison id and a round."""
@@ -62,7 +75,7 @@ class Answers(NamedTuple):
     """`answered` for each place."""
 
 
-class Spot(NamedTuple):
+class RoundAtPlace(NamedTuple):
     """Where pairs add up: one round of a comparison at one place."""
 
     comparison_id: str
@@ -71,19 +84,19 @@ class Spot(NamedTuple):
 
 
 def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids: Collection[str]) -> Answers:
-    """What is known of the comparison ids in the environments; the protocol beside each id is the precision asked for now.
+    """What is known of the comparison ids in the environments; the protocol beside each id is the precision requested now.
 
-    A round is answered if one host of an environment measured it with at least the pairs asked for (`pairs_min`, over all
-    attempts), and the interval of all rounds (by every metric) is as narrow as asked or the round was measured under a protocol
-    that satisfies the one asked. A failure that is an answer (`sweeps.outcome.ANSWERS`) answers all rounds, a time-out only if
-    it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are answered by as
-    many images or characters as are asked now, or by all there are, quality by the tasks that are asked now too. Flagged
-    results count: they are shown, with their flags.
+    A round is answered if one host of an environment measured it with at least the requested pairs (`pairs_min`, over all
+    attempts), and the interval of all rounds (by every metric) is as narrow as requested or the round was measured under a
+    protocol that satisfies the requested one. A failure that is an answer (`sweeps.outcome.ANSWERS`) answers all rounds, a
+    time-out only if it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are
+    answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too.
+    Flagged results count: they are shown, with their flags.
     """
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)
     with reading(engine) as connection:
-        for row in connection.execute(FIGURES, environments).all():
+        for row in connection.execute(RATIOS, environments).all():
             known.narrow[row.comparison_id, Place(row.environment, row.host)].append(_narrow(row, comparisons))
         for row in connection.execute(EXECUTIONS, environments).all():
             if row.comparison_id in comparisons:
@@ -92,41 +105,41 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
 
 
 class _Known:
-    """What the executions read so far say of the comparisons."""
+    """What is known of the comparisons from the executions read so far."""
 
     def __init__(self, comparisons: Mapping[str, Protocol]) -> None:
-        self._asked = comparisons
+        self._requested = comparisons
         self._protocols: dict[str, Protocol] = {}
         self._answered: dict[Place, set[Round]] = defaultdict(set)
-        self._pairs: dict[Spot, int] = defaultdict(int)
-        self._routes: dict[Spot, tuple[str | None, str | None]] = {}
-        self._satisfied: set[Spot] = set()
+        self._pairs: dict[RoundAtPlace, int] = defaultdict(int)
+        self._routes: dict[RoundAtPlace, tuple[str | None, str | None]] = {}
+        self._satisfied: set[RoundAtPlace] = set()
         self._errors: dict[str, str] = {}
         self.narrow: dict[tuple[str, Place], list[bool]] = defaultdict(list)
-        """By comparison and place, for each metric: whether its interval is as narrow as asked."""
+        """By comparison and place, for each metric: whether its interval is as narrow as requested."""
 
     def add(self, row: Any) -> None:
-        """Take in a row of `EXECUTIONS`."""
-        asked, made = self._asked[row.comparison_id], self._made(row)
+        """Add a row of `EXECUTIONS`."""
+        requested, made = self._requested[row.comparison_id], self._made(row)
         place = Place(row.environment, row.host)
         if row.reason is None and row.pairs is not None:
-            spot = Spot(row.comparison_id, place, row.round)
+            spot = RoundAtPlace(row.comparison_id, place, row.round)
             routes = (row.baseline_route, row.route)
             if self._routes.setdefault(spot, routes) != routes:  # never pooled: only those of the newest count
                 self._routes[spot], self._pairs[spot] = routes, 0
             self._pairs[spot] += row.pairs
-            if made.satisfies(asked):
+            if made.satisfies(requested):
                 self._satisfied.add(spot)
         elif row.reason is None:
-            if made.satisfies(asked):
+            if made.satisfies(requested):
                 self._answered[place].add((row.comparison_id, row.round))
         elif row.reason not in ANSWERS:
             self._errors[row.comparison_id] = row.message
-        elif row.reason != "timeout" or _no_easier(asked, made):
-            self._answered[place] |= {(row.comparison_id, each) for each in range(asked.rounds)}
+        elif row.reason != "timeout" or _no_easier(requested, made):
+            self._answered[place] |= {(row.comparison_id, each) for each in range(requested.rounds)}
 
     def _made(self, row: Any) -> Protocol:
-        """The protocol of an execution; what it asked for is what it got where there was no more."""
+        """The protocol of an execution; where there was no more, what it got is what it requested."""
         made = self._protocols.get(row.protocol) or Protocol.model_validate_json(row.protocol)
         self._protocols[row.protocol] = made
         if made.images is not None and row.seen is not None and row.seen < made.images:
@@ -137,7 +150,7 @@ class _Known:
         short: dict[tuple[str, int], int] = {}
         for spot, pairs in self._pairs.items():
             key = (spot.comparison_id, spot.round)
-            if pairs < self._asked[spot.comparison_id].pairs_min:
+            if pairs < self._requested[spot.comparison_id].pairs_min:
                 short[key] = max(pairs, short.get(key, 0))
             elif spot in self._satisfied or all(self.narrow[spot.comparison_id, spot.place] or [False]):
                 self._answered[spot.place].add(key)
@@ -153,34 +166,33 @@ class _Known:
 
 def doubted(engine: Engine, doubt: Doubt, environment_ids: Collection[str]) -> set[str]:
     """The comparison ids whose newest answer in one of the environments is flagged, unclear by some metric, or a failure."""
+    found = select(EFFECT.c.comparison_id).where(EFFECT.c.environment.in_(sorted(environment_ids)), _DOUBTS[doubt]).distinct()
     with reading(engine) as connection:
-        return set(connection.execute(DOUBTED[doubt], {"environments": sorted(environment_ids)}).scalars())
+        return set(connection.execute(found).scalars())
 
 
 def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
     """The environments in which jobs of the sweep of that name were measured since `began` (seconds since the epoch)."""
+    link, name = core(SweepJobRow), core(SweepRow)
+    measured = ATTEMPT.join(link, link.c.job == ATTEMPT.c.job).join(name, name.c.id == link.c.sweep)
+    found = select(ATTEMPT.c.environment).select_from(measured).where(name.c.name == sweep, ATTEMPT.c.ended_at >= began)
     with reading(engine) as connection:
-        return set(connection.execute(SINCE, {"sweep": sweep, "began": began}).scalars())
+        return set(connection.execute(found.distinct()).scalars())
 
 
-def _no_easier(asked: Protocol, made: Protocol) -> bool:
-    """Whether what ran out of time under `made` would again under `asked`."""
-    amounts = ((asked.images, made.images), (asked.characters, made.characters), (asked.documents, made.documents))
+def _no_easier(requested: Protocol, made: Protocol) -> bool:
+    """Whether what ran out of time under `made` would again under `requested`."""
+    amounts = ((requested.images, made.images), (requested.characters, made.characters), (requested.documents, made.documents))
     fewer = any(now is not None and (then is None or now < then) for now, then in amounts)
-    fewer = fewer or not set(made.tasks or ()) <= set(asked.tasks or ())
-    longer = asked.timeout_s > made.timeout_s or asked.compile_timeout_s > made.compile_timeout_s
+    fewer = fewer or not set(made.tasks or ()) <= set(requested.tasks or ())
+    longer = requested.timeout_s > made.timeout_s or requested.compile_timeout_s > made.compile_timeout_s
     return not (fewer or longer)
 
 
-def _narrow(figure: Any, comparisons: Mapping[str, Protocol]) -> bool:
-    asked = comparisons.get(figure.comparison_id)
-    if (
-        asked is None
-        or figure.speedup is None
-        or figure.speedup_low is None
-        or figure.speedup_high is None
-        or figure.pairs < asked.pairs_min
-    ):
+def _narrow(ratio: Any, comparisons: Mapping[str, Protocol]) -> bool:
+    """Whether the interval of a ratio is as narrow as its protocol requests."""
+    requested = comparisons.get(ratio.comparison_id)
+    if requested is None or None in {ratio.effect, ratio.effect_low, ratio.effect_high} or ratio.n < requested.pairs_min:
         return False
-    width = max(figure.speedup_high - figure.speedup, figure.speedup - figure.speedup_low)
-    return bool(width <= asked.half_width * figure.speedup)
+    width = max(ratio.effect_high - ratio.effect, ratio.effect - ratio.effect_low)
+    return bool(width <= requested.half_width * ratio.effect)

@@ -1,42 +1,53 @@
-"""Asked: where those comparisons of a sweep stand that have no numbers (yet): queued, failed, or neither."""
+"""Status of the comparisons of a sweep: measured, failed, queued, or not measured."""
 
 import pandas as pd
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, bindparam, case, func, select
 
+from store.tables.derived import EffectRow
+from store.tables.planned import ComparisonRow, JobRow, SweepJobRow, SweepRow, core
+from store.tables.results import FailureRow
 from store.transactions import reading
-from store.views import public
+from store.views.public import TABLES
 from sweeps.job import Job, Kind
 
-ANSWERS = text(
-    f"""SELECT c.comparison_id, c.model, c.weights, c.method, c.params, c.baseline, c.dtype, c.attention,
-          max(r.measured) AS measured, max(f.reason) AS reason
-        FROM sweep_comparison AS l
-        JOIN comparison AS c ON c.comparison_id = l.comparison_id
-        LEFT JOIN ({public.ANSWERS}) AS r ON r.comparison_id = c.comparison_id
-        LEFT JOIN failure AS f ON f.id = r.failure
-        WHERE l.sweep = :name AND c.kind = :kind
-        GROUP BY c.comparison_id, c.model, c.weights, c.method, c.params, c.baseline, c.dtype, c.attention"""  # noqa: S608 - constants
+EFFECT, COMPARISON, FAILURE, JOB = core(EffectRow), core(ComparisonRow), core(FailureRow), core(JobRow)
+REQUESTED, LINK, SWEEP = TABLES["sweep_comparison"], core(SweepJobRow), core(SweepRow)
+_KEYS = [COMPARISON.c[name] for name in ("comparison_id", "model", "weights", "method", "params", "baseline", "dtype", "attention")]
+_KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
+ANSWERS = (
+    select(
+        *_KEYS,
+        func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured"),
+        func.max(FAILURE.c.reason).label("reason"),
+    )
+    .select_from(
+        REQUESTED.join(COMPARISON, COMPARISON.c.comparison_id == REQUESTED.c.comparison_id)
+        .outerjoin(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id)
+        .outerjoin(FAILURE, FAILURE.c.id == EFFECT.c.failure)
+    )
+    .where(REQUESTED.c.sweep == bindparam("name"), COMPARISON.c.kind == bindparam("kind"))
+    .group_by(*_KEYS)
 )
-QUEUED = text(
-    """SELECT DISTINCT j.id, j.document FROM job AS j
-       JOIN sweep_job AS l ON l.job = j.id
-       JOIN sweep AS s ON s.id = l.sweep
-       WHERE s.name = :name AND j.kind = :kind AND j.state IN ('waiting', 'running')"""
+QUEUED = (
+    select(JOB.c.id, JOB.c.payload)
+    .select_from(JOB.join(LINK, LINK.c.job == JOB.c.id).join(SWEEP, SWEEP.c.id == LINK.c.sweep))
+    .where(SWEEP.c.name == bindparam("name"), JOB.c.kind == bindparam("kind"), JOB.c.state.in_(("waiting", "running")))
+    .distinct()
 )
 
 
 def states(engine: Engine, name: str, kind: Kind) -> pd.DataFrame:
-    """The comparisons of one kind that the newest revision of a sweep asks, in whatever environment they were answered.
+    """The comparisons of one kind in the newest revision of a sweep, in whatever environment they were answered.
 
     Each has what identifies its arm and baseline, `state` (`measured`, `failed`, `queued` or `not measured`) and the `reason` of
     a failure.
     """
-    asked = {"name": name, "kind": kind}
+    of = {"name": name, "kind": kind}
     with reading(engine) as connection:
-        answers = connection.execute(ANSWERS, asked)
+        answers = connection.execute(ANSWERS, of)
         found = pd.DataFrame.from_records([tuple(row) for row in answers], columns=list(answers.keys()))
-        documents = [row.document for row in connection.execute(QUEUED, asked)]
-    queued = {comparison_id for document in documents for comparison_id in Job.model_validate_json(document).comparison_ids()}
+        payloads = [row.payload for row in connection.execute(QUEUED, of)]
+    queued = {comparison_id for payload in payloads for comparison_id in Job.model_validate_json(payload).comparison_ids()}
     waiting = found["comparison_id"].isin(queued)
     state = found["measured"].map({1: "measured"}).astype(object)
     state = state.mask(state.isna() & waiting, "queued").mask(state.isna() & ~waiting & found["reason"].notna(), "failed")

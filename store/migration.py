@@ -11,7 +11,7 @@ from store.errors import EmptyStoreError, StoreError
 from store.location import display_name
 from store.transactions import set_write_ahead, writing
 
-SCHEMA = "0005"
+SCHEMA = "0006"
 """The newest migration in `migrations/versions`."""
 SCRIPTS = Path(__file__).parent / "migrations"
 OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})

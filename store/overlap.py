@@ -9,12 +9,8 @@ from sqlmodel import col
 
 from store.answers import Round
 from store.placement import Wanted
-from store.tables.planned import Job as JobRow
-from store.tables.planned import Sweep as SweepRow
-from store.tables.planned import SweepJob as SweepJobRow
-from store.tables.results import Attempt as AttemptRow
-from store.tables.results import Failure as FailureRow
-from store.tables.results import Pairing as ComparisonAttemptRow
+from store.tables.planned import JobRow, SweepJobRow, SweepRow
+from store.tables.results import AttemptRow, ComparisonAttemptRow, FailureRow
 from store.transactions import reading
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS
@@ -82,13 +78,13 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
     )
     part = and_(col(JobRow.state) == "waiting", col(JobRow.parent).is_not(None), linked_elsewhere.exists())
     jobs = connection.execute(
-        select(col(JobRow.id), col(JobRow.resources), col(JobRow.document))
+        select(col(JobRow.id), col(JobRow.resources), col(JobRow.payload))
         .where(or_(col(JobRow.state) == "running", part))
         .order_by(col(JobRow.id))
     )
     held: dict[Round, list[Holding]] = defaultdict(list)
     for row in jobs:
-        job = Job.model_validate_json(row.document)
+        job = Job.model_validate_json(row.payload)
         for comparison_id in job.comparison_ids():
             held[comparison_id, job.round].append(Holding(row.id, row.resources, job.protocol))
     return Overlap(answered, held)

@@ -8,9 +8,7 @@ from sqlalchemy import Connection, Row, func, or_, select, update
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
-from store.tables.planned import Job as JobRow
-from store.tables.planned import Sweep as SweepRow
-from store.tables.planned import SweepJob as SweepJobRow
+from store.tables.planned import JobRow, SweepJobRow, SweepRow
 from sweeps.aliases import former
 from sweeps.identity import digest
 from sweeps.job import Job

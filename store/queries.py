@@ -5,28 +5,53 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Engine, Select, TextClause, case, column, func, literal_column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    ScalarSelect,
+    Select,
+    Table,
+    TextClause,
+    case,
+    column,
+    distinct,
+    func,
+    literal_column,
+    select,
+    text,
+)
 from sqlalchemy import table as from_name
 
 from store.errors import StoreError
 from store.location import display_name
 from store.row_mapping import timestamp
+from store.tables.derived import EffectRow
+from store.tables.planned import SweepComparisonRow, SweepRow, core
 from store.transactions import reading
-from store.views.public import ANSWERS as ANSWER_ROWS
+from store.views.public import TABLES, newest_revision
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SWEEPS = text(
-    f"""SELECT s.id, s.name, s.revision, s.question, s.submitted_at,
-         (SELECT count(*) FROM sweep_comparison_row AS l WHERE l.sweep = s.id) AS comparisons,
-         (SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l
-          JOIN ({ANSWER_ROWS}) AS r ON r.comparison_id = l.comparison_id AND r.measured = 1 WHERE l.sweep = s.id) AS measured,
-         (SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l
-          JOIN failures AS r ON r.comparison_id = l.comparison_id WHERE l.sweep = s.id) AS failures
-       FROM sweep AS s
-       WHERE NOT EXISTS (SELECT 1 FROM sweep AS newer WHERE newer.name = s.name AND newer.revision > s.revision)
-       ORDER BY s.submitted_at DESC, s.id DESC"""  # noqa: S608 - made of constants
+_SWEEP, _LINK, _EFFECT, _FAILURES = core(SweepRow), core(SweepComparisonRow), core(EffectRow), TABLES["failures"]
+
+
+def _count(answers: Table, *where: ColumnElement[bool]) -> ScalarSelect[int]:
+    """How many comparisons of a sweep have a row among the answers."""
+    linked = _LINK.join(answers, answers.c.comparison_id == _LINK.c.comparison_id)
+    counted = select(func.count(distinct(_LINK.c.comparison_id))).select_from(linked)
+    return counted.where(_LINK.c.sweep == _SWEEP.c.id, *where).correlate(_SWEEP).scalar_subquery()
+
+
+SWEEPS = (
+    select(
+        *(_SWEEP.c[name] for name in ("id", "name", "revision", "question", "submitted_at")),
+        select(func.count()).where(_LINK.c.sweep == _SWEEP.c.id).correlate(_SWEEP).scalar_subquery().label("comparisons"),
+        _count(_EFFECT, _EFFECT.c.effect.is_not(None)).label("measured"),
+        _count(_FAILURES).label("failures"),
+    )
+    .where(newest_revision(_SWEEP))
+    .order_by(_SWEEP.c.submitted_at.desc(), _SWEEP.c.id.desc())
 )
 STATES = text(
     "SELECT l.sweep, j.state, count(*) AS jobs FROM sweep_job AS l JOIN job AS j ON j.id = l.job GROUP BY l.sweep, j.state"
@@ -83,7 +108,7 @@ SWEEP_ROWS: Mapping[str, tuple[str, ...]] = {
     "accuracy": ("method", "params", "image_size"),
     "quality": ("method", "params"),
     "failures": ("method", "params", "image_size"),
-    "language": ("prompt_tokens", "method", "params"),
+    "generation": ("prompt_tokens", "method", "params"),
     "break_even": ("method", "params", "x"),
 }
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
@@ -96,17 +121,17 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     `classes`, the number of outputs that accuracy is about.
     """
     linked: Select[Any] = select(column("comparison_id")).select_from(from_name("sweep_comparison")).where(column("sweep") == name)
-    attempts = from_name("pairing", column("attempt"), column("comparison_id"))
+    attempts = from_name("comparison_attempt", column("attempt"), column("comparison_id"))
     order: list[ColumnElement[Any]] = [column(each) for each in SWEEP_ROWS[view]]
     columns: list[ColumnElement[Any]] = [literal_column(f"{view}.*")]
     belongs: ColumnElement[bool] = column("comparison_id").in_(linked)
     if view == "break_even":
         belongs = column("sweep") == name
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=column("axis"), else_=2))
-    elif view == "language":
+    elif view == "generation":
         belongs = column("attempt").in_(select(attempts.c.attempt).where(attempts.c.comparison_id.in_(linked)))
     elif view == "accuracy":
-        images = from_name("evaluation", column("attempt"), column("classes"))
+        images = from_name("image_predictions", column("attempt"), column("classes"))
         classes = select(func.max(images.c.classes)).join_from(images, attempts, images.c.attempt == attempts.c.attempt)
         same = attempts.c.comparison_id == literal_column("accuracy.comparison_id")
         columns.append(classes.where(same).scalar_subquery().label("classes"))
@@ -118,15 +143,16 @@ ZEROSHOT = text("""
 SELECT q.environment, q.device_name, q.model, q.weights, q.baseline, q.method, q.params, m.metric, m.value, m.n,
        b.value AS value_baseline, d.value AS task_drop, d.low AS task_drop_low, d.high AS task_drop_high
 FROM quality AS q
-JOIN pairing AS p ON p.comparison_id = q.comparison_id
+JOIN comparison_attempt AS p ON p.comparison_id = q.comparison_id
 JOIN attempt AS t ON t.id = p.attempt AND t.environment = q.environment
 JOIN metric AS m ON m.attempt = p.attempt AND m.arm = p.arm AND m.metric LIKE 'zeroshot%' AND m.metric NOT LIKE '%_drop'
 JOIN metric AS b ON b.attempt = p.attempt AND b.arm = p.baseline AND b.metric = m.metric
 LEFT JOIN metric AS d ON d.attempt = p.attempt AND d.arm = p.arm AND d.metric = m.metric || '_drop'
 WHERE q.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :name)
-  AND NOT EXISTS (SELECT 1 FROM pairing AS o WHERE o.attempt = p.attempt AND o.arm = p.arm AND o.baseline < p.baseline)
+  AND NOT EXISTS (SELECT 1 FROM comparison_attempt AS o WHERE o.attempt = p.attempt AND o.arm = p.arm AND o.baseline < p.baseline)
   AND NOT EXISTS (
-    SELECT 1 FROM pairing AS o JOIN attempt AS u ON u.id = o.attempt JOIN metric AS s ON s.attempt = o.attempt AND s.arm = o.arm
+    SELECT 1 FROM comparison_attempt AS o JOIN attempt AS u ON u.id = o.attempt
+    JOIN metric AS s ON s.attempt = o.attempt AND s.arm = o.arm
     WHERE o.comparison_id = p.comparison_id AND u.environment = t.environment AND u.id > t.id AND s.metric = m.metric)
 ORDER BY q.model, q.method, q.params, m.metric""")
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, Select, and_, func, or_, select, text, update
+from sqlalchemy import Connection, Engine, Row, Select, and_, bindparam, case, func, or_, select, update
 from sqlmodel import col
 
 from store import placement
@@ -12,12 +12,9 @@ from store.errors import StoreError
 from store.owners import alive, owner
 from store.placement import Offer, Place
 from store.row_mapping import insert_jobs, link_jobs
-from store.tables.planned import Job as JobRow
-from store.tables.planned import Sweep as SweepRow
-from store.tables.planned import SweepJob as SweepJobRow
-from store.tables.states import STATES
+from store.tables.derived import EffectRow
+from store.tables.planned import STATES, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
 from store.transactions import reading, writing
-from store.views import public
 from sweeps.job import Device, Job, Occupation
 from sweeps.kinds import KINDS
 from sweeps.outcome import Outcome
@@ -25,14 +22,22 @@ from sweeps.outcome import Outcome
 if TYPE_CHECKING:
     from store.record import AttemptWriter  # imports NumPy and SciPy, which most calls do not need
 
+EFFECT, LINK = core(EffectRow), core(SweepComparisonRow)
 RUNNING, WAITING = col(JobRow.state) == "running", col(JobRow.state) == "waiting"
-ANSWERS = text(
-    f"""SELECT count(*) AS comparisons, coalesce(sum(measured), 0) AS measured, coalesce(sum(failed), 0) AS failed FROM (
-          SELECT coalesce(max(r.measured), 0) AS measured,
-                 CASE WHEN max(r.measured) = 0 AND max(r.failure) IS NOT NULL THEN 1 ELSE 0 END AS failed
-          FROM sweep_comparison_row AS l LEFT JOIN ({public.ANSWERS}) AS r ON r.comparison_id = l.comparison_id
-          WHERE l.sweep = :sweep GROUP BY l.comparison_id) AS answers"""  # noqa: S608 - made of constants
+_ANSWERS = (
+    select(
+        func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured"), func.max(EFFECT.c.failure).label("failure")
+    )
+    .select_from(LINK.outerjoin(EFFECT, EFFECT.c.comparison_id == LINK.c.comparison_id))
+    .where(LINK.c.sweep == bindparam("sweep"))
+    .group_by(LINK.c.comparison_id)
+    .subquery()
 )
+ANSWERS = select(
+    func.count().label("comparisons"),
+    func.coalesce(func.sum(_ANSWERS.c.measured), 0).label("measured"),
+    func.coalesce(func.sum(case((and_(_ANSWERS.c.measured == 0, _ANSWERS.c.failure.is_not(None)), 1), else_=0)), 0).label("failed"),
+).select_from(_ANSWERS)
 
 
 class QueuedJob(NamedTuple):
@@ -105,7 +110,7 @@ def claim(
             rows = [row.id for row in found]
             lease = {"state": "running", "owner": owner, "renewed_at": time.time()}
             connection.execute(update(JobRow).where(col(JobRow.id).in_(rows)).values(lease))
-    return [QueuedJob(row.id, Job.model_validate_json(row.document), row.attempts, sweep_id) for row in found]
+    return [QueuedJob(row.id, Job.model_validate_json(row.payload), row.attempts, sweep_id) for row in found]
 
 
 def renew(engine: Engine, owner: str) -> int:
@@ -135,8 +140,8 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
     attempt = _attempt(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "split", attempt)
-        found = connection.execute(select(col(JobRow.document), *placement.COLUMNS).where(col(JobRow.id) == row)).one()
-        whole = Job.model_validate_json(found.document)
+        found = connection.execute(select(col(JobRow.payload), *placement.COLUMNS).where(col(JobRow.id) == row)).one()
+        whole = Job.model_validate_json(found.payload)
         if sorted(whole.comparison_ids()) != sorted(comparison_id for part in parts for comparison_id in part.comparison_ids()):
             raise StoreError(
                 f"job {row} cannot be split: the {len(parts)} parts must request each of its {len(whole.pairs)} comparisons once"
@@ -211,7 +216,7 @@ def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
     """The jobs of the sweep that run for other dispatchers than this process."""
     query = _jobs_of(sweep_id).where(RUNNING, col(JobRow.owner) != owner()).order_by(col(JobRow.id))
     with reading(engine) as connection:
-        return [Job.model_validate_json(row.document) for row in connection.execute(query)]
+        return [Job.model_validate_json(row.payload) for row in connection.execute(query)]
 
 
 def progress(engine: Engine, sweep_id: int) -> Progress:
@@ -231,7 +236,7 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
 
 def _jobs_of(sweep_id: int) -> Select[*tuple[Any, ...]]:
     return (
-        select(col(JobRow.id), col(JobRow.document), col(JobRow.attempts), *placement.COLUMNS)
+        select(col(JobRow.id), col(JobRow.payload), col(JobRow.attempts), *placement.COLUMNS)
         .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
         .where(col(SweepJobRow.sweep) == sweep_id)
     )

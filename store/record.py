@@ -1,4 +1,4 @@
-"""The one writer of outcomes: an attempt with all that was said about it, and what follows from it, in one transaction."""
+"""The one writer of outcomes: an attempt with all of its data, and what is derived from it, in one transaction."""
 
 import hashlib
 import math
@@ -6,53 +6,53 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, Engine, String, bindparam, text
+from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, select, update
 
-from store.derive import speedup
-from store.derive.pair_status import fates
-from store.derive.quality import JUDGES
+from store.derive.break_evens import BATCH, derive_break_evens
+from store.derive.effects import derive_effects
+from store.derive.pair_status import pair_statuses
+from store.derive.payloads import STORES, payload_of
 from store.errors import StoreError
 from store.row_mapping import (
+    arm_columns,
     comparison_row,
     environment_row,
     finite,
     insert_into,
     insert_new,
     insert_row,
-    spoken_row,
 )
-from store.sample_codec import pack, pack_series, timings
-from store.tables import planned, results
+from store.tables.planned import ComparisonRow, EnvironmentRow, JobRow, core
+from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, FailureRow, MetricRow
 from store.transactions import writing
+from store.views.public import TABLES
 from sweeps import aliases
 from sweeps.identity import canonical
 from sweeps.job import Job
+from sweeps.kinds import KINDS
+from sweeps.metrics import METRICS
 from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
 from sweeps.stats.timing import load_distributions
 
 Source = Literal["measured", "imported"]
 
-KNOWN = text("SELECT id FROM attempt WHERE digest = :digest")
-END_LEASE = text(
-    """UPDATE job SET state = :state, owner = NULL, renewed_at = NULL, attempts = attempts + :executed
-       WHERE id = :job AND state = 'running' AND owner = :owner
-         AND NOT EXISTS (SELECT 1 FROM attempt WHERE digest = :digest) RETURNING job_id, attempts"""
+ATTEMPT, JOB, COMPARISON, PAIR = core(AttemptRow), core(JobRow), core(ComparisonRow), core(ComparisonAttemptRow)
+KNOWN = select(ATTEMPT.c.id).where(ATTEMPT.c.digest == bindparam("digest"))
+END_LEASE = (
+    update(JOB)
+    .values(
+        state=bindparam("new_state"), owner=None, renewed_at=None, attempts=JOB.c.attempts + bindparam("executed", type_=Integer())
+    )
+    .where(JOB.c.id == bindparam("row"), JOB.c.state == "running", JOB.c.owner == bindparam("holder"), ~exists(KNOWN))
+    .returning(JOB.c.job_id, JOB.c.attempts)
 )
-HOLDER = text("SELECT state, owner FROM job WHERE id = :job")
-STORED = text("SELECT comparison_id FROM comparison WHERE comparison_id IN :comparisons").bindparams(
-    bindparam("comparisons", expanding=True)
-)
-IMPORTED_BEFORE = text("SELECT count(*) FROM attempt WHERE job_id = :job_id AND job IS NULL")
-ANSWERED_PAIRS = text(
-    """SELECT DISTINCT t.environment, p.comparison_id
-       FROM pairing AS p JOIN attempt AS t ON t.id = p.attempt
-       WHERE :sweep IS NULL OR p.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :sweep)
-       ORDER BY t.environment, p.comparison_id"""
-).bindparams(bindparam("sweep", type_=String()))
+HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
+STORED = select(COMPARISON.c.comparison_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+IMPORTED_BEFORE = select(func.count()).where(ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None))
 
 
 class LeaseError(StoreError):
-    """The owner no longer holds the job: another dispatcher took it over, or somebody cancelled it."""
+    """The owner no longer holds the job: another dispatcher took it over, or it was cancelled."""
 
 
 def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
@@ -77,7 +77,7 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
                 return False
             raise
         key = attempt.insert(connection, row, n, "measured")
-        if attempt.fates:
+        if attempt.statuses:
             attempt.answer(connection, key)
     return True
 
@@ -95,20 +95,22 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
 
 
 def reanalyse(engine: Engine, sweep: str | None = None) -> int:
-    """Rebuild all derived rows (or those of the sweep of that name) from raw samples. Returns how many comparisons it concerned."""
-    with engine.connect() as connection:
-        found = connection.execute(ANSWERED_PAIRS, {"sweep": sweep}).all()
+    """Rebuild all derived rows (or those of the sweep of that name) from raw data. Returns the number of comparisons concerned."""
+    pairs = select(ATTEMPT.c.environment, PAIR.c.comparison_id).join_from(PAIR, ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).distinct()
+    if sweep is not None:
+        link = TABLES["sweep_comparison"]
+        pairs = pairs.where(PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep)))
     by_environment: dict[str, list[str]] = {}
-    for row in found:
-        by_environment.setdefault(row.environment, []).append(row.comparison_id)
+    with engine.connect() as connection:
+        for row in connection.execute(pairs.order_by(ATTEMPT.c.environment, PAIR.c.comparison_id)):
+            by_environment.setdefault(row.environment, []).append(row.comparison_id)
     for environment, comparisons in by_environment.items():
-        batches = [comparisons[start : start + speedup.BATCH] for start in range(0, len(comparisons), speedup.BATCH)]
-        judged = (judge.derive for judge in JUDGES.values())
-        for derive in (speedup.derive_speedups, *judged, speedup.derive_break_evens):  # no curve may mix points of two analyses
+        batches = [comparisons[start : start + BATCH] for start in range(0, len(comparisons), BATCH)]
+        for derive in (derive_effects, derive_break_evens):  # no curve may mix points of two analyses
             for batch in batches:
                 with writing(engine) as connection:
                     derive(connection, batch, environment)
-    return len(found)
+    return sum(map(len, by_environment.values()))
 
 
 def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "AttemptWriter | None") -> int:
@@ -117,11 +119,10 @@ def end_lease(connection: Connection, row: int, owner: str | None, state: str, a
     Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease or the attempt is stored already, and
     `StoreError` if the attempt is of another job.
     """
-    asked = {"job": row, "owner": owner, "state": state, "executed": int(attempt is not None)}
-    asked["digest"] = "" if attempt is None else attempt.digest
-    ended = connection.execute(END_LEASE, asked).one_or_none()
+    values = {"row": row, "holder": owner, "new_state": state, "executed": int(attempt is not None)}
+    ended = connection.execute(END_LEASE, {**values, "digest": "" if attempt is None else attempt.digest}).one_or_none()
     if ended is None:
-        found = connection.execute(HOLDER, {"job": row}).one_or_none()
+        found = connection.execute(HOLDER, {"row": row}).one_or_none()
         now = "does not exist" if found is None else f"is held by {found.owner}" if found.owner else f"is {found.state}"
         raise LeaseError(f"job {row} {now}; it is no longer running for {owner}, whose result is not stored")
     if attempt is not None and ended.job_id != attempt.job_id:
@@ -136,31 +137,28 @@ class AttemptWriter:
         """Raises `StoreError` if the outcome contradicts itself."""
         self.outcome = outcome
         self.job = outcome.job
+        self.kind = KINDS[self.job.kind]
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
-        payload = aliases.without_younger(outcome.model_dump(exclude={"samples", "predictions", "text_scores"}))
-        self.document = to_json(payload, inf_nan_mode="constants").decode()
+        data = aliases.without_younger(outcome.model_dump(exclude={"samples", "predictions", "text_scores"}))
+        self.payload = to_json(data, inf_nan_mode="constants").decode()
         try:
-            said = [(judge, judge.of(outcome)) for judge in JUDGES.values()]
-            self.said = [(judge.kept, judge.pack(whole)) for judge, whole in said if whole is not None]
-            self.timings = None if outcome.samples is None else timings(outcome.samples)
-            self.samples = None if outcome.samples is None else pack(outcome.samples)
-            self.series = [] if outcome.samples is None else pack_series(outcome.samples)
+            self.data = payload_of(self.job.kind).read(outcome)
+            self.raw = [row for store in STORES.values() for row in store(self.kind).rows(outcome)]
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
-        content = hashlib.sha256(to_json(aliases.former(payload), inf_nan_mode="constants"))
-        kept = (self.samples or {}, *self.series, *(columns for _, columns in self.said))
-        for value in (value for columns in kept for value in columns.values()):
+        content = hashlib.sha256(to_json(aliases.former(data), inf_nan_mode="constants"))
+        for value in (value for _, columns in self.raw for value in columns.values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
         self.digest = content.hexdigest()
-        self.fates = tuple(fates(outcome, self.timings))
+        self.statuses = tuple(pair_statuses(outcome, self.data))
         self.comparison_ids = self.job.comparison_ids()
 
     @property
     def answered(self) -> bool:
-        if self.fates:
-            return all(fate.answered for fate in self.fates)
+        if self.statuses:
+            return all(status.answered for status in self.statuses)
         return all(failure.reason in ANSWERS for failure in self.outcome.failures)
 
     def known(self, connection: Connection) -> bool:
@@ -170,13 +168,13 @@ class AttemptWriter:
         """Insert the attempt as measured elsewhere, and let it answer."""
         before = connection.execute(IMPORTED_BEFORE, {"job_id": self.job_id}).scalar_one()
         key = self.insert(connection, None, before + 1, "imported")
-        if self.fates:
+        if self.statuses:
             self.answer(connection, key)
 
     def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
-        """Insert the attempt, the `n`-th of its job, with what was said of its arms. Returns its row; `answer` makes it count."""
+        """Insert the attempt, the `n`-th of its job, with the data of its arms. Returns its row; `answer` makes it count."""
         outcome = self.outcome
-        insert_new(connection, planned.Environment, [self.environment])
+        insert_new(connection, EnvironmentRow, [self.environment])
         columns = {
             "digest": self.digest,
             "job": row,
@@ -191,26 +189,19 @@ class AttemptWriter:
             "source": source,
             "flags": ",".join(outcome.flags),
             "protocol": canonical(self.job.protocol),
-            "readings": to_json(outcome.system_metrics, inf_nan_mode="constants").decode(),
-            "document": self.document,
+            "system_metrics": to_json(outcome.system_metrics, inf_nan_mode="constants").decode(),
+            "payload": self.payload,
         }
-        attempt = insert_row(connection, results.Attempt, columns)
-        if self.samples is not None:
-            connection.execute(insert_into(results.Sample), {**self.samples, "attempt": attempt})
-        if self.series:
-            connection.execute(insert_into(results.SampleSeries), [{**each, "attempt": attempt} for each in self.series])
-        for table, kept in self.said:
-            connection.execute(insert_into(table), {**kept, "attempt": attempt})
+        attempt = insert_row(connection, AttemptRow, columns)
+        for table, raw in self.raw:
+            connection.execute(insert_into(table), {**raw, "attempt": attempt})
         if outcome.arms:
-            connection.execute(insert_into(results.MeasuredArm), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
-            if self.job.kind == "generation":
-                spoken = [{**spoken_row(self.job, arm.arm), "attempt": attempt} for arm in outcome.arms]
-                connection.execute(insert_into(results.SpokenArm), spoken)
+            connection.execute(insert_into(ArmResultRow), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
-            connection.execute(insert_into(results.Metric), metrics)
+            connection.execute(insert_into(MetricRow), metrics)
         self.failures = {
-            failure: insert_row(connection, results.Failure, _failure_row(failure, attempt)) for failure in outcome.failures
+            failure: insert_row(connection, FailureRow, _failure_row(failure, attempt)) for failure in outcome.failures
         }
         return attempt
 
@@ -223,22 +214,19 @@ class AttemptWriter:
             for comparison_id, comparison in requested
             if comparison_id not in stored
         ]
-        insert_new(connection, planned.Comparison, new)
+        insert_new(connection, ComparisonRow, new)
         rows = {}
-        for comparison_id, (pair, failure) in zip(self.comparison_ids, self.fates, strict=True):
+        for comparison_id, (pair, failure) in zip(self.comparison_ids, self.statuses, strict=True):
             if failure is not None and failure not in self.failures:
-                self.failures[failure] = insert_row(connection, results.Failure, _failure_row(failure, attempt))
+                self.failures[failure] = insert_row(connection, FailureRow, _failure_row(failure, attempt))
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
-        connection.execute(insert_into(results.Pairing), list(rows.values()))
+        connection.execute(insert_into(ComparisonAttemptRow), list(rows.values()))
         environment = self.environment["environment_id"]
-        if (judge := JUDGES.get(self.job.kind)) is not None:
-            said = judge.of(self.outcome)
-            judge.derive(connection, self.comparison_ids, environment, {} if said is None else {attempt: said})
-            return
-        known = {} if self.timings is None else {attempt: self.timings}
-        speedup.derive_speedups(connection, self.comparison_ids, environment, known, {self.job.kind})
-        speedup.derive_break_evens(connection, self.comparison_ids, environment)
+        known = {} if self.data is None else {attempt: self.data}
+        derive_effects(connection, self.comparison_ids, environment, known, {self.job.kind})
+        if any(METRICS[name].compared == "ratio" for name in self.kind.metrics):
+            derive_break_evens(connection, self.comparison_ids, environment)
 
 
 def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
@@ -248,10 +236,9 @@ def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
 def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
     return {
         "attempt": attempt,
-        "arm": arm.arm,
-        "arm_id": job.arms[arm.arm].arm_id,
+        **arm_columns(job, arm.arm),
         "gmacs": arm.gmacs,
-        "gmacs_method": arm.gmacs_overhead,
+        "gmacs_overhead": arm.gmacs_overhead,
         "parameters": arm.parameters,
         "trainable_parameters": arm.trainable_parameters,
         "batch": arm.batch,

@@ -11,8 +11,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlmodel import SQLModel, col
 
-from store.tables.planned import Job as JobRow
-from store.tables.planned import SweepJob as SweepJobRow
+from store.quality_ids import quality_ids
+from store.tables.planned import ArmColumns, JobRow, SweepJobRow
 from sweeps.aliases import former
 from sweeps.identity import canonical, digest, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
@@ -20,11 +20,8 @@ from sweeps.outcome import Environment
 
 ARM_FIELDS = tuple(Overrides.model_fields)
 """Condition fields that arms may override; the columns of these names are the arm's."""
-SPOKEN_FIELDS = (
-    *("device", "model", "weights", "data", "prompt_tokens", "new_tokens", "decoding"),
-    *("batch_size", "kv_cache", "dtype", "attention", "runtime", "seed", "exclusive"),
-)
-"""Condition fields that table `spoken_arm` has."""
+ARM_CONDITION = tuple(name for name in ArmColumns.model_fields if name in Condition.model_fields)
+"""Condition fields that a row of an arm has."""
 
 
 @lru_cache(maxsize=100)
@@ -41,7 +38,7 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
     """
     condition, arm, baseline = comparison.condition, comparison.arm, comparison.baseline
     baseline_and_condition = f'"baseline":{baseline.canonical_text},"condition":{condition.canonical_text}'
-    return {
+    row = {
         "comparison_id": comparison_id or comparison.comparison_id(contents),
         "question_id": comparison.question_id,
         "curve_id": curve_id(comparison),
@@ -52,11 +49,12 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
         "method": arm.method,
         "params": _params(arm),
         "baseline": baseline_text(comparison),
-        "document": f'{{"arm":{arm.canonical_text},{baseline_and_condition},"kind":"{comparison.kind}"}}',
-        "contents": canonical(contents) if contents else "{}",
+        "payload": f'{{"arm":{arm.canonical_text},{baseline_and_condition},"kind":"{comparison.kind}"}}',
+        "content_hashes": canonical(contents) if contents else "{}",
         "baseline_id": baseline.arm_id,
         "condition_id": digest_of(condition.canonical_text),
     }
+    return row | quality_ids(row, row["baseline"])
 
 
 @lru_cache(maxsize=10_000)
@@ -85,21 +83,21 @@ def _named(arm: Arm) -> str:
     return str(arm)
 
 
-def spoken_row(job: Job, arm: int) -> dict[str, Any]:
-    """The columns of table `spoken_arm`, but for the attempt: the condition under which an arm of a generation job ran."""
-    asked = job.arms[arm]
-    ran = asked.condition(job.condition)
-    versions = [step.version for step in asked.stack]
+def arm_columns(job: Job, arm: int) -> dict[str, Any]:
+    """The columns of an arm of a job and of the condition it ran under, as in table `arm_result`."""
+    requested = job.arms[arm]
+    ran = requested.condition(job.condition)
+    versions = [step.version for step in requested.stack]
+    ran_as = {"condition": ran, "arm": former(requested.asked())}
     return {
         "arm": arm,
-        "arm_id": asked.arm_id,
+        "arm_id": requested.arm_id,
+        "kind": job.kind,
         "condition_id": digest(job.condition),
-        "setting_id": digest(
-            {"condition": ran, "arm": former(asked.asked()), "versions": versions, "contents": job.content_hashes}
-        ),
-        "method": asked.method,
-        "params": canonical(asked_params(asked)),
-        **{field: getattr(ran, field) for field in SPOKEN_FIELDS},
+        "arm_condition_id": digest({**ran_as, "versions": versions, "contents": job.content_hashes}),
+        "method": requested.method,
+        "params": _params(requested),
+        **{field: getattr(ran, field) for field in ARM_CONDITION},
     }
 
 
@@ -162,7 +160,7 @@ def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, A
             "owner": None,
             "parent": parent,
             "queued_at": now,
-            "document": job.model_dump_json(),
+            "payload": job.model_dump_json(),
         }
         for job, placed in jobs
     ]

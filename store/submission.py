@@ -13,11 +13,7 @@ from store.overlap import Overlap, find_overlap
 from store.owners import alive, owner
 from store.placement import Pin, Wanted, placement_columns
 from store.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
-from store.tables.planned import Comparison as ComparisonRow
-from store.tables.planned import Job as JobRow
-from store.tables.planned import Sweep as SweepRow
-from store.tables.planned import SweepComparison as SweepComparisonRow
-from store.tables.planned import SweepJob as SweepJobRow
+from store.tables.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow
 from store.transactions import reading, writing
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Job
@@ -72,7 +68,7 @@ def submit_sweep(
 
 
 def _derive(connection: Connection, sweep: int) -> None:
-    from store.derive.speedup import derive_sweep
+    from store.derive.break_evens import derive_sweep
 
     derive_sweep(connection, sweep)
 
@@ -164,7 +160,7 @@ def _merge(jobs: Iterable[Job | Wanted]) -> dict[tuple[str, str], Wanted]:
 def _active(connection: Connection, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Row[*tuple[Any, ...]]]]:
     """The rows of waiting and running jobs with these identities and demands."""
     active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
-    columns = (col(JobRow.id), col(JobRow.job_id), col(JobRow.resources), col(JobRow.state), col(JobRow.document))
+    columns = (col(JobRow.id), col(JobRow.job_id), col(JobRow.resources), col(JobRow.state), col(JobRow.payload))
     ids = list({job_id for job_id, _ in keys})
     for start in range(0, len(ids), BATCH):
         equal = col(JobRow.job_id).in_(ids[start : start + BATCH])
@@ -178,12 +174,12 @@ def _active(connection: Connection, keys: Collection[tuple[str, str]]) -> dict[t
 def _equal_row(connection: Connection, job: Job, rows: Iterable[Row[*tuple[Any, ...]]]) -> Row[*tuple[Any, ...]] | None:
     """The first of the rows that can stand for the job, its protocol made as strict where it still waits."""
     for row in rows:
-        queued = Job.model_validate_json(row.document)
+        queued = Job.model_validate_json(row.payload)
         if queued.protocol.satisfies(job.protocol):
             return row
         if row.state == "waiting":
-            document = _stricter_job(job, queued).model_dump_json()
-            connection.execute(update(JobRow).where(col(JobRow.id) == row.id).values(document=document))
+            payload = _stricter_job(job, queued).model_dump_json()
+            connection.execute(update(JobRow).where(col(JobRow.id) == row.id).values(payload=payload))
             return row
     return None
 

@@ -45,18 +45,20 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
         return points[points["gmacs_baseline"].notna()], of_axis
     if axis != SAVED or SAVED in points.columns:
         return points, of_axis
-    curves = of_axis.assign(params=list(map(_without, of_axis["params"], of_axis["varies"])))
-    found = [points.iloc[:0].assign(varies="")]
-    for name in curves["varies"].unique():
-        keys = {_key(row) for row in curves[curves["varies"] == name].itertuples()}
-        others = points.assign(params=[_without(params, name) for params in points["params"]], varies=name)
+    curves = of_axis.assign(params=list(map(_without, of_axis["params"], of_axis["varied_parameter"])))
+    found = [points.iloc[:0].assign(varied_parameter="")]
+    for name in curves["varied_parameter"].unique():
+        keys = {_key(row) for row in curves[curves["varied_parameter"] == name].itertuples()}
+        others = points.assign(params=[_without(params, name) for params in points["params"]], varied_parameter=name)
         found.append(others[[_key(row) in keys for row in others.itertuples()]])
     drawn = pd.concat([frame for frame in found if len(frame)] or found, ignore_index=True)
-    cost = drawn["gmacs"] + drawn["gmacs_method"].fillna(0)
+    cost = drawn["gmacs_total"]
     drawn = drawn.assign(**{SAVED: 1 - cost / drawn["gmacs_baseline"]})
     labelled = arm_style.label_arms(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)))
     points, curves = (
-        frame.assign(arm=[f"{arm}, {_last(name)} varied" for arm, name in zip(frame["arm"], frame["varies"], strict=True)])
+        frame.assign(
+            arm=[f"{arm}, {_last(name)} varied" for arm, name in zip(frame["arm"], frame["varied_parameter"], strict=True)]
+        )
         for frame in labelled
     )
     return points, curves

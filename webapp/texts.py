@@ -38,7 +38,7 @@ def speed(point: Mapping[Any, Any]) -> Conclusion:
 
 
 def quality(row: Mapping[Any, Any]) -> Conclusion:
-    """Quality of an arm: a row of `store.quality_join.judged`, with the verdict as `quality_verdict` and a `state`."""
+    """Quality of an arm: a row of `store.quality_join.join_quality`, with the verdict as `quality_verdict` and a `state`."""
     if is_missing(row["bits_per_byte_change"]):
         reason = row["reason"] if isinstance(row["reason"], str) else ""
         return unanswered(BITS, "not measured" if row["state"] == "measured" else row["state"], reason)

@@ -8,7 +8,7 @@ import pandas as pd
 from orchestrator.report.conditions import describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, flags_of, groups, rows_of, style_of
-from store.quality_join import without_speed
+from store.quality_ids import without_speed
 from sweeps.labels import TOP1, Conclusion, conclude_row
 from sweeps.number_format import with_interval
 from workers.methods.arm_labels import params_label
@@ -32,7 +32,7 @@ def top1_drop_of(row: Any) -> Conclusion:
 COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens at the end", lambda row: f"{row.tokens_final:.0f}"),
-    Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs + row.gmacs_method:.3g}"),
+    Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs_total:.3g}"),
     Column("top-1 %", lambda row: f"{row.top1_baseline:.2f} > {row.top1:.2f}"),
     Column("drop, points [95 %]", lambda row: top1_drop_of(row).numbers),
     Column("verdict", lambda row: top1_drop_of(row).word, left=True),

@@ -9,7 +9,7 @@ import pandas as pd
 
 from orchestrator.report.section import Column, flags_of, rows_of
 from orchestrator.report.speedup import speedup_of
-from store.quality_join import judged, with_controls, with_states
+from store.quality_join import join_quality, with_controls, with_states
 from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, State, conclude, conclude_interval, unanswered
 from sweeps.metrics import METRICS
 from sweeps.number_format import is_missing, number
@@ -23,7 +23,7 @@ def with_quality(speedups: pd.DataFrame, qualities: pd.DataFrame, states: pd.Dat
     `store.quality_join.beside_controls`. Verdict and floor of quality are `quality_verdict` and `quality_floor`.
     """
     named = qualities.rename(columns={"verdict": "quality_verdict", "floor": "quality_floor"})
-    return with_controls(with_states(judged(speedups, named), states), controls)
+    return with_controls(with_states(join_quality(speedups, named), states), controls)
 
 
 class ArmComparison:

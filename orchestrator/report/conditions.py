@@ -45,9 +45,9 @@ def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
 
 def curve_label(row: Any) -> str:
     """The arm of a row of `break_even`; along GMACs saved the parameter that varies is named without a value."""
-    if is_missing(row.varies):
+    if is_missing(row.varied_parameter):
         return params_label(row.method, row.params)
-    return f"{params_label(row.method, row.params, without=row.varies)}, {row.varies} varies"
+    return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
 
 
 def describe_break_even(row: Any) -> str:

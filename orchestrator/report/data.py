@@ -44,7 +44,7 @@ def load_report(db: str | None, name: str) -> Report:
     engine = connect_readonly(db)
     question = sweep(engine, name)["question"]
     speedups = sweep_rows(engine, name, "speedup")
-    macs_speedup = speedups["gmacs_baseline"] / (speedups["gmacs"] + speedups["gmacs_method"].fillna(0))
+    macs_speedup = speedups["gmacs_baseline"] / speedups["gmacs_total"]
     return Report(
         name,
         question,
@@ -53,7 +53,7 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "failures"),
         sweep_rows(engine, name, "accuracy"),
         sweep_rows(engine, name, "quality"),
-        sweep_rows(engine, name, "language"),
+        sweep_rows(engine, name, "generation"),
         zeroshot_rows(engine, name),
         states(engine, name, "quality"),
         beside_controls(engine, name, control),

@@ -38,7 +38,7 @@ COLUMNS = (
     Column("px", lambda row: f"{row.image_size:.0f}"),
     Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}"),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
-    Column("ms", lambda row: f"{row.baseline_ms:.3g} > {row.method_ms:.3g}"),
+    Column("ms", lambda row: f"{row.baseline_ms:.3g} > {row.arm_ms:.3g}"),
     Column("speed-up [95 %]", lambda row: speedup_of(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
     Column("verdict", lambda row: speedup_of(row).word, left=True),

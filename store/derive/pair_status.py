@@ -1,18 +1,15 @@
-"""Fates: what an outcome says of each pair of its job, a measurement or why there is none."""
+"""Status of the pairs of an outcome's job: measured, or the failure that prevented it."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from store.sample_codec import Timings
+from store.derive.payloads import payload_of
 from sweeps.job import Job, Pair
 from sweeps.outcome import ANSWERS, Failure, Outcome
-from sweeps.stats import text_stats
 
 
-class Fate(NamedTuple):
-    """What an outcome says of one pair of its job: measured, or why not."""
+class PairStatus(NamedTuple):
+    """What an outcome holds for one pair of its job: a measurement, or why there is none."""
 
     pair: Pair
     failure: Failure | None
@@ -22,42 +19,25 @@ class Fate(NamedTuple):
         return self.failure is None or self.failure.reason in ANSWERS
 
 
-def fates(outcome: Outcome, timed: Timings | None) -> Iterator[Fate]:
-    """What the outcome says of each pair of its job, in their order.
+def pair_statuses(outcome: Outcome, data: Any) -> Iterator[PairStatus]:
+    """The status of each pair of the job, in their order; `data` are the raw data of the outcome.
 
-    A pair is measured if both arms have what their kind of job asks: positive, finite samples (of every metric), answers to the
-    images, or finite scores. Otherwise the failure of the arm, of its baseline, or of the whole job tells why; where the worker
-    gave none, that itself is an error.
+    A pair is measured if both arms have the data of their kind of job. Otherwise the failure of the arm, of its baseline, or of the
+    whole job gives the reason; where the worker reported none, that itself is an error.
     """
+    payload = payload_of(outcome.job.kind)
     by_arm: dict[int | None, Failure] = {}
     for failure in outcome.failures:
         by_arm.setdefault(failure.arm, failure)
+    missing = {arm: payload.missing(data, arm) for arm in {arm for pair in outcome.job.pairs for arm in pair}}
     for pair in map(Pair._make, outcome.job.pairs):
-        broken = [(index, why) for index in (pair.arm, pair.baseline) if (why := _lacking(outcome, timed, index))]
+        broken = [(index, why) for index in (pair.arm, pair.baseline) if (why := missing[index])]
         if not broken:
-            yield Fate(pair, None)
+            yield PairStatus(pair, None)
             continue
-        said = next((by_arm[index] for index in (*(index for index, _ in broken), None) if index in by_arm), None)
-        yield Fate(pair, said or _silent(outcome.job, *broken[0]))
+        reported = next((by_arm[index] for index in (*(index for index, _ in broken), None) if index in by_arm), None)
+        yield PairStatus(pair, reported or _unreported(outcome.job, *broken[0]))
 
 
-def _lacking(outcome: Outcome, timed: Timings | None, arm: int) -> str | None:
-    """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
-    if outcome.job.kind == "accuracy":
-        seen = outcome.predictions is not None and any(images.arm == arm for images in outcome.predictions.arms)
-        return None if seen else "neither answers to images nor a failure"
-    if outcome.job.kind == "quality":
-        return None if text_stats.scored(outcome.text_scores, arm) else "neither a finite score nor a failure"
-    if timed is None or arm not in timed.arms:
-        return "neither samples nor a failure"
-    if outcome.job.kind == "generation" and not timed.series:
-        return "no times by metric"
-    for metric in (None, *timed.series):
-        times = timed.of(arm, metric)
-        if not len(times) or not bool(np.all(np.isfinite(times) & (times > 0))):
-            return "samples that are not positive and finite"
-    return None
-
-
-def _silent(job: Job, arm: int, lacking: str) -> Failure:
-    return Failure(arm=arm, reason="error", message=f"the outcome holds {lacking} for arm {arm}, {job.arms[arm]}")
+def _unreported(job: Job, arm: int, missing: str) -> Failure:
+    return Failure(arm=arm, reason="error", message=f"the outcome holds {missing} for arm {arm}, {job.arms[arm]}")

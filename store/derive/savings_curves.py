@@ -1,12 +1,14 @@
-"""Savings: the curves along the share of GMACs saved, on which one parameter of a method moves while the work stays the same."""
+"""Curves along the share of GMACs saved, on which one parameter of a method varies while the work stays the same."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, bindparam, text
+from sqlalchemy import Row, Select, and_, bindparam, or_, select
 
-from store.views.public import NEWEST
+from store.tables.derived import EffectRow
+from store.tables.planned import ComparisonRow, SweepComparisonRow, core
+from store.views.public import gmacs_saved, newest_answer
 from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 
@@ -20,50 +22,67 @@ SETTING = (
     *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive"),
 )
 """Columns of `comparison` that are equal along such a curve: everything but the parameters."""
-NULLABLE = ("image_size", "threads", "data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive")
-_EQUAL = " AND ".join(
-    f"(c.{name} = d.{name} OR (c.{name} IS NULL AND d.{name} IS NULL))" if name in NULLABLE else f"c.{name} = d.{name}"
-    for name in SETTING
+EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
+_GIVEN = COMPARISON.alias("given")
+_SETTINGS = (
+    select(*(_GIVEN.c[name] for name in SETTING))
+    .where(_GIVEN.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+    .distinct()
+    .subquery("settings")
 )
+_EQUAL = and_(
+    *(
+        or_(COMPARISON.c[name] == _SETTINGS.c[name], and_(COMPARISON.c[name].is_(None), _SETTINGS.c[name].is_(None)))
+        if COMPARISON.c[name].nullable
+        else COMPARISON.c[name] == _SETTINGS.c[name]
+        for name in SETTING
+    )
+)
+_SAME = _SETTINGS.join(COMPARISON, _EQUAL)
+SAME_CURVES = select(COMPARISON.c.comparison_id).select_from(_SAME)
 
-_SETTINGS = f"(SELECT DISTINCT {', '.join(SETTING)} FROM comparison WHERE comparison_id IN :comparisons)"  # noqa: S608 - constants
 
-SAME_WORK = text(
-    f"""SELECT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params,
-          r.comparison_id, r.metric, r.host, r.measured_at, r.threads AS ran_threads,
-          r.speedup, r.speedup_low, r.speedup_high, r.pairs, r.verdict, r.flags, r.floor,
-          1 - (r.gmacs + coalesce(r.gmacs_method, 0)) / r.gmacs_baseline AS {SAVED}
-        FROM {_SETTINGS} AS d
-        JOIN comparison AS c ON {_EQUAL}
-        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
-        JOIN speedup_row AS r ON r.comparison_id = c.comparison_id
-        WHERE r.environment = :environment AND r.speedup IS NOT NULL AND r.gmacs_baseline > 0 AND {NEWEST}
-        ORDER BY l.sweep, r.measured_at, r.comparison_id"""  # noqa: S608 - made of constants
-).bindparams(bindparam("comparisons", expanding=True))
+def _with_setting(*columns: Any) -> Select[Any]:
+    return select(LINK.c.sweep, *(COMPARISON.c[name] for name in SETTING), COMPARISON.c.params, *columns)
 
-ASKED_WORK = text(
-    f"""SELECT DISTINCT l.sweep, {", ".join(f"c.{name}" for name in SETTING)}, c.params, c.question_id, r.host
-        FROM {_SETTINGS} AS d
-        JOIN comparison AS c ON {_EQUAL}
-        JOIN sweep_comparison_row AS l ON l.comparison_id = c.comparison_id
-        LEFT JOIN speedup_row AS r ON r.question_id = c.question_id AND r.environment = :environment"""  # noqa: S608 - made of constants
-).bindparams(bindparam("comparisons", expanding=True))
 
-FORGET_SAVED = text(
-    f"""DELETE FROM break_even_row WHERE axis = '{SAVED}' AND environment = :environment AND comparison_id IN (
-          SELECT c.comparison_id FROM {_SETTINGS} AS d JOIN comparison AS c ON {_EQUAL})"""  # noqa: S608 - made of constants
-).bindparams(bindparam("comparisons", expanding=True))
+_LINKED = _SAME.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
+SAME_WORK = (
+    _with_setting(
+        *(
+            EFFECT.c[name]
+            for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
+        ),
+        *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
+        gmacs_saved(EFFECT).label(SAVED),
+    )
+    .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+    .where(EFFECT.c.environment == bindparam("environment"), EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+    .where(EFFECT.c.gmacs_baseline > 0, newest_answer(EFFECT))
+    .order_by(LINK.c.sweep, EFFECT.c.measured_at, EFFECT.c.comparison_id)
+)
+"""The points on the curves of the given comparisons."""
+REQUESTED = (
+    _with_setting(COMPARISON.c.question_id, EFFECT.c.host)
+    .select_from(
+        _LINKED.outerjoin(
+            EFFECT, and_(EFFECT.c.question_id == COMPARISON.c.question_id, EFFECT.c.environment == bindparam("environment"))
+        )
+    )
+    .distinct()
+)
+"""The questions of sweeps on those curves, with the hosts that answered them."""
 
 
 Line = tuple[int, tuple[Any, ...], str, str]
-"""What points along GMACs saved have in common: sweep, values of `SETTING`, the other parameters, name of the one that moves."""
+"""What points along GMACs saved have in common: sweep, values of `SETTING`, the other parameters, name of the one that varies."""
 
 
 class SavedCurve(NamedTuple):
     """Points that differ in one parameter alone, all measured on one host."""
 
     curve_id: str
-    varies: str
+    varied_parameter: str
     """The parameter, such as `keep_rate`; `budget.gmacs_ratio` for one inside another."""
     points: list[Row[Any]]
     """Rows of `SAME_WORK`, oldest first."""
@@ -81,27 +100,27 @@ def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
             found.setdefault((line, row.metric, row.host), []).append(row)
     for (line, metric, _), points in found.items():
         if len({getattr(point, SAVED) for point in points}) >= MIN_SETTINGS:
-            sweep, values, rest, varies = line
+            sweep, values, rest, parameter = line
             setting = dict(zip(SETTING, values, strict=True)) | ({} if metric == "latency" else {"metric": metric})
-            key = digest({"sweep": sweep, "setting": former(setting), "params": rest, "varies": varies})
-            yield SavedCurve(key, varies, points, line)
+            key = digest({"sweep": sweep, "setting": former(setting), "params": rest, "varies": parameter})
+            yield SavedCurve(key, parameter, points, line)
 
 
 def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
-    """How many of the questions asked along each line have no answer on each host, from the rows of `ASKED_WORK`."""
-    asked: dict[Line, set[str]] = {}
+    """How many of the requested questions along each line have no answer on each host, from the rows of `REQUESTED`."""
+    requested: dict[Line, set[str]] = {}
     answered: dict[tuple[Line, str], set[str]] = {}
     for row in rows:
         for line in _lines(row):
-            asked.setdefault(line, set()).add(row.question_id)
+            requested.setdefault(line, set()).add(row.question_id)
             if row.host is not None:
                 answered.setdefault((line, row.host), set()).add(row.question_id)
-    return {(line, host): len(asked[line] - questions) for (line, host), questions in answered.items()}
+    return {(line, host): len(requested[line] - questions) for (line, host), questions in answered.items()}
 
 
 def _lines(row: Row[Any]) -> Iterator[Line]:
     """The lines that a comparison lies on: one for each of its parameters that is a number."""
-    params = flat(json.loads(row.params))
+    params = flat(former(json.loads(row.params)))  # which identities of curves hash
     values = tuple(getattr(row, name) for name in SETTING)
     for name in [name for name, value in params.items() if _is_number(value)]:
         yield row.sweep, values, canonical({key: value for key, value in params.items() if key != name}), name

@@ -1,20 +1,19 @@
-"""Tables of the store: what is asked and what is queued; `measured.py` and `derived.py` have the others.
+"""Tables of the store: what is planned and queued; `results.py` and `derived.py` have what is measured and derived.
 
-Read in this order and from top to bottom they are the data's way. Names ending in `_row` are tables behind a public view of the
-shorter name (`store/views/public.py`). Rows are built from validated models only, because SQLModel's table models
-validate nothing. The
-store's own words are checked by the database too; words of the nouns (kind, dtype, reason ...) are not, so that a new one needs no
-migration. Documents are JSON in text columns; times are seconds since the epoch (UTC) unless the column says otherwise.
+Names that end in `_row` are tables behind a public view of the shorter name (`store/views/public.py`). Rows are built from
+validated models only, because SQLModel's table models validate nothing. The store's own enumerations are checked by the database;
+words of the domain types (kind, dtype, reason ...) are not, so that a new one needs no migration. Payloads are JSON in text
+columns; times are seconds since the epoch (UTC) unless the column states another unit.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, MetaData, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, MetaData, Table, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from store.tables.states import STATES
-
+STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
+"""Of a job in the queue. `failed`: it ended without an answer; `split`: its children answer its questions."""
 SOURCES = ("measured", "imported", "published")
 
 METADATA: MetaData = SQLModel.metadata
@@ -36,15 +35,16 @@ def one_of(column: str, words: Iterable[str]) -> CheckConstraint:
 def number(column: str, least: str = "") -> CheckConstraint:
     """A CHECK that `column` is a finite number or NULL, and fulfils `least` (such as `> 0`).
 
-    Adding 0 tells numbers from text, which SQLite would take in any column, and works on every database.
+    Adding 0 distinguishes numbers from text, which SQLite accepts in any column, and works on every database.
     """
     bound = f" AND {column} {least}" if least else ""
     return CheckConstraint(f"{column} + 0 = {column} AND {column} < 1e308 AND {column} > -1e308{bound}", name=column)
 
 
-class Sweep(SQLModel, table=True):
-    """A question as it was submitted; the same name with another text is a new revision, and the newest is what is reported."""
+class SweepRow(SQLModel, table=True):
+    """A sweep as it was submitted; the same name with another text is a new revision, and the newest is what is reported."""
 
+    __tablename__ = "sweep"
     __table_args__: Any = (UniqueConstraint("name", "revision"), number("revision", "> 0"))
 
     id: int | None = Field(default=None, primary_key=True)
@@ -57,18 +57,9 @@ class Sweep(SQLModel, table=True):
     submitted_at: float
 
 
-class Comparison(SQLModel, table=True):
-    """One question together with what makes an answer to it stale. Condition columns are those of the arm, see `describing.py`."""
+class ArmColumns(SQLModel):
+    """Columns of an arm and of the condition it runs under, its overrides applied; fields that play no part are NULL."""
 
-    __table_args__: Any = (
-        *(number(column, "> 0") for column in ("image_size", "batch_size", "prompt_tokens", "new_tokens")),
-        Index(None, "method", "model", "image_size"),
-    )
-
-    comparison_id: str = Field(primary_key=True)
-    question_id: str = Field(index=True)
-    curve_id: str = Field(index=True)
-    """Equal for comparisons that differ in the image size or the prompt's length alone: the points of one curve."""
     arm_id: str
     kind: str
     device: str
@@ -77,38 +68,60 @@ class Comparison(SQLModel, table=True):
     image_size: int | None
     """NULL for a language model."""
     batch_size: int
-    threads: int | None
-    """Threads asked for; NULL means one per core."""
     dtype: str
     attention: str
     runtime: str
     seed: int
     method: str
     params: str
-    """Canonical JSON of what was asked of the arm."""
-    baseline: str
-    """Readable text; in brackets where the baseline differs from the condition columns."""
-    document: str
-    """The comparison, as canonical JSON."""
-    contents: str
+    """Canonical JSON of what is requested of the arm: parameters, overrides and replicate number."""
     data: str | None = None
-    """What accuracy or quality is measured on, or the text of a workload; NULL, as all below, where it plays no part."""
+    """What accuracy or quality is measured on, or the text of a workload."""
     corruption: str | None = None
     severity: int | None = None
     prompt_tokens: int | None = None
     new_tokens: int | None = None
     kv_cache: str | None = None
     decoding: str | None = None
-    baseline_id: str | None = None
-    """`arm_id` of the baseline; NULL, as is the next, in what schema 0002 and older stored."""
     condition_id: str | None = None
-    """Equal for comparisons under the same condition, which arms may override."""
+    """Equal for arms under the same condition before their overrides; NULL in what schema 0002 and older stored."""
     exclusive: str | None = None
     """`device`: timed with a GPU and a share of the cores to itself; NULL: with the whole node."""
 
 
-class SweepComparison(SQLModel, table=True):
-    """Which sweep asks which comparison: many to many."""
+CONDITION_CHECKS = ("image_size", "batch_size", "prompt_tokens", "new_tokens")
+
+
+class ComparisonRow(ArmColumns, table=True):
+    """One question together with what makes an answer to it stale; the condition columns are those of the arm."""
+
+    __tablename__ = "comparison"
+    __table_args__: Any = (
+        *(number(column, "> 0") for column in CONDITION_CHECKS),
+        Index(None, "method", "model", "image_size"),
+    )
+
+    comparison_id: str = Field(primary_key=True)
+    question_id: str = Field(index=True)
+    curve_id: str = Field(index=True)
+    """Equal for comparisons that differ in the image size or the prompt's length alone: the points of one curve."""
+    threads: int | None
+    """Requested threads; NULL means one per core."""
+    baseline: str
+    """Readable text; in brackets where the baseline differs from the condition columns."""
+    baseline_id: str | None = None
+    """`arm_id` of the baseline; NULL in what schema 0002 and older stored."""
+    quality_arm_id: str | None = None
+    """Equal for arms whose outputs are the same: all but runtime, KV cache and the machine."""
+    quality_pair_id: str | None = None
+    """Equal for a speed-up and the accuracy or quality that belongs to it: `quality_arm_id` and the same of the baseline."""
+    payload: str
+    """The comparison, as canonical JSON."""
+    content_hashes: str
+
+
+class SweepComparisonRow(SQLModel, table=True):
+    """The comparisons of a sweep: many to many."""
 
     __tablename__ = "sweep_comparison_row"
 
@@ -116,8 +129,10 @@ class SweepComparison(SQLModel, table=True):
     comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id", index=True)
 
 
-class Environment(SQLModel, table=True):
+class EnvironmentRow(SQLModel, table=True):
     """Fingerprint of what can change a time."""
+
+    __tablename__ = "environment"
 
     environment_id: str = Field(primary_key=True)
     device: str
@@ -125,9 +140,10 @@ class Environment(SQLModel, table=True):
     facts: str
 
 
-class Job(SQLModel, table=True):
+class JobRow(SQLModel, table=True):
     """The queue: one row for each block of arms that is to be run together."""
 
+    __tablename__ = "job"
     __table_args__: Any = (
         one_of("state", STATES),
         number("attempts", ">= 0"),
@@ -149,10 +165,10 @@ class Job(SQLModel, table=True):
     parent: int | None = Field(foreign_key="job.id")
     """The job that was split to make this one."""
     queued_at: float
-    document: str
+    payload: str
     """The job, as JSON."""
     curve_group: str = ""
-    """Equal for jobs whose comparisons can lie on one curve (`describing.curve_group`); empty for kinds without curves."""
+    """Equal for jobs whose comparisons can lie on one curve (`store.placement.curve_group`); empty for kinds without curves."""
     resources: str = ""
     """Labels that a node must have to run it, as canonical JSON; empty where any node will do."""
     pinned_host: str | None = None
@@ -164,10 +180,15 @@ class Job(SQLModel, table=True):
     """`device`: it may run beside timing jobs on the node's other GPUs."""
 
 
-class SweepJob(SQLModel, table=True):
-    """Which sweep waits for which job: many to many, since equal jobs are queued once."""
+class SweepJobRow(SQLModel, table=True):
+    """The jobs that a sweep waits for: many to many, since equal jobs are queued once."""
 
     __tablename__ = "sweep_job"
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
     job: int = Field(primary_key=True, foreign_key="job.id", index=True)
+
+
+def core(model: type[SQLModel]) -> Table:
+    """The table behind a model, whose columns `.c` are cheaper in statements than the model's attributes."""
+    return METADATA.tables[str(model.__tablename__)]

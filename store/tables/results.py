@@ -5,12 +5,13 @@ from typing import Any
 from sqlalchemy import BigInteger, Index, LargeBinary
 from sqlmodel import Field, SQLModel
 
-from store.tables.planned import SOURCES, number, one_of
+from store.tables.planned import CONDITION_CHECKS, SOURCES, ArmColumns, number, one_of
 
 
-class Attempt(SQLModel, table=True):
+class AttemptRow(SQLModel, table=True):
     """One execution of a job."""
 
+    __tablename__ = "attempt"
     __table_args__: Any = (
         one_of("source", SOURCES),
         number("started_at", "> 0"),
@@ -36,15 +37,17 @@ class Attempt(SQLModel, table=True):
     flags: str
     """Reasons to distrust the whole job, joined by commas."""
     protocol: str
-    """How precisely it was asked to measure, as canonical JSON."""
-    readings: str
-    """What the monitors saw, as JSON."""
-    document: str
-    """The outcome less its samples, as JSON: with `sample` nothing that the worker said is lost."""
+    """The requested precision, as canonical JSON."""
+    system_metrics: str
+    """What the monitors read, as JSON."""
+    payload: str
+    """The outcome less its raw data, as JSON: with the tables below nothing of an outcome is lost."""
 
 
-class Sample(SQLModel, table=True):
+class SampleRow(SQLModel, table=True):
     """Raw timings of an attempt: zlib-compressed little-endian arrays of shape [rounds, columns]."""
+
+    __tablename__ = "sample"
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     rounds: int
@@ -62,7 +65,7 @@ class Sample(SQLModel, table=True):
     """int32: for each round the columns in the order they ran."""
 
 
-class SampleSeries(SQLModel, table=True):
+class SampleSeriesRow(SQLModel, table=True):
     """Further times of the runs in `sample`, by metric: zlib-compressed little-endian float64 of the same shape, in seconds."""
 
     __tablename__ = "sample_series"
@@ -72,9 +75,10 @@ class SampleSeries(SQLModel, table=True):
     seconds: bytes = Field(sa_type=LargeBinary)
 
 
-class Evaluation(SQLModel, table=True):
-    """What each arm of an attempt said of each image."""
+class ImagePredictionsRow(SQLModel, table=True):
+    """What each arm of an attempt predicted for each image."""
 
+    __tablename__ = "image_predictions"
     __table_args__: Any = (number("images", "> 0"), number("unreadable", ">= 0"))
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
@@ -85,13 +89,14 @@ class Evaluation(SQLModel, table=True):
     classes: int
     listing: str
     """Hash of what was evaluated."""
-    document: bytes = Field(sa_type=LargeBinary)
-    """The evaluation as zlib-compressed JSON."""
+    payload: bytes = Field(sa_type=LargeBinary)
+    """The predictions as zlib-compressed JSON."""
 
 
-class Scores(SQLModel, table=True):
-    """How likely each arm of an attempt found each window of a text."""
+class TextScoresRow(SQLModel, table=True):
+    """The likelihood that each arm of an attempt gave each window of a text."""
 
+    __tablename__ = "text_scores"
     __table_args__: Any = (number("windows", "> 0"), number("characters", ">= 0"))
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
@@ -102,75 +107,40 @@ class Scores(SQLModel, table=True):
     """Whether the text has no more."""
     listing: str
     """Hash of the text."""
-    document: bytes = Field(sa_type=LargeBinary)
+    payload: bytes = Field(sa_type=LargeBinary)
     """The scores as zlib-compressed JSON."""
 
 
-class MeasuredArm(SQLModel, table=True):
-    """What is known of one arm that ran in an attempt."""
+class ArmResultRow(ArmColumns, table=True):
+    """One arm that ran in an attempt: the condition it really ran under, and what was counted."""
 
-    __tablename__ = "measured_arm"
+    __tablename__ = "arm_result"
     __table_args__: Any = (
-        number("gmacs", ">= 0"),
-        number("gmacs_method", ">= 0"),
-        number("batch", "> 0"),
-        number("tokens", ">= 0"),
-        number("tokens_final", ">= 0"),
-        number("threads", "> 0"),
+        *(number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
+        *(number(column, ">= 0") for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")),
+        Index(None, "arm_condition_id"),
     )
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     arm: int = Field(primary_key=True)
-    arm_id: str
+    arm_condition_id: str
+    """Equal for the same arm, methods' versions included, under the same condition and contents: the newest of them is shown."""
     gmacs: float
-    gmacs_method: float
+    gmacs_overhead: float
     parameters: int = Field(sa_type=BigInteger)
     trainable_parameters: int = Field(sa_type=BigInteger)
     batch: int
     tokens: int
     tokens_final: int
     threads: int
+    """CPU threads used."""
     flags: str
     route: str | None = None
     """Implementation that ran, where there is more than one (`ArmOutcome.route`)."""
 
 
-class SpokenArm(SQLModel, table=True):
-    """The condition under which an arm of a generation attempt really ran."""
-
-    __tablename__ = "spoken_arm"
-    __table_args__: Any = (
-        *(number(column, "> 0") for column in ("batch_size", "prompt_tokens", "new_tokens")),
-        Index(None, "setting_id"),
-    )
-
-    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
-    arm: int = Field(primary_key=True)
-    arm_id: str
-    condition_id: str
-    setting_id: str
-    """Equal for the same arm, methods' versions included, under the same condition and contents: the newest of them is shown."""
-    device: str
-    model: str
-    weights: str
-    method: str
-    params: str
-    """Canonical JSON of what was asked of the arm."""
-    data: str | None
-    prompt_tokens: int | None
-    new_tokens: int | None
-    decoding: str | None
-    batch_size: int
-    kv_cache: str | None
-    dtype: str
-    attention: str
-    runtime: str
-    seed: int
-    exclusive: str | None = None
-
-
-class Metric(SQLModel, table=True):
-    """One number about one arm of an attempt. Numbers that are not finite stay in the attempt's document."""
+class MetricRow(SQLModel, table=True):
+    """One number about one arm of an attempt. Numbers that are not finite stay in the attempt's payload."""
 
     __tablename__ = "metric_row"
     __table_args__: Any = (number("value"), number("low"), number("high"), number("n", ">= 0"))
@@ -185,8 +155,10 @@ class Metric(SQLModel, table=True):
     n: int | None
 
 
-class Failure(SQLModel, table=True):
+class FailureRow(SQLModel, table=True):
     """Why an arm (or, with `arm` NULL, the whole attempt) has no measurement."""
+
+    __tablename__ = "failure"
 
     id: int | None = Field(default=None, primary_key=True)
     attempt: int = Field(foreign_key="attempt.id", index=True)
@@ -196,8 +168,10 @@ class Failure(SQLModel, table=True):
     detail: str
 
 
-class Pairing(SQLModel, table=True):
-    """What an attempt says about a comparison: two arms that were timed side by side, or the failure that prevented it."""
+class ComparisonAttemptRow(SQLModel, table=True):
+    """What an attempt holds for a comparison: two arms that ran side by side, or the failure that prevented it."""
+
+    __tablename__ = "comparison_attempt"
 
     comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")
     attempt: int = Field(primary_key=True, foreign_key="attempt.id", index=True)

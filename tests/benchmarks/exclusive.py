@@ -39,7 +39,7 @@ methods:
   - {method: tome, r_ratio: 0.06}
 """
 EFFECTS = """
-SELECT c.document, r.exclusive, r.environment, r.host, r.metric, r.method, r.params, r.image_size, r.prompt_tokens, r.batch_size,
+SELECT c.payload, r.exclusive, r.environment, r.host, r.metric, r.method, r.params, r.image_size, r.prompt_tokens, r.batch_size,
   r.threads, r.baseline_ms, r.speedup, r.speedup_low, r.speedup_high
 FROM speedup AS r JOIN comparison AS c ON c.comparison_id = r.comparison_id
 WHERE r.speedup_low IS NOT NULL AND r.speedup_high IS NOT NULL ORDER BY r.image_size, r.batch_size, r.method, r.params"""
@@ -89,7 +89,7 @@ def contrasts(db: str) -> Iterator[Contrast]:
     alone: dict[tuple[str, ...], dict[str, Any]] = {}
     beside: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in (dict(zip(found.columns, values, strict=True)) for values in found.rows):
-        document = json.loads(row["document"])
+        document = json.loads(row["payload"])
         document["condition"].pop("exclusive", None)
         key = (canonical(document), row["environment"], row["host"], row["metric"])
         (beside if row["exclusive"] == "device" else alone)[key] = row

@@ -35,8 +35,8 @@ def fill(path: Path) -> None:
     """A store with `ROWS` speed-ups: those of one simulated job, copied under new identities."""
     simulated.store_sweep(str(path), "quickstart", [simulated.job(64)], simulated.outcome)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        count = connection.execute("SELECT count(*) FROM speedup_row").fetchone()[0]
-        for table, renamed in (("comparison", {"comparison_id", "question_id"}), ("speedup_row", {"comparison_id", "question_id"})):
+        count = connection.execute("SELECT count(*) FROM effect_row").fetchone()[0]
+        for table, renamed in (("comparison", {"comparison_id", "question_id"}), ("effect_row", {"comparison_id", "question_id"})):
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             copied = ", ".join(f"r.{name} || '-' || n.i" if name in renamed else f"r.{name}" for name in columns)
             connection.execute(

@@ -40,7 +40,7 @@ limits: {{max_jobs: 100000}}
 """
 ATTEMPT = text(
     """INSERT INTO attempt (digest, job, job_id, n, round, environment, host, started_at, ended_at, project_commit, source, flags,
-         protocol, readings, document)
+         protocol, system_metrics, payload)
        VALUES (:digest, NULL, :job_id, 1, 0, :environment, 'scale', 1, 2, NULL, 'imported', '',
          :protocol, '{}', '{}') RETURNING id"""
 )
@@ -60,14 +60,14 @@ def submitting(folder: Path) -> None:
 
 def answering(folder: Path) -> None:
     """Every comparison answered, without a worker: an attempt for each job, and a row of derived figures for each of its pairs."""
-    from store.tables.derived import Speedup
-    from store.tables.planned import Environment as EnvironmentRow
-    from store.tables.results import Pairing
+    from store.tables.derived import EffectRow
+    from store.tables.planned import EnvironmentRow
+    from store.tables.results import ComparisonAttemptRow
 
     engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
-    pairing = dict.fromkeys(Pairing.model_fields) | {"baseline": 0, "arm": 1}
-    figures = dict.fromkeys(Speedup.model_fields)
+    pair = dict.fromkeys(ComparisonAttemptRow.model_fields) | {"baseline": 0, "arm": 1}
+    figures = dict.fromkeys(EffectRow.model_fields)
     figures |= {
         "metric": "latency",
         "source": "imported",
@@ -77,7 +77,8 @@ def answering(folder: Path) -> None:
         "flags": "",
         "rounds": 1,
     }
-    figures |= {"host": "scale", "pairs": 300, "speedup": 1.0, "speedup_low": 0.999, "speedup_high": 1.001, "measured_at": "2026"}
+    figures |= {"host": "scale", "n": 300, "effect": 1.0, "effect_low": 0.999, "effect_high": 1.001, "measured_at": "2026"}
+    figures |= {"unit": "ms", "compared": "ratio", "baseline_value": 1.0, "arm_value": 1.0}
     with engine.begin() as connection:
         insert_new(connection, EnvironmentRow, [environment_row(environment)])
         where = environment.environment_id
@@ -86,9 +87,9 @@ def answering(folder: Path) -> None:
             attempt = connection.execute(ATTEMPT, asked).scalar_one()
             ids = zip(job.comparison_ids(), (comparison.question_id for comparison in job.comparisons()), strict=True)
             rows = [(key, question, {"comparison_id": key}) for key, question in ids]
-            connection.execute(Pairing.__table__.insert(), [{**pairing, **row, "attempt": attempt} for _, _, row in rows])
+            connection.execute(ComparisonAttemptRow.__table__.insert(), [{**pair, **row, "attempt": attempt} for _, _, row in rows])
             derived = [{**figures, **row, "environment": where, "question_id": question} for _, question, row in rows]
-            connection.execute(Speedup.__table__.insert(), derived)
+            connection.execute(EffectRow.__table__.insert(), derived)
         connection.execute(text("UPDATE job SET state = 'done'"))
 
 

@@ -10,13 +10,13 @@ ASKED = (
     """SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l JOIN sweep AS s ON s.id = l.sweep WHERE s.name = ?"""
 )
 ANSWERED = """SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l JOIN sweep AS s ON s.id = l.sweep
-              JOIN pairing AS p ON p.comparison_id = l.comparison_id WHERE s.name = ? AND p.failure IS NULL"""
-DOUBLE = """SELECT p.comparison_id, t.round, count(*) AS times FROM pairing AS p JOIN attempt AS t ON t.id = p.attempt
+              JOIN comparison_attempt AS p ON p.comparison_id = l.comparison_id WHERE s.name = ? AND p.failure IS NULL"""
+DOUBLE = """SELECT p.comparison_id, t.round, count(*) AS times FROM comparison_attempt AS p JOIN attempt AS t ON t.id = p.attempt
             WHERE p.failure IS NULL GROUP BY p.comparison_id, t.round HAVING count(*) > 1"""
-FAILED = """SELECT DISTINCT f.reason, f.message FROM pairing AS p JOIN failure AS f ON f.id = p.failure"""
+FAILED = """SELECT DISTINCT f.reason, f.message FROM comparison_attempt AS p JOIN failure AS f ON f.id = p.failure"""
 UNFINISHED = "SELECT state, count(*) FROM job WHERE state IN ('waiting', 'running', 'failed') GROUP BY state"
 SPANS = """SELECT t.started_at, t.ended_at FROM attempt AS t
-           WHERE EXISTS (SELECT 1 FROM pairing AS p WHERE p.attempt = t.id AND p.failure IS NULL)"""
+           WHERE EXISTS (SELECT 1 FROM comparison_attempt AS p WHERE p.attempt = t.id AND p.failure IS NULL)"""
 
 
 @contextlib.contextmanager

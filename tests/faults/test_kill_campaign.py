@@ -94,11 +94,12 @@ def test_a_sound_store_has_no_problem(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        ("DELETE FROM pairing WHERE attempt = 1", "kills has 2 comparisons; 2 are stored, 1 are measured"),
+        ("DELETE FROM comparison_attempt WHERE attempt = 1", "kills has 2 comparisons; 2 are stored, 1 are measured"),
         ("DELETE FROM sweep_comparison_row WHERE rowid = 1", "kills has 2 comparisons; 1 are stored, 1 are measured"),
         ("UPDATE job SET state = 'waiting' WHERE id = 1", "1 jobs are waiting"),
         (
-            "UPDATE pairing SET comparison_id = (SELECT comparison_id FROM pairing WHERE attempt = 2) WHERE attempt = 1",
+            "UPDATE comparison_attempt SET comparison_id ="
+            " (SELECT comparison_id FROM comparison_attempt WHERE attempt = 2) WHERE attempt = 1",
             "2 measurements of",
         ),
     ],

@@ -57,7 +57,7 @@ class Store:
 
     def answers(self) -> dict[str, str]:
         """For each method that was compared, `measured` or the reason of its failure; fails if one has two answers."""
-        sql = """SELECT c.method, coalesce(f.reason, 'measured') AS answer FROM pairing AS p
+        sql = """SELECT c.method, coalesce(f.reason, 'measured') AS answer FROM comparison_attempt AS p
                  JOIN comparison AS c ON c.comparison_id = p.comparison_id LEFT JOIN failure AS f ON f.id = p.failure"""
         rows = self.table(sql)
         assert rows["method"].is_unique, rows

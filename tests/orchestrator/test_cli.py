@@ -138,7 +138,7 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     assert done.stdout.count("MACs promise") == done.stdout.count("Break-even in tokens") == 1
     assert "breakeven run FILE" not in done.stdout
     with sqlite3.connect(tmp_path / "breakeven.db") as connection:
-        assert connection.execute("SELECT count(*), count(DISTINCT comparison_id) FROM pairing").fetchone() == (3, 3)
+        assert connection.execute("SELECT count(*), count(DISTINCT comparison_id) FROM comparison_attempt").fetchone() == (3, 3)
     connection.close()
 
     again = breakeven("run", "sweep.yaml", folder=tmp_path)

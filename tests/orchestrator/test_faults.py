@@ -11,7 +11,7 @@ from tests.orchestrator.conftest import Store
 pytestmark = pytest.mark.ray
 
 TOPK = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})
-ANSWERS = """SELECT c.method, c.params, coalesce(f.reason, 'measured') AS answer, f.message FROM pairing AS p
+ANSWERS = """SELECT c.method, c.params, coalesce(f.reason, 'measured') AS answer, f.message FROM comparison_attempt AS p
              JOIN comparison AS c ON c.comparison_id = p.comparison_id LEFT JOIN failure AS f ON f.id = p.failure"""
 
 

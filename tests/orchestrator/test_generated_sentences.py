@@ -13,6 +13,7 @@ from sweeps.kinds import KINDS
 from sweeps.labels import State
 
 WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
+WHERE |= {"quality_arm_id": "a", "quality_pair_id": "b"}
 METRICS = KINDS["generation"].metrics
 STATES: tuple[State, ...] = ("queued", "failed", "not measured", "measured")
 NUMBER = r"[+-]?\d+\.\d+"
@@ -53,7 +54,7 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
                 "speedup_high": high if known else None,
                 "gmacs": 1.0,
                 "gmacs_baseline": 1.0,
-                "gmacs_method": 0.0,
+                "gmacs_total": 1.0,
                 "speedup_macs": 1.0,
                 "verdict": draw(st.sampled_from(("faster", "slower", "same", "unclear", "insufficient"))),
             }

@@ -155,7 +155,7 @@ def test_an_error_is_tried_once_by_each_run(store: Store, cluster: Cluster) -> N
         assert measured.plan.answered == 1
         assert [left.pairs for left in measured.plan.jobs] == [jobs[0].pairs]
         assert list(measured.plan.errors.values()) == ["the worker raised SystemExit: no licence found"]
-        failed = store.table("SELECT count(*) AS n FROM pairing WHERE failure IS NOT NULL")
+        failed = store.table("SELECT count(*) AS n FROM comparison_attempt WHERE failure IS NOT NULL")
         assert list(failed["n"]) == [runs]
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from store import queries, queue
 from store.answers import answers
-from store.derive.quality import ACCURACY
+from store.derive.payloads import PredictionStore
 from store.errors import StoreError
 from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep
@@ -22,15 +22,14 @@ from tests.store.test_record import rows
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 JOIN = """
-SELECT a.method, a.params, a.image_size, a.top1_drop, s.speedup, s.batch_size, a.gmacs + a.gmacs_method AS gmacs
+SELECT a.method, a.params, a.image_size, a.top1_drop, s.speedup, s.batch_size, a.gmacs_total
 FROM accuracy AS a
 JOIN speedup AS s USING (arm_id, model, weights, image_size)
 ORDER BY a.params, s.batch_size"""
 
 
 def kept(engine: Engine) -> list[Any]:
-    with engine.connect() as connection:
-        return [ACCURACY.unpack(blob) for blob in connection.execute(text("SELECT document FROM evaluation")).scalars()]
+    return [PredictionStore.unpack(row["payload"]) for row in rows(engine, "SELECT payload FROM image_predictions")]
 
 
 def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
@@ -40,7 +39,7 @@ def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_eva
     assert kept(engine) == [outcome.predictions]
     assert not record(engine, None, None, Outcome.model_validate_json(outcome.model_dump_json()))
     assert record(engine, None, None, make_evaluation(make_job(kind="accuracy"), seed=1))
-    assert "evaluation" not in rows(engine, "SELECT document FROM attempt")[0]["document"]
+    assert "evaluation" not in rows(engine, "SELECT payload FROM attempt")[0]["payload"]
 
 
 def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
@@ -60,11 +59,12 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
             said.top5_baseline,
             said.top5,
         )
-        figures = ("top1_drop", "top1_drop_low", "top1_drop_high", "images", "lost", "gained", "mcnemar_p")
+        counts = ("images", "only_baseline_correct", "only_arm_correct", "mcnemar_p")
+        figures = ("top1_drop", "top1_drop_low", "top1_drop_high", *counts)
         assert tuple(row[name] for name in figures) == said.drop
         assert (row["kl"], row["kl_low"], row["kl_high"]) == said.kl[:3]
         assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == said.margin_change[:3]
-        assert (row["margin_change_tail"], row["verdict"], row["floor"]) == (said.margin_change_p05, said.verdict(), FLOOR)
+        assert (row["margin_change_p05"], row["verdict"], row["floor"]) == (said.margin_change_p05, said.verdict(), FLOOR)
     known = {"kind": "accuracy", "data": "digits", "corruption": "jpeg", "severity": 3, "unreadable": 2, "source": "imported"}
     assert {name: found[0][name] for name in known} == known
     assert [row["verdict"] for row in found] == ["worse", "worse"]
@@ -108,7 +108,7 @@ def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation:
     record(engine, None, None, outcome)
     (failed,) = rows(engine, "SELECT reason, message FROM failures")
     assert failed["reason"] == "error"
-    assert "neither answers to images nor a failure for arm 1" in failed["message"]
+    assert "neither predictions nor a failure for arm 1" in failed["message"]
 
 
 def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
@@ -142,7 +142,7 @@ def test_reanalyse_rebuilds_accuracy(
     record(engine, None, None, make_outcome(make_job()))
     before = rows(engine, "SELECT * FROM accuracy ORDER BY 1")
     with writing(engine) as connection:
-        connection.execute(text("UPDATE accuracy_row SET top1_drop = 7, analysis_version = 0"))
+        connection.execute(text("UPDATE effect_row SET effect = 7, analysis_version = 0"))
     assert reanalyse(engine) == 3
     assert rows(engine, "SELECT * FROM accuracy ORDER BY 1") == before
     assert len(rows(engine, "SELECT * FROM speedup")) == 1
@@ -196,5 +196,5 @@ def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
         job = make_job(kind="accuracy", protocol=Protocol(images=images))
         submit_sweep(engine, NewSweep(name, "text", "?"), job.comparisons(), [job])
-        (waiting,) = rows(engine, "SELECT document FROM job")
-        assert Job.model_validate_json(waiting["document"]).protocol.images == (100, 500, None, None)[number]
+        (waiting,) = rows(engine, "SELECT payload FROM job")
+        assert Job.model_validate_json(waiting["payload"]).protocol.images == (100, 500, None, None)[number]

@@ -94,11 +94,11 @@ def test_reanalysis_rebuilds_rows_of_all_hosts(engine: Engine, make_job: MakeJob
     for host in "ab":
         for job in jobs[: 2 if host == "b" else 3]:
             record(engine, None, None, make_outcome(job, speedups=(0.8, 1.1, 1.3), host=host))
-    tables = ("speedup_row", "break_even_row")
+    tables = ("effect_row", "break_even_row")
     before = {table: sorted(rows(engine, f"SELECT * FROM {table}"), key=str) for table in tables}
     with engine.begin() as connection:
         connection.execute(text("UPDATE break_even_row SET points_missing = 7, why = '?'"))
-        connection.execute(text("UPDATE speedup_row SET speedup = 7"))
+        connection.execute(text("UPDATE effect_row SET effect = 7"))
     reanalyse(engine)
     assert {table: sorted(rows(engine, f"SELECT * FROM {table}"), key=str) for table in tables} == before
 
@@ -126,5 +126,5 @@ def test_an_outcome_without_routes_keeps_its_digest(engine: Engine, make_job: Ma
     assert record(engine, None, None, outcome)
     assert not record(engine, None, None, outcome)
     assert record(engine, None, None, routed(outcome, "compiled"))
-    documents = [row["document"] for row in rows(engine, "SELECT document FROM attempt ORDER BY id")]
+    documents = [row["payload"] for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
     assert ['"route"' in document for document in documents] == [False, True]

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from store import queue
 from store.answers import answers
-from store.derive.quality import QUALITY
+from store.derive.payloads import TextScoreStore
 from store.errors import StoreError
 from store.record import reanalyse, record
 from store.submission import NewSweep, stricter, submit_sweep
@@ -52,7 +52,7 @@ def test_speed_is_told_by_three_metrics(engine: Engine) -> None:
         times = np.asarray(outcome.samples.series[metric])
         estimate = timing.speedup(times[:, 0], times[:, 1])
         assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == pytest.approx(estimate[:3])
-        assert row["method_ms"] == pytest.approx(1e3 * np.median(times[:, 1]))
+        assert row["arm_ms"] == pytest.approx(1e3 * np.median(times[:, 1]))
         assert row["verdict"] == ("same" if metric == "ttft" else "faster")
         assert (row["tokens"], row["prompt_tokens"], row["new_tokens"], row["kv_cache"]) == (64, 64, 32, "dynamic")
         assert (row["image_size"], row["decoding"], row["data"], row["baseline_id"]) == (
@@ -74,9 +74,9 @@ def test_nothing_of_a_generation_is_lost(engine: Engine) -> None:
         assert np.frombuffer(zlib.decompress(blob), "<f8").reshape(40, 2).tolist() == [
             list(line) for line in outcome.samples.series[metric]
         ]
-    before = [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2") for view in ("speedup", "break_even", "language")]
+    before = [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2") for view in ("speedup", "break_even", "generation")]
     assert reanalyse(engine) == 1
-    assert [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2") for view in ("speedup", "break_even", "language")] == before
+    assert [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2") for view in ("speedup", "break_even", "generation")] == before
     assert not record(engine, None, None, outcome)
     other = outcome.samples.model_copy(update={"series": {**outcome.samples.series, "ttft": outcome.samples.series["tpot"]}})
     assert record(engine, None, None, outcome.model_copy(update={"samples": other}))
@@ -101,7 +101,7 @@ def test_break_even_along_what_is_saved(engine: Engine) -> None:
     submit(engine, *(a_generation(a_generation_job(size, arms), (1.0, 0.9, 1.2, 1.4)) for size in (64, 128)))
     found = rows(engine, "SELECT * FROM break_even WHERE axis = 'gmacs_saved' ORDER BY metric")
     assert [row["metric"] for row in found] == ["time_per_char"] * 2 + ["tpot"] * 2
-    assert {row["varies"] for row in found} == {"sparsity"}
+    assert {row["varied_parameter"] for row in found} == {"sparsity"}
     assert {row["points"] for row in found} == {3}
     assert all(0.1 < row["x"] < 0.2 for row in found[2:4])
     assert len({row["curve_id"] for row in found}) == 4
@@ -118,7 +118,7 @@ def test_each_metric_has_the_macs_of_what_it_times(engine: Engine) -> None:
     assert found["tpot"]["gmacs_baseline"] == pytest.approx((whole - first) / 31)
     assert found["tpot"]["gmacs"] == pytest.approx(0.75 * found["tpot"]["gmacs_baseline"])
     assert found["time_per_char"]["gmacs_baseline"] == pytest.approx(whole)
-    assert {name: row["gmacs_method"] for name, row in found.items()} == {"ttft": 0.01, "tpot": 0.0, "time_per_char": 0.01}
+    assert {name: row["gmacs_overhead"] for name, row in found.items()} == {"ttft": 0.01, "tpot": 0.0, "time_per_char": 0.01}
 
 
 def test_a_single_new_token_has_no_time_per_output_token(engine: Engine) -> None:
@@ -162,7 +162,7 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
     record(engine, None, None, a_generation(job, (1.0, 1.1, 1.5)))
     record(engine, None, None, a_generation(job, (1.0, 1.1, 2.0), ended_at=NOW + DAY))
     record(engine, None, None, a_generation(job, (1.0, 1.1, 3.0), ended_at=NOW + 2 * DAY, flags=["contended"]))
-    found = {row["arm_id"]: row for row in rows(engine, "SELECT * FROM language")}
+    found = {row["arm_id"]: row for row in rows(engine, "SELECT * FROM generation")}
     assert set(found) == {arm.arm_id for arm in job.arms}
     sparse = found[job.arms[2].arm_id]
     assert (sparse["tpot_ms"], sparse["ttft_ms"], sparse["tpot_p95_ms"]) == pytest.approx((15.0, 200.0, 16.5))
@@ -171,7 +171,7 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
     assert (dense["kv_cache"], dense["achieved_sparsity"], dense["method"], dense["job_flags"]) == ("dynamic", None, "dense", "")
     assert dense["kv_bytes_resident"] - dense["kv_bytes_needed"] == 4096
     record(engine, None, None, a_generation(a_generation_job(128), flags=["contended"]))
-    assert {row["job_flags"] for row in rows(engine, "SELECT * FROM language WHERE prompt_tokens = 128")} == {"contended"}
+    assert {row["job_flags"] for row in rows(engine, "SELECT * FROM generation WHERE prompt_tokens = 128")} == {"contended"}
 
 
 def test_quality_is_what_the_scores_say(engine: Engine) -> None:
@@ -186,8 +186,8 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     assert found.agreement is not None
     assert (row["top1_agreement"], row["verdict"], row["windows"]) == (found.agreement.value, "worse", 200)
     assert (row["weights"], row["data"], row["dtype"]) == ("trained", "docs", "float32")
-    (kept,) = rows(engine, "SELECT document FROM scores")
-    assert QUALITY.unpack(kept["document"]) == outcome.text_scores
+    (kept,) = rows(engine, "SELECT payload FROM text_scores")
+    assert TextScoreStore.unpack(kept["payload"]) == outcome.text_scores
     before = rows(engine, "SELECT * FROM quality")
     assert reanalyse(engine) == 1
     assert rows(engine, "SELECT * FROM quality") == before

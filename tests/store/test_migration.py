@@ -1,5 +1,6 @@
 """Schema versions: from nothing, again, from an older one, and from a newer one."""
 
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -20,15 +21,18 @@ from store import migration, record
 from store.answers import answers
 from store.engine import connect, connect_readonly
 from store.errors import StoreError
+from store.row_mapping import arm_columns
 from store.tables.planned import METADATA
+from sweeps.job import Job
 from sweeps.protocol import Protocol
+from tests.store import same_figures
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 
 
 def upgrade() -> None:
@@ -97,63 +101,120 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0006_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts, schema="0006")
+    (scripts / "versions" / "0007_colour.py").write_text(NEXT)
+    migration.prepare(engine, path, scripts=scripts, schema="0007")
     with engine.connect() as connection:
-        assert migration.version(connection) == "0006"
+        assert migration.version(connection) == "0007"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0005.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0006.*.backup")
     assert dump(backup) == before
 
 
-ADDED = {
-    "0001": {"evaluation", "accuracy_row", "sample_series", "scores", "spoken_arm", "quality_row"},
-    "0002": {"sample_series", "scores", "spoken_arm", "quality_row"},
+SAME = ("sweep", "environment", "job", "sweep_job", "sweep_comparison_row", "sample", "sample_series", "metric_row", "failure")
+MOVED = {"pairing": "comparison_attempt", "evaluation": "image_predictions", "scores": "text_scores", "measured_arm": "arm_result"}
+"""Tables that have another name now."""
+OTHER = {
+    "document": "payload",
+    "contents": "content_hashes",
+    "readings": "system_metrics",
+    "gmacs_method": "gmacs_overhead",
+    "varies": "varied_parameter",
 }
-PLACED: dict[str, tuple[Any, ...]] = {
-    "job": ("", "", None, None, None, None),
-    "measured_arm": (None,),
-    "speedup_row": ("here", None),
-}
-YOUNGER = {"comparison": {"0001": (None,) * 10, "0002": (None,) * 7}} | {
-    name: dict.fromkeys(("0001", "0002"), values) for name, values in PLACED.items()
-}
-"""What the columns that a table gained since hold in older rows."""
+"""Columns that have another name now."""
+FIGURES = ("curve_id", "axis", "crossing", "verdict", "x", "why")
 
 
-@pytest.mark.parametrize(("schema", "views", "asked"), [("0001", 3, 4), ("0002", 5, 9)])
-def test_an_older_store_is_upgraded_without_loss(path: Path, schema: str, views: int, asked: int) -> None:
+@pytest.mark.parametrize(
+    ("schema", "views", "comparisons", "failures"),
+    [
+        ("0001", 3, 4, {("out_of_memory", "latency")}),
+        ("0002", 5, 9, {("out_of_memory", "latency")}),
+        (
+            "0005",
+            46,
+            33,
+            {("out_of_memory", "latency"), ("not_a_number", "accuracy"), ("timeout", "generation"), ("not_a_number", "quality")},
+        ),
+    ],
+)
+def test_an_older_store_is_upgraded_without_loss(
+    path: Path, schema: str, views: int, comparisons: int, failures: set[tuple[str, str]]
+) -> None:
     """What an older version stored stays row by row, with a backup beside it, and its answers still count as answers."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((Path(__file__).parent / f"version_{int(schema)}.sql").read_text())
+    older(path, schema)
     before = contents(path)
-    curves = selected(
-        path, "SELECT curve_id, axis, crossing, verdict, x, why FROM break_even_row ORDER BY curve_id, axis, crossing"
-    )
     engine = connect(str(path))
     after = contents(path)
-    assert {name for name in after if name not in before} == ADDED[schema]
     for name, rows in before.items():
-        younger = YOUNGER.get(name, {}).get(schema, ())
-        if name != "break_even_row":
-            assert after[name] == ([("0005",)] if name == "alembic_version" else [(*row, *younger) for row in rows])
-    assert len(before["comparison"]) == asked
+        new = MOVED.get(name, name)
+        if name in {*SAME, *MOVED, "comparison", "attempt"}:
+            kept = [OTHER.get(column, column) for column in (rows[0] if rows else ())]
+            found = [{column: row[column] for column in kept} for row in after[new]]
+            expected = [present({OTHER.get(column, column): value for column, value in row.items()}) for row in rows]
+            assert sorted(found, key=str) == sorted(expected, key=str), name
+    compared = len(before["speedup_row"]) + len(before.get("accuracy_row", ())) + len(before.get("quality_row", ()))
+    assert sum(row["compared"] is not None for row in after["effect_row"]) == compared
+    assert len(after["arm_result"]) == len(before["measured_arm"])
     (backup,) = path.parent.glob(f"breakeven.db.schema-{schema}.*.backup")
     assert contents(backup) == before
-    again = "SELECT curve_id, axis, crossing, verdict, x, why FROM break_even_row WHERE metric = 'latency' ORDER BY 1, 2, 3"
-    assert selected(path, again) == curves
+    curves = [{name: row[name] for name in FIGURES} for row in before["break_even_row"]]
+    assert [{name: row[name] for name in FIGURES} for row in after["break_even_row"]] == curves
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == views
-        assert connection.execute(text("SELECT reason, kind FROM failures")).all() == [("out_of_memory", "latency")]
-        shown = connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all()
-        ids = {id_: Protocol() for id_ in connection.execute(text("SELECT comparison_id FROM comparison")).scalars()}
+        assert {tuple(row) for row in connection.execute(text("SELECT reason, kind FROM failures"))} == failures
+        shown = connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, metric, host, x")).all()
+        stored = connection.execute(text("SELECT DISTINCT comparison_id FROM comparison_attempt")).scalars().all()
         environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
+    ids = {id_: Protocol(pairs_min=30, images=60, characters=1000) for id_ in stored}
     assert {found[0] for found in answers(engine, ids, environments).answered} == set(ids)
-    assert record.reanalyse(engine) == asked
+    assert record.reanalyse(engine) == comparisons
     with engine.connect() as connection:
-        assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, x")).all() == shown
+        assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, metric, host, x")).all() == shown
     assert selected(path, "PRAGMA foreign_key_check") == []
+    engine.dispose()
+
+
+def older(path: Path, schema: str) -> None:
+    """A store as an older version wrote it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / f"version_{int(schema)}.sql").read_text())
+
+
+def present(row: dict[str, Any]) -> dict[str, Any]:
+    """A row under today's names of values."""
+    view = same_figures.present("speedup", row)
+    return {name: view[name] if name in view else view[same_figures.RENAMED["speedup"][name]] for name in row}
+
+
+def test_figures_stay(path: Path) -> None:
+    """Every figure of every view of schema 0005 is the same after the migration, and after a new analysis."""
+    older(path, "0005")
+    counts, migrated, analysed = same_figures.check(path)
+    assert migrated == []
+    assert analysed == []
+    assert all(counts.values())
+
+
+def test_the_comparison_of_figures_finds_a_difference(path: Path) -> None:
+    """One changed figure is named, once as it was and once as it is."""
+    older(path, "0005")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE speedup_row SET speedup = 2 * speedup WHERE rowid = 1")
+    _, migrated, analysed = same_figures.check(path)
+    assert migrated == []
+    assert [(found.view, found.side) for found in analysed[:2]] == [("speedup", "before"), ("speedup", "after")]
+
+
+def test_conditions_of_older_arms_are_those_of_today(path: Path) -> None:
+    """The identity of an arm under its condition that the migration copies or computes is that of a new record."""
+    older(path, "0005")
+    engine = connect(str(path))
+    jobs = {row["id"]: Job.model_validate(json.loads(row["payload"])["job"]) for row in contents(path)["attempt"]}
+    arms = contents(path)["arm_result"]
+    assert {row["kind"] for row in arms} == {"latency", "accuracy", "generation", "quality"}
+    for row in arms:
+        assert row["arm_condition_id"] == arm_columns(jobs[row["attempt"]], row["arm"])["arm_condition_id"]
     engine.dispose()
 
 
@@ -174,7 +235,8 @@ def test_rows_of_an_older_store_belong_to_the_newest_host(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((Path(__file__).parent / "version_2.sql").read_text() + HOSTS)
     engine = connect(str(path))
-    rows = "SELECT host, count(*), sum(pairs) FROM speedup_row WHERE speedup IS NOT NULL GROUP BY host ORDER BY host"
+    rows = """SELECT host, count(*), sum(n) FROM effect_row WHERE compared = 'ratio' AND effect IS NOT NULL
+      GROUP BY host ORDER BY host"""
     missing = "SELECT DISTINCT points_missing FROM break_even_row WHERE points = 2 AND axis = 'tokens'"
     assert [(host, count) for host, count, _ in selected(path, rows)] == [("here", 2), ("second", 3)]
     assert selected(path, missing) == [(1,)]
@@ -201,11 +263,12 @@ def test_an_outcome_of_schema_1_is_known_again(path: Path, make_job: Callable[..
     engine.dispose()
 
 
-def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+def contents(path: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every table."""
     with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        return {name: connection.execute(f"SELECT * FROM {name} ORDER BY rowid").fetchall() for name in names}
+        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY rowid")] for name in names}
 
 
 def test_processes_may_create_at_once(path: Path) -> None:

@@ -109,7 +109,7 @@ def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Eng
     outcomes = spoken(tmp_path)
     for engine in engines:
         submitted(engine, outcomes)
-    assert_same(engines, "speedup", "language", "quality", "failures", "metric", "sweep_comparison")
+    assert_same(engines, "speedup", "arm", "generation", "quality", "failures", "metric", "sweep_comparison")
     assert {row["metric"] for row in shown(engines[0], "speedup")} == {"ttft", "tpot", "time_per_char"}
     assert [row["reason"] for row in shown(engines[0], "failures")] == ["unsupported"]
     joined = """SELECT s.speedup, q.bits_per_byte_change FROM speedup AS s JOIN quality AS q

@@ -72,7 +72,8 @@ def test_kill_minus_nine(engine: Engine, path: Path, make_job: Callable[..., Job
         stored = set(connection.execute(text("SELECT job FROM attempt")).scalars())
         whole = connection.execute(
             text(
-                """SELECT count(*) FROM attempt AS t JOIN sample AS s ON s.attempt = t.id JOIN pairing AS p ON p.attempt = t.id
+                """SELECT count(*) FROM attempt AS t JOIN sample AS s ON s.attempt = t.id
+                   JOIN comparison_attempt AS p ON p.attempt = t.id
                    JOIN speedup AS v ON v.comparison_id = p.comparison_id JOIN job AS j ON j.id = t.job AND j.state = 'done'"""
             )
         ).scalar()

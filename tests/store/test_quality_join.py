@@ -2,13 +2,15 @@
 
 import pandas as pd
 
-from store.quality_join import judged
+from store.quality_ids import quality_ids
+from store.quality_join import join_quality
 
-WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa"}
+WHERE = {"model": "m", "weights": "trained", "image_size": None, "dtype": "float32", "attention": "sdpa"}
 
 
 def speed(method: str, params: str, baseline: str = "dense") -> dict[str, object]:
-    return {**WHERE, "method": method, "params": params, "baseline": baseline, "verdict": "faster"}
+    columns = {**WHERE, "method": method, "params": params}
+    return {**columns, **quality_ids(columns, baseline), "baseline": baseline, "verdict": "faster"}
 
 
 def quality(method: str, params: str, at: str, bits: float, baseline: str = "dense") -> dict[str, object]:
@@ -34,15 +36,15 @@ def test_the_newest_quality_of_the_same_arm() -> None:
             quality("a+b", stack % "", "2026-01", 3.0, "dense [dtype=bfloat16]"),
         ]
     )
-    found = judged(speeds, qualities)
+    found = join_quality(speeds, qualities)
     assert list(found["bits_per_byte"].fillna(0)) == [2.0, 2.0, 3.0, 0, 0]
     assert list(found["verdict"]) == ["faster"] * 5
-    assert not {"asked", "judge"} & set(found.columns)
+    assert list(found.columns) == [*speeds.columns, "measured_at", "bits_per_byte"]
 
 
-def test_nothing_was_judged() -> None:
+def test_no_quality_was_measured() -> None:
     """Without a row of quality the speed-ups stay as they are, and the columns are empty."""
     speeds = pd.DataFrame([speed("a", "{}")])
-    found = judged(speeds, pd.DataFrame(columns=list(quality("a", "{}", "", 0))))
+    found = join_quality(speeds, pd.DataFrame(columns=list(quality("a", "{}", "", 0))))
     assert len(found) == 1
     assert found["bits_per_byte"].isna().all()

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store import owners, queue
-from store.derive import speedup
+from store.derive import break_evens
 from store.errors import StoreError
 from store.record import reanalyse, record, record_imported
 from store.sample_codec import unpack
@@ -37,8 +37,8 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 
 def rebuilt(engine: Engine, attempt: int) -> Outcome:
     """The outcome as the store remembers it."""
-    (kept,) = rows(engine, "SELECT document FROM attempt WHERE id = :attempt", attempt=attempt)
-    document = json.loads(kept["document"])
+    (kept,) = rows(engine, "SELECT payload FROM attempt WHERE id = :attempt", attempt=attempt)
+    document = json.loads(kept["payload"])
     with engine.connect() as connection:
         row = connection.execute(text("SELECT * FROM sample WHERE attempt = :attempt"), {"attempt": attempt}).one_or_none()
     if row is not None:
@@ -83,7 +83,7 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
         assert (row["speedup"], row["speedup_low"], row["speedup_high"], row["pairs"]) == estimate
         assert row["verdict"] == timing.verdict(estimate, row["floor"])
         assert row["baseline_ms"] == 1e3 * timing.median(seconds[:, 0]).value
-        assert row["method_ms"] == 1e3 * timing.median(seconds[:, column]).value
+        assert row["arm_ms"] == 1e3 * timing.median(seconds[:, column]).value
     assert {row["verdict"] for row in found.values()} == {"faster", "same", "slower"}
 
 
@@ -273,13 +273,14 @@ def test_few_pairs_have_no_interval(engine: Engine, make_job: MakeJob, make_outc
 
 
 def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Metrics join to speed-ups through pairing; one that is not finite stays in the document alone."""
+    """Metrics join to speed-ups through comparison_attempt; one that is not finite stays in the payload alone."""
     outcome = make_outcome(make_job())
     odd = outcome.arms[1].model_copy(
         update={"metrics": (*outcome.arms[1].metrics, MetricValue(name="odd", value=math.nan, unit="W"))}
     )
     record(engine, None, None, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
-    joined = "SELECT m.metric, m.value, m.unit FROM metric AS m JOIN pairing AS p ON p.attempt = m.attempt AND p.arm = m.arm"
+    joined = """SELECT m.metric, m.value, m.unit FROM metric AS m
+      JOIN comparison_attempt AS p ON p.attempt = m.attempt AND p.arm = m.arm"""
     assert rows(engine, joined) == [{"metric": "peak_rss", "value": 513.0, "unit": "MiB"}]
     assert math.isnan(rebuilt(engine, 1).arms[1].metrics[1].value)
 
@@ -288,13 +289,13 @@ def test_numbers_must_be_numbers(engine: Engine, make_job: MakeJob, make_outcome
     """The database itself refuses text and impossible values in columns of figures."""
     record(engine, None, None, make_outcome(make_job()))
     for change in (
-        "UPDATE speedup_row SET speedup = 'fast'",
-        "UPDATE speedup_row SET speedup = -1",
-        "UPDATE speedup_row SET speedup_high = 9e999",
-        "UPDATE speedup_row SET verdict = 'great'",
+        "UPDATE effect_row SET effect = 'fast'",
+        "UPDATE effect_row SET effect = -1",
+        "UPDATE effect_row SET effect_high = 9e999",
+        "UPDATE effect_row SET verdict = 'great'",
         "UPDATE attempt SET ended_at = 1",
         "UPDATE metric_row SET value = 'much'",
-        "UPDATE pairing SET comparison_id = 'nothing'",
+        "UPDATE comparison_attempt SET comparison_id = 'nothing'",
     ):
         with pytest.raises(StoreError, match="constraint failed"), writing(engine) as connection:
             connection.execute(text(change))
@@ -304,7 +305,8 @@ def test_reanalyse_rebuilds_every_derived_row(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for one."""
-    monkeypatch.setattr(speedup, "BATCH", 2)
+    monkeypatch.setattr(break_evens, "BATCH", 2)
+    monkeypatch.setattr("store.record.BATCH", 2)
     jobs = [make_job(size) for size in (32, 64, 96, 128)]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):
@@ -313,7 +315,7 @@ def test_reanalyse_rebuilds_every_derived_row(
     before = [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2, 3, 12") for view in views]
     with writing(engine) as connection:
         connection.execute(text("DELETE FROM break_even_row"))
-        connection.execute(text("UPDATE speedup_row SET speedup = 7, analysis_version = 0"))
+        connection.execute(text("UPDATE effect_row SET effect = 7, analysis_version = 0"))
     assert reanalyse(engine, "another sweep") == 0
     assert reanalyse(engine, "sweep") == 4
     assert [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2, 3, 12") for view in views] == before

@@ -38,14 +38,14 @@ def store(
 
 
 def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Three keep rates at one size are a curve along the share saved, judged by sweeps.stats.breakeven."""
+    """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.breakeven."""
     store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (1.02, 0.8, 0.5))
     points = rows(engine, "SELECT * FROM speedup")
     curve = Curve(
         axis="gmacs_saved",
         points=tuple(
             Point(
-                x=1 - (row["gmacs"] + row["gmacs_method"]) / row["gmacs_baseline"],
+                x=1 - row["gmacs_total"] / row["gmacs_baseline"],
                 speedup=row["speedup"],
                 low=row["speedup_low"],
                 high=row["speedup_high"],
@@ -57,11 +57,13 @@ def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outc
     expected = break_even(curve)
     (crossing,) = expected.crossings
     (found,) = rows(engine, SAVED)
-    assert (found["x"], found["x_low"], found["x_high"], found["direction"], found["varies"]) == (
+    assert (found["x"], found["x_low"], found["x_high"], found["direction"], found["varied_parameter"]) == (
         *(pytest.approx(x) for x in (crossing.x, 0.2, 0.5)), "gains", "keep_rate",
     )  # fmt: skip
     assert (found["verdict"], found["points"]) == ("crossing", 3)
-    assert {row["varies"] for row in rows(engine, "SELECT varies FROM break_even WHERE axis <> 'gmacs_saved'")} == {None}
+    assert {
+        row["varied_parameter"] for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis <> 'gmacs_saved'")
+    } == {None}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_curves_are_told_apart_by_whatever_else_differs() -> None:
         for rate in rates
     ]
     found = list(curves([Row(params, place / 100) for place, params in enumerate(written)]))  # type: ignore[list-item]
-    assert [(curve.varies, len(curve.points)) for curve in found] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
+    assert [(curve.varied_parameter, len(curve.points)) for curve in found] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
     assert len({curve.curve_id for curve in found}) == 3
 
 

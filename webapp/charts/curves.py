@@ -104,7 +104,7 @@ def speedup_chart(
     conclusions = [texts.speed(point) for point in shown.to_dict("records")]
     shown = shown.assign(
         x=shown[X_COLUMN[axis]].astype(float),
-        theory=shown["gmacs_baseline"] / (shown["gmacs"] + shown["gmacs_method"]),
+        theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
         estimate=[conclusion.estimate for conclusion in conclusions],
         interval=[conclusion.interval for conclusion in conclusions],

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from store.host_labels import label_hosts
-from store.quality_join import judged, with_controls, with_states
+from store.quality_join import join_quality, with_controls, with_states
 from sweeps.caveats import cautions
 from webapp import filters, plot, queries, texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
@@ -40,7 +40,7 @@ POINT_COLUMNS = {
     "gmacs_saved": st.column_config.NumberColumn("GMACs saved", format="percent"),
     "gmacs_baseline": st.column_config.NumberColumn("GMACs, baseline", format="%.3f", help="Papers say GFLOPs"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.2f"),
-    "method_ms": st.column_config.NumberColumn("Arm, ms", format="%.2f"),
+    "arm_ms": st.column_config.NumberColumn("Arm, ms", format="%.2f"),
     "speedup": st.column_config.NumberColumn("Speed-up"),
     "interval": st.column_config.TextColumn("95 % interval"),
     "verdict": st.column_config.TextColumn("Verdict"),
@@ -132,7 +132,7 @@ def show_table(shown: pd.DataFrame, columns: Sequence[str], config: Mapping[str,
 def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
     """Speed-up and change in quality of each arm, if the sweep requests quality; a state where there are no numbers."""
     found = with_states(points, queries.quality_states(sweep))
-    found = judged(found, queries.qualities(sweep).rename(columns={"verdict": "quality_verdict"}))
+    found = join_quality(found, queries.qualities(sweep).rename(columns={"verdict": "quality_verdict"}))
     if (found["state"] == "not asked").all():
         return
     st.subheader("Speed and quality", anchor=False)

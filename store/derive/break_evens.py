@@ -1,0 +1,158 @@
+"""Derived rows: the break-even points of the curves that effects lie on, computed by `sweeps.stats`.
+
+They are derived in the transaction that records an outcome, so no reader ever sees a point without its curve.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, func, select
+
+from store.derive.savings_curves import REQUESTED, SAME_CURVES, SAME_WORK, SAVED, SavedCurve, curves, missing_work
+from store.row_mapping import insert_into
+from store.tables.derived import BreakEvenRow, EffectRow
+from store.tables.planned import ComparisonRow, SweepComparisonRow, core
+from store.views.public import newest_answer
+from sweeps.stats.breakeven import break_even
+from sweeps.stats.curve import Curve, Point
+from sweeps.stats.timing import ANALYSIS_VERSION
+
+BATCH = 200
+"""Comparisons that one statement may name; databases allow some ten thousand."""
+AXES = ("tokens", "gmacs")
+"""Axes along which the image size or the prompt's length varies; `savings_curves.py` has the other one."""
+EFFECT, COMPARISON, LINK, BREAK_EVEN = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow), core(BreakEvenRow)
+_LINKED = COMPARISON.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
+_HERE = EFFECT.c.environment == bindparam("environment")
+_CURVES = select(COMPARISON.c.curve_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+
+ANSWERED = (
+    select(EFFECT.c.environment, func.min(COMPARISON.c.comparison_id).label("comparison_id"))
+    .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+    .where(LINK.c.sweep == bindparam("sweep"))
+    .group_by(EFFECT.c.environment, COMPARISON.c.curve_id)
+    .order_by(EFFECT.c.environment)
+)
+POINTS = (
+    select(
+        *(LINK.c.sweep, COMPARISON.c.curve_id, EFFECT.c.gmacs_baseline.label("gmacs")),
+        *(
+            EFFECT.c[name]
+            for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
+        ),
+        *(EFFECT.c[name] for name in ("n", "verdict", "flags", "floor")),
+    )
+    .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+    .where(COMPARISON.c.curve_id.in_(_CURVES), _HERE, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+    .where(newest_answer(EFFECT))
+    .order_by(LINK.c.sweep, COMPARISON.c.curve_id, EFFECT.c.metric, EFFECT.c.host, EFFECT.c.measured_at, EFFECT.c.comparison_id)
+)
+FORGET = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis != SAVED, BREAK_EVEN.c.curve_id.in_(_CURVES))
+FORGET = FORGET.where(BREAK_EVEN.c.environment == bindparam("environment"))
+FORGET_SAVED = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis == SAVED, BREAK_EVEN.c.comparison_id.in_(SAME_CURVES))
+FORGET_SAVED = FORGET_SAVED.where(BREAK_EVEN.c.environment == bindparam("environment"))
+
+
+def _missing() -> Select[Any]:
+    """How many questions of a sweep on each curve have no answer on each host that has some."""
+    own = COMPARISON.alias("own")
+    hosts = (
+        select(own.c.curve_id, EFFECT.c.host)
+        .select_from(own.join(EFFECT, EFFECT.c.comparison_id == own.c.comparison_id))
+        .where(own.c.curve_id.in_(_CURVES), _HERE)
+        .distinct()
+        .subquery("hosts")
+    )
+    answer = EFFECT.alias("answer")
+    found = select(answer.c.metric).where(
+        answer.c.question_id == COMPARISON.c.question_id,
+        answer.c.environment == bindparam("environment"),
+        answer.c.host == hosts.c.host,
+    )
+    return (
+        select(LINK.c.sweep, COMPARISON.c.curve_id, hosts.c.host, func.count(distinct(COMPARISON.c.question_id)).label("missing"))
+        .select_from(_LINKED.join(hosts, hosts.c.curve_id == COMPARISON.c.curve_id))
+        .where(~found.correlate(COMPARISON, hosts).exists())
+        .group_by(LINK.c.sweep, COMPARISON.c.curve_id, hosts.c.host)
+    )
+
+
+MISSING = _missing()
+
+
+def derive_break_evens(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
+    """Derive the break-evens of the curves that `comparisons` lie on, in every sweep that has points on them.
+
+    Each host has a curve of its own, of the points measured there alone, with the number of points that it lacks.
+    """
+    of = {"comparisons": list(comparisons), "environment": environment}
+    rows = []
+    missing = {(row.sweep, row.curve_id, row.host): row.missing for row in connection.execute(MISSING, of)}
+    found = connection.execute(POINTS, of).all()
+    for (sweep, curve_id, metric, host), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host)):
+        points = list(group)
+        same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric}
+        same |= {"threads": points[-1].threads, "points_missing": missing.get((sweep, curve_id, host), 0)}
+        rows += [{**row, **same, "varied_parameter": None} for axis in AXES for row in break_even_rows(points, axis)]
+    connection.execute(FORGET, of)
+    saved = list(curves(connection.execute(SAME_WORK, of).all()))
+    work = missing_work(connection.execute(REQUESTED, of)) if saved else {}
+    rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
+    connection.execute(FORGET_SAVED, of)
+    if rows:
+        connection.execute(insert_into(BreakEvenRow), rows)
+
+
+def derive_sweep(connection: Connection, sweep: int) -> None:
+    """Derive the break-evens of a newly submitted sweep, some of whose questions may be answered already."""
+    found = connection.execute(ANSWERED, {"sweep": sweep}).all()
+    for environment, rows in groupby(found, key=lambda row: str(row.environment)):
+        comparisons = [row.comparison_id for row in rows]
+        for start in range(0, len(comparisons), BATCH):
+            derive_break_evens(connection, comparisons[start : start + BATCH], environment)
+
+
+def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[str, Any]]:
+    last = curve.points[-1]
+    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "host": last.host, "metric": last.metric}
+    same |= {"threads": last.ran_threads, "points_missing": missing, "varied_parameter": curve.varied_parameter}
+    for row in break_even_rows(curve.points, SAVED):
+        yield {**row, **same}
+
+
+def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
+    """The derived columns of one curve along `axis`: one row for each crossing, or one that says why there is none."""
+    points = {
+        float(x): Point(
+            x=x,
+            speedup=row.effect,
+            low=row.effect_low,
+            high=row.effect_high,
+            pairs=row.n,
+            comparison_id=row.comparison_id,
+            flagged=bool(row.flags),
+            insufficient=row.verdict == "insufficient",
+        )
+        for row in rows  # oldest first: of two points at one x the newer one stays
+        if (x := getattr(row, axis)) is not None and (x or axis == SAVED)
+    }
+    if not points:
+        return []
+    floor = max(row.floor for row in rows)
+    found = break_even(Curve(axis=axis, points=tuple(points.values())), floor)
+    common = {
+        "axis": axis,
+        "comparison_id": rows[-1].comparison_id,
+        "verdict": found.verdict,
+        "points": found.points,
+        "why": found.why,
+        "floor": floor,
+        "analysis_version": ANALYSIS_VERSION,
+    }
+    nowhere: dict[str, Any] = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited"))
+    crossings: list[dict[str, Any]] = [
+        {"x": at.x, "x_low": at.low, "x_high": at.high, "direction": at.direction, "grid_limited": at.grid_limited}
+        for at in found.crossings
+    ]
+    return [{**common, **place, "crossing": number} for number, place in enumerate(crossings or [nowhere])]

@@ -1,0 +1,137 @@
+"""Derived rows: the effects of every metric of a comparison, computed by `sweeps.stats` from stored raw data."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, func, select
+
+from store.derive.payloads import STORES, PayloadStore, payload_of
+from store.row_mapping import insert_into, timestamp
+from store.tables.derived import EffectRow
+from store.tables.planned import ComparisonRow, core
+from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, MetricRow
+from sweeps.kinds import KINDS
+from sweeps.metrics import METRICS, MetricSpec
+
+EFFECT, METRIC = core(EffectRow), core(MetricRow)
+_NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EffectRow.model_fields)
+
+
+def _pairs() -> Select[Any]:
+    """What each attempt holds for a comparison, oldest first; MACs of the stages of a run are metrics of the arm."""
+    pair, comparison, attempt = core(ComparisonAttemptRow), core(ComparisonRow), core(AttemptRow)
+    baseline, arm = core(ArmResultRow).alias("baseline"), core(ArmResultRow).alias("arm")
+
+    def stage_metric(side: str, name: str) -> ColumnElement[Any]:
+        here = (METRIC.c.attempt == pair.c.attempt, METRIC.c.arm == pair.c[side], METRIC.c.metric == name)
+        return select(METRIC.c.value).where(*here).scalar_subquery()
+
+    def read_size(payload: type[PayloadStore[Any]]) -> ColumnElement[Any]:
+        table = core(payload.table)
+        return select(table.c[payload.size]).where(table.c.attempt == attempt.c.id).scalar_subquery()
+
+    stages = sorted({spec.stage for spec in METRICS.values() if spec.stage})
+    sides = (("gmacs_baseline", "baseline", "gmacs"), ("gmacs", "arm", "gmacs"), ("gmacs_overhead", "arm", "gmacs_overhead"))
+    columns = (
+        *(pair.c[name] for name in ("comparison_id", "attempt", "baseline", "arm", "failure")),
+        *(comparison.c[name] for name in ("question_id", "prompt_tokens")),
+        *(attempt.c[name] for name in ("flags", "ended_at", "source", "host", "round", "protocol")),
+        func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
+        *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
+        baseline.c.gmacs.label("gmacs_baseline"),
+        arm.c.flags.label("arm_flags"),
+        *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", "route")),
+        *(stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}") for stage in stages for label, side, name in sides),
+    )
+    source = (
+        pair.join(comparison, comparison.c.comparison_id == pair.c.comparison_id)
+        .join(attempt, attempt.c.id == pair.c.attempt)
+        .outerjoin(baseline, and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline))
+        .outerjoin(arm, and_(arm.c.attempt == pair.c.attempt, arm.c.arm == pair.c.arm))
+    )
+    wanted = (
+        pair.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
+        attempt.c.environment == bindparam("environment"),
+        comparison.c.kind == bindparam("kind"),
+    )
+    return select(*columns).select_from(source).where(*wanted).order_by(pair.c.comparison_id, attempt.c.ended_at, attempt.c.id)
+
+
+PAIRS = _pairs()
+FORGET = delete(EFFECT).where(
+    EFFECT.c.comparison_id.in_(bindparam("comparisons", expanding=True)), EFFECT.c.environment == bindparam("environment")
+)
+
+
+def derive_effects(
+    connection: Connection,
+    comparisons: Sequence[str],
+    environment: str,
+    known: Mapping[int, Any] | None = None,
+    kinds: Collection[str] = tuple(KINDS),
+) -> None:
+    """Derive the effects of `comparisons` in `environment`, one set for each host where a metric depends on the machine.
+
+    `known` holds by attempt raw data that need not be read again; `kinds` are those of the comparisons, as far as the caller
+    knows them.
+    """
+    data = dict(known or {})
+    rows = []
+    for kind in (KINDS[name] for name in kinds):
+        payload = payload_of(kind.name)
+
+        def load(attempt: int, payload: PayloadStore[Any] = payload) -> Any:
+            if attempt not in data:
+                data[attempt] = payload.load(connection, attempt)
+            return data[attempt]
+
+        groups: dict[tuple[str, str], list[Row[Any]]] = {}
+        of = {"comparisons": list(comparisons), "environment": environment, "kind": kind.name}
+        for pair in connection.execute(PAIRS, of):
+            groups.setdefault((pair.comparison_id, pair.host if kind.timed else ""), []).append(pair)
+        for (comparison_id, host), pairs in groups.items():
+            same = {"comparison_id": comparison_id, "environment": environment, "host": host}
+            rows += [{**row, **same} for row in _effects(payload, pairs, load)]
+    if rows:
+        connection.execute(FORGET, {"comparisons": list({row["comparison_id"] for row in rows}), "environment": environment})
+        connection.execute(insert_into(EffectRow), rows)
+
+
+def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callable[[int], Any]) -> Iterator[dict[str, Any]]:
+    """The rows of one comparison: a row for each metric, or with the newest failure if no attempt measured it."""
+    used = payload.used(pairs)
+    last = (used or pairs)[-1]
+    common = {
+        **_NO_FIGURES,
+        "question_id": last.question_id,
+        "measured_at": timestamp(last.ended_at),
+        "source": "measured" if any(row.source == "measured" for row in used or pairs) else last.source,
+        "analysis_version": payload.analysis_version,
+        "flags": _union(flags for row in used for flags in (row.flags, row.baseline_flags, row.arm_flags)),
+    }
+    if not used:
+        for name in payload.kind.metrics:
+            yield {**common, **_declared(METRICS[name]), "failure": last.failure}
+        return
+    common |= {
+        "threads": last.threads,
+        "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
+        "tokens_final": last.tokens_final,
+        "rounds": len(used),
+        "route": last.route,
+    }
+    for spec, figures in payload.compare(used, load):
+        stage = f"_{spec.stage}" if spec.stage else ""
+        macs = {name: getattr(last, f"{name}{stage}") for name in ("gmacs_baseline", "gmacs", "gmacs_overhead")}
+        if any(value is not None for name, value in figures.items() if name != "n"):
+            yield {**common, **_declared(spec), **macs, **figures}
+
+
+def _declared(spec: MetricSpec) -> dict[str, Any]:
+    """The columns that a metric's declaration holds."""
+    return {"metric": spec.name, "unit": spec.unit, "compared": spec.compared, "floor": spec.floor if spec.compared else None}
+
+
+def _union(flags: Iterable[str | None]) -> str:
+    """All reasons in some lists joined by commas, as such a list."""
+    return ",".join(sorted({flag for joined in flags if joined for flag in joined.split(",")}))
