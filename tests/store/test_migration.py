@@ -166,8 +166,9 @@ def test_an_older_store_is_upgraded_without_loss(
         shown = connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, metric, host, x")).all()
         stored = connection.execute(text("SELECT DISTINCT comparison_id FROM comparison_attempt")).scalars().all()
         environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
-    ids = {id_: Protocol(pairs_min=30, images=60, characters=1000) for id_ in stored}
-    assert {found[0] for found in answers(engine, ids, environments).answered} == set(ids)
+    protocols = (Protocol(pairs_min=30), Protocol(pairs_min=30, images=60, characters=1000))
+    found = [answers(engine, dict.fromkeys(stored, protocol), environments).answered for protocol in protocols]
+    assert {comparison_id for comparison_id, _ in set().union(*found)} == set(stored)
     assert record.reanalyse(engine) == comparisons
     with engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, metric, host, x")).all() == shown
