@@ -133,7 +133,7 @@ FIGURES = ("curve_id", "axis", "crossing", "verdict", "x", "why")
         (
             "0005",
             46,
-            33,
+            31,
             {("out_of_memory", "latency"), ("not_a_number", "accuracy"), ("timeout", "generation"), ("not_a_number", "quality")},
         ),
     ],
