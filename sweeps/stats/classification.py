@@ -16,7 +16,7 @@ FLOOR = METRICS["top1"].floor
 TAIL = 0.05
 """The tail of the margin changes is the value that this share of images lies below."""
 Z = 1.959963984540054
-"""The normal distribution's quantile at (1 + `CONFIDENCE`) / 2, as SciPy has it, whose import would take half a second."""
+"""The normal distribution's quantile at (1 + `CONFIDENCE`) / 2."""
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 
@@ -86,9 +86,9 @@ def drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
 
 def mcnemar(lost: int, gained: int) -> float:
     """Exact two-sided p of McNemar's test: how likely a split of `lost + gained` coin tosses at least this uneven is."""
-    from scipy.stats import binom
+    from scipy.stats import binomtest
 
-    return min(1.0, 2 * float(binom.cdf(min(lost, gained), lost + gained, 0.5)))
+    return float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
 
 
 def verdict(found: Drop, floor: float = FLOOR) -> Verdict:
@@ -117,10 +117,11 @@ def share(hits: ArrayLike) -> Interval:
     n = answers.size
     if not n:
         raise ValueError("a share of no images is not known")
+    from scipy.stats import binomtest
+
     p = float(np.mean(answers))
-    centre, reach = p + Z**2 / (2 * n), Z * float(np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)))
-    low, high = (centre - reach) / (1 + Z**2 / n), (centre + reach) / (1 + Z**2 / n)
-    return Interval(100 * p, 100 * min(max(low, 0.0), p), 100 * max(min(high, 1.0), p), n)
+    bounds = binomtest(int(answers.sum()), n).proportion_ci(CONFIDENCE, method="wilson")
+    return Interval(100 * p, 100 * min(bounds.low, p), 100 * max(bounds.high, p), n)
 
 
 def mean(values: ArrayLike) -> Interval:

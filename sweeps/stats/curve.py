@@ -1,7 +1,6 @@
-"""Curve: the paired speed-ups of one arm along one axis, with what stays fixed along it."""
+"""Curve: the paired speed-ups of one arm along one axis."""
 
 from itertools import pairwise
-from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
@@ -36,7 +35,7 @@ class Point(FrozenModel):
         return cls(x=x, speedup=estimate.value, low=low, high=high, pairs=estimate.n, comparison_id=comparison_id, flagged=flagged)
 
     def verdict(self, floor: float = DEFAULT_FLOOR) -> Verdict:
-        """The same word as `statistics.verdict` gives to the measured speed-up."""
+        """The same word as `sweeps.stats.timing.verdict` gives to the measured speed-up."""
         if self.insufficient:
             return "insufficient"
         low, high = self.low or 0.0, self.high or float("inf")
@@ -49,10 +48,6 @@ class Curve(FrozenModel):
     axis: str
     """What x is: `tokens`, `gmacs`, or any numeric field or parameter."""
     points: tuple[Point, ...] = ()
-    fixed: dict[str, Any] = Field(default_factory=dict)
-    """What stays the same along the curve."""
-    note: str = ""
-    """What a reader must know of the axis, such as that a fixed r is a shrinking dose as tokens grow."""
 
     @field_validator("points", mode="after")
     @classmethod

@@ -190,7 +190,10 @@ def _joined(logs: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
 
 @lru_cache(maxsize=4096)
 def _rank(n: int) -> int:
-    """The largest k for which the k-th smallest and k-th largest of n values enclose the median at `CONFIDENCE`; 0 if none."""
+    """The largest k for which the k-th smallest and k-th largest of n values enclose the median at `CONFIDENCE`; 0 if none.
+
+    The interval is that of `scipy.stats.quantile_test`, which takes 1000 times as long and runs at every look at the samples.
+    """
     from scipy.stats import binom
 
     rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))

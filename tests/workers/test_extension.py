@@ -1,6 +1,7 @@
 """What a contributor adds to the workers, done as the README says: a method, a timed metric, a kind."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 import workers.kinds
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
@@ -83,8 +85,10 @@ KIND = '''
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The declaration of a toy metric in `sweeps/metrics.py`."""
+    """The declarations of a toy metric in `sweeps/metrics.py` and of a toy kind in `sweeps/kinds.py`."""
     monkeypatch.setitem(METRICS, "toy", TOY)  # type: ignore[arg-type]  # a mapping for everybody else
+    toy_kind = replace(KINDS["latency"], name="toy_kind", metrics=("latency", "toy"))
+    monkeypatch.setitem(KINDS, "toy_kind", toy_kind)  # type: ignore[arg-type]  # the same
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +101,7 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Condition:
 
 def job(kind: Any, condition: Condition, *arms: Arm) -> Job:
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    known = Job(condition=condition, arms=arms, pairs=pairs, protocol=QUICK)
-    return known.model_copy(update={"kind": kind})
+    return Job(kind=kind, condition=condition, arms=arms, pairs=pairs, protocol=QUICK)
 
 
 def metrics(outcome: Outcome, arm: int) -> dict[str, tuple[float, str]]:
