@@ -52,11 +52,11 @@ def test_run_whose_only_node_is_lost_ends_with_one_and_says_what_to_do(tmp_path:
             time.sleep(0.05)
         tree = descendants(process.pid)
         os.kill(next(one for one in tree if one.name == daemon).pid, signal.SIGKILL)
-        said, _ = process.communicate(timeout=120)
-    assert process.returncode == 1, said
-    assert "the last node was lost, with " in said.splitlines()[-1]
-    assert "raylet)" not in said
-    assert "state-dump" not in said
+        printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, printed
+    assert "the last node was lost, with " in printed.splitlines()[-1]
+    assert "raylet)" not in printed
+    assert "state-dump" not in printed
     assert [str(one) for one in tree if lives(one)] == []
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     assert problems_of(tmp_path / "store.db", {"lost": 90}) == []

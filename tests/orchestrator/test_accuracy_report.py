@@ -73,7 +73,7 @@ def test_a_section_for_people(engine: Engine, path: Path) -> None:
 
 
 def test_the_same_for_programs(engine: Engine, path: Path) -> None:
-    """JSON has the rows of the view; CSV one row for each comparison, told apart by its kind."""
+    """JSON has the rows of the view; CSV one row for each comparison, distinguished by its kind."""
     report = filled(engine, path, [job("accuracy", [topk(0.2)]), job("latency", [topk(0.2)])])
     (row,) = json.loads(printed(report, "json"))["accuracies"]
     assert (row["kind"], row["data"], row["images"], row["verdict"]) == ("accuracy", "digits", IMAGES, "worse")

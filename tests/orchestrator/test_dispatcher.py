@@ -57,7 +57,7 @@ def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize(
-    ("guilty", "reason", "message"),
+    ("failing", "reason", "message"),
     [
         ("segfault", "crash", "the worker died of SIGSEGV while running (2 executions)"),
         ("leave", "crash", "the worker left with exit status 3 while running (2 executions)"),
@@ -65,38 +65,38 @@ def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None
         ("raise_exit", "error", "the worker raised SystemExit: no licence found"),
     ],
 )
-def test_guilty_arm_is_found_and_the_innocent_are_answered_once(
-    store: Store, cluster: Cluster, guilty: str, reason: str, message: str
+def test_failing_arm_is_isolated_and_the_others_are_answered_once(
+    store: Store, cluster: Cluster, failing: str, reason: str, message: str
 ) -> None:
-    """A job of four arms is halved until the guilty one stands alone; every execution is on record."""
-    summary, events = store.dispatch(store.submit([job("a", "b", guilty, "c", timeout_s=0.5)]), cluster)
+    """A job of four arms is bisected until the failing one is alone; every execution is recorded."""
+    summary, events = store.dispatch(store.submit([job("a", "b", failing, "c", timeout_s=0.5)]), cluster)
     answered = reason != "error"
     assert summary == (3, int(answered), int(not answered), False)
-    assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", guilty: reason}
+    assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
     assert store.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
-    told = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
-    assert told.to_dict("list") == {"message": [message], "n": [1]}
+    failures = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
+    assert failures.to_dict("list") == {"message": [message], "n": [1]}
     assert len(spans(store)) == (
         6 if reason == "crash" else 5
-    )  # two wholes, two innocent parts, the guilty one, which is tried twice
+    )  # two whole jobs, two parts that are measured, the failing one, which is tried twice
     assert overlaps(spans(store)) == 0
     assert [event.what for event in events].count("split") == 2
     assert "baseline_check" not in [event.what for event in events]
 
 
-def test_guilty_baseline_is_found_by_running_it_alone(store: Store, cluster: Cluster) -> None:
-    """When every pair fails the baseline is tried alone, once; its arms are failed in its name, and are not blamed."""
+def test_failing_baseline_is_isolated_by_running_it_alone(store: Store, cluster: Cluster) -> None:
+    """When every pair fails the baseline runs alone, once; its failure is the reason recorded for its arms."""
     baseline = Arm(stack=(Step(method="leave"),))
     summary, events = store.dispatch(store.submit([job("a", "b", baseline=baseline)]), cluster)
     assert summary == (0, 2, 0, False)
-    told = store.table("SELECT arm, message FROM failure WHERE arm IS NOT NULL ORDER BY attempt, arm").values.tolist()
-    assert [arm for arm, _ in told] == [0, 1, 0, 1]
-    assert told[1][1].startswith("not measured: its baseline leave() failed alone: the worker left with exit status 3")
+    failures = store.table("SELECT arm, message FROM failure WHERE arm IS NOT NULL ORDER BY attempt, arm").values.tolist()
+    assert [arm for arm, _ in failures] == [0, 1, 0, 1]
+    assert failures[1][1].startswith("not measured: its baseline leave() failed alone: the worker left with exit status 3")
     assert [event.what for event in events].count("baseline_check") == 1
 
 
-def test_innocent_baseline_is_acquitted_and_kept(store: Store, cluster: Cluster) -> None:
-    """When the only pair fails the baseline's own run shows that the arm is guilty, and is stored with the failure."""
+def test_samples_of_a_baseline_that_runs_alone_are_kept(store: Store, cluster: Cluster) -> None:
+    """When the only pair fails the run of the baseline alone shows that the arm fails, and is stored with the failure."""
     summary, events = store.dispatch(store.submit([job("segfault")]), cluster, max_attempts=1)
     assert summary == (0, 1, 0, False)
     assert [event.what for event in events] == ["started", "baseline_check", "answered"]
@@ -168,8 +168,8 @@ def started_elsewhere(store: Store, sweep: int, tmp_path: Path) -> subprocess.Po
 def read_until(process: subprocess.Popen[str], line: str, times: int) -> None:
     assert process.stdout is not None
     for _ in range(times):
-        for said in process.stdout:
-            if said.strip() == line:
+        for printed in process.stdout:
+            if printed.strip() == line:
                 break
 
 

@@ -48,7 +48,7 @@ def test_what_is_made_is_counted_once() -> None:
 
 
 def test_no_job_takes_longer_than_its_time_out() -> None:
-    """A job that would is killed, and what is made for it is told beside."""
+    """A job that would is killed, and what is made for it is estimated apart."""
     brief = job(Step(method="x")).model_copy(update={"protocol": Protocol(timeout_s=5)})
     assert estimate.job_seconds(brief) == 5
 

@@ -72,10 +72,10 @@ def test_daemon_of_a_method_is_gone_before_the_next_job(store: Store, cluster: C
 @pytest.mark.parametrize(
     ("what", "reason", "timeout_s"), [("segfault", "crash", 60.0), pytest.param("hang", "timeout", 20.0, marks=pytest.mark.slow)]
 )
-def test_deadly_arm_is_named_and_the_innocent_one_measured(
+def test_crashing_arm_is_named_and_the_other_one_measured(
     store: Store, cluster: Cluster, what: str, reason: str, timeout_s: float
 ) -> None:
-    """A segfault, and a hang that no Python code can end, cost only their own arm; dense is measured beside the innocent one."""
+    """A segfault, and a hang that no Python code can end, cost only their own arm; the other arm is measured beside dense."""
     summary, _ = store.dispatch(store.submit([tiny(TOPK, faulty(what), timeout_s=timeout_s)]), cluster, max_attempts=1)
     assert summary == (1, 1, 0, False)
     rows = store.table(ANSWERS).set_index("method")

@@ -47,13 +47,13 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
 
 
 def test_one_host_is_not_named(tmp_path: Path) -> None:
-    """Where all was measured in one place there is nothing to tell apart."""
+    """Where all was measured in one place there is nothing to distinguish."""
     text = report(tmp_path / "store.db", [an_outcome(a_job(size)) for size in SIZES])
     assert "(host" not in text
     assert "incomplete" not in text
 
 
-def test_two_environments_of_a_host_are_told_apart(tmp_path: Path) -> None:
+def test_two_environments_of_a_host_are_distinguished(tmp_path: Path) -> None:
     """The same machine before and after an update: both are named by their environment."""
     outcomes = [an_outcome(a_job(size), environment=found) for found in (OTHER, an_outcome(a_job()).environment) for size in SIZES]
     text = report(tmp_path / "store.db", outcomes)
@@ -61,7 +61,7 @@ def test_two_environments_of_a_host_are_told_apart(tmp_path: Path) -> None:
         assert f"(host here, environment {outcome.environment.environment_id[:8]})" in text
 
 
-def test_language_models_of_two_hosts_are_told_apart(tmp_path: Path) -> None:
+def test_language_models_of_two_hosts_are_distinguished(tmp_path: Path) -> None:
     """Each host's arms and break-evens stand by themselves."""
     jobs = [(size, gain) for size, gain in ((16, 0.8), (64, 0.9), (256, 1.3))]
     outcomes = [

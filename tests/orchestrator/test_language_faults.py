@@ -27,7 +27,7 @@ pytestmark = pytest.mark.ray
 SWEEP = """\
 schema: 1
 name: faults
-question: Is it told, and does the sweep go on?
+question: Is it reported, and does the sweep go on?
 defaults: {{model: {model}, data: {data}, device: cpu, threads: 1, prompt_tokens: {prompt}, new_tokens: {new}}}
 methods:
 {methods}
@@ -90,7 +90,7 @@ def ngrams(file: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "text", "told"),
+    ("prepare", "text", "expected"),
     [
         (without_weights, sweep(VIRTUAL), (4, "./model holds no weights (*.safetensors); write what `save_pretrained`")),
         (with_a_pickle, sweep(VIRTUAL), (4, "save its pickled weights again as safetensors: nothing is unpickled here")),
@@ -123,7 +123,7 @@ def ngrams(file: str) -> str:
     ],
 )
 def test_what_no_machine_could_run_is_an_error_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Path], None] | None, text: str, told: tuple[int, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Path], None] | None, text: str, expected: tuple[int, str]
 ) -> None:
     """The error names file, line and key, says what is wrong in a line, and comes before anything is started."""
     monkeypatch.chdir(tmp_path)
@@ -135,9 +135,9 @@ def test_what_no_machine_could_run_is_an_error_of_the_file(
         text = text.partition("jobs:")[0]
     with pytest.raises(SweepError) as caught:
         planning.load_sweep("faults.yaml", auto="cpu", text=text)
-    line, said = told
+    line, message = expected
     assert caught.value.line == line
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -196,15 +196,15 @@ def test_what_one_arm_cannot_run_is_a_row_and_the_rest_is_measured(store: Store,
         ("generation", "dense", "out_of_memory"),
         *((kind, method, "unsupported") for kind in ("generation", "quality") for method in ("larosa", "adaptivocab")),
     }
-    told = " | ".join(row["message"] for row in found.values())
-    for said in (
+    messages = " | ".join(row["message"] for row in found.values())
+    for message in (
         "while preparing dense [attention=eager]: memory ran out when 2304000000 bytes more were asked for; a smaller batch",
         "calibration: the text text:",
         "give a longer one, or a smaller calibration_tokens",
         "the vocabulary was made for another tokenizer (",
         "damaged.json: is no vocabulary (breakeven-vocabulary-1): the whole: Invalid JSON",
     ):
-        assert said in told
+        assert message in messages
     measured = store.table("SELECT kind, method FROM speedup UNION SELECT kind, method FROM quality ORDER BY 1, 2")
     assert [*map(tuple, measured.to_numpy())] == [("generation", "adaptivocab"), ("quality", "adaptivocab"), ("quality", "dense")]
 
@@ -227,8 +227,8 @@ def test_a_language_sweep_runs_from_one_end_to_the_other(tmp_path: Path) -> None
     assert [(row["metric"], row["fast"]) for row in rows] == [("time_per_char", "1"), ("tpot", "1"), ("ttft", "1")]
     assert all(int(row["characters"]) > 300 for row in rows)
     failures = "SELECT kind, model, reason, message FROM failures ORDER BY kind"
-    told = list(csv.DictReader(io.StringIO(breakeven("query", failures, "--format", "csv", folder=tmp_path).stdout)))
-    assert [(row["kind"], row["model"], row["reason"]) for row in told] == [
+    failed = list(csv.DictReader(io.StringIO(breakeven("query", failures, "--format", "csv", folder=tmp_path).stdout)))
+    assert [(row["kind"], row["model"], row["reason"]) for row in failed] == [
         (kind, "./broken/model", "unsupported") for kind in ("generation", "quality")
     ]
-    assert all("the tokenizer has no merges and would cut" in row["message"] for row in told)
+    assert all("the tokenizer has no merges and would cut" in row["message"] for row in failed)

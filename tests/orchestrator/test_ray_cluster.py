@@ -101,7 +101,7 @@ def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Pat
 
 @pytest.mark.slow
 def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp_path: Path) -> None:
-    """CPU and GPU node both get work at once; when the GPU node dies the CPU jobs are still answered, and what is left is told."""
+    """CPU and GPU node get work at once; when the GPU node dies the CPU jobs are answered, and what is left is reported."""
     here = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]
     there = [one.model_copy(update={"condition": one.condition.model_copy(update={"device": "cuda"})}) for one in here]
     sweep = store.submit([*here, *there])
@@ -138,11 +138,11 @@ def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp
                     print(error)
             machines.shutdown()
     """
-    said = ran_elsewhere(script, store.path, sweep, home=tmp_path)
-    assert said[:3] == ["[('cpu',), ('cpu', 'cuda')]", "started cpu", "started cuda"]
-    assert said.count("answered cpu") == 6
-    assert "retried cuda" in said
-    assert said[-1].startswith("no node offers device cuda; there is")
+    printed = ran_elsewhere(script, store.path, sweep, home=tmp_path)
+    assert printed[:3] == ["[('cpu',), ('cpu', 'cuda')]", "started cpu", "started cuda"]
+    assert printed.count("answered cpu") == 6
+    assert "retried cuda" in printed
+    assert printed[-1].startswith("no node offers device cuda; there is")
     states = store.states()
-    assert states["done"] == 6 + said.count("answered cuda")
+    assert states["done"] == 6 + printed.count("answered cuda")
     assert states == {"done": states["done"], "waiting": 12 - states["done"]}
