@@ -29,8 +29,8 @@ SweepName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep 
 DeviceOption = Annotated[str | None, typer.Option("--device", metavar="cpu|cuda", help="What `device: auto` stands for.")]
 
 
-@app.command()
-def run(
+@app.command("run")
+def run_command(
     file: SweepFile,
     *,
     db: Database = None,
@@ -44,7 +44,7 @@ def run(
     ] = None,
 ) -> None:
     """Measure what the sweep requests and is not answered yet, then report."""
-    from orchestrator.commands.run import run as run_sweep
+    from orchestrator.commands.run import run_sweep
 
     if only and not again:
         raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
@@ -94,8 +94,8 @@ def open_app(context: typer.Context, db: Database = None) -> None:
     raise typer.Exit(_webapp(["app", *context.args], db))
 
 
-@app.command()
-def status(
+@app.command("status")
+def list_sweeps(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: all.")] = None,
     db: Database = None,
 ) -> None:
@@ -105,8 +105,8 @@ def status(
     show_status(db, name)
 
 
-@app.command()
-def methods(form: Annotated[str, typer.Option("--format", metavar="table|json")] = "table") -> None:
+@app.command("methods")
+def list_methods(form: Annotated[str, typer.Option("--format", metavar="table|json")] = "table") -> None:
     """List all methods with their parameters and papers, from the code."""
     from orchestrator.commands.inspect import show_methods
 
@@ -152,16 +152,16 @@ def import_outcomes(
     raise typer.Exit(import_files(files, db=db, sweep=sweep, device=_device(device)))
 
 
-@app.command()
-def reanalyse(
+@app.command("reanalyse")
+def rebuild(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: everything.")] = None,
     db: Database = None,
 ) -> None:
     """Rebuild statistics, verdicts and break-even points from the raw samples."""
     from store.engine import connect
-    from store.record import reanalyse as rebuild
+    from store.record import reanalyse
 
-    typer.echo(f"{rebuild(connect(db), name)} comparisons analysed again")
+    typer.echo(f"{reanalyse(connect(db), name)} comparisons analysed again")
 
 
 @app.command()

@@ -12,7 +12,7 @@ from orchestrator.interruption import stop_requested
 from orchestrator.nodes import Node
 from orchestrator.occupancy import fits, room
 from orchestrator.ray_cluster.cluster import Cluster, Finished, Running
-from orchestrator.ray_cluster.supervisors import Place
+from orchestrator.ray_cluster.supervisors import WorkerPlace
 from orchestrator.worker_supervisor import WorkerFailure
 from store import owners, queue
 from store.engine import Engine
@@ -88,7 +88,7 @@ class Dispatcher:
         self._tasks: dict[Running, Task] = {}
         self._baselines_ok: set[tuple[Condition, Arm]] = set()
         self._baselines_failed: dict[tuple[Condition, Arm], Outcome | WorkerFailure] = {}
-        self._replace_worker: set[Place] = set()
+        self._replace_worker: set[WorkerPlace] = set()
         self._summary = Summary()
 
     def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:

@@ -41,7 +41,7 @@ GIGABYTES_PER_SECOND: Mapping[Device, float] = {"cpu": 10.0, "cuda": 200.0}
 """How fast the same read weights, which is what decoding one token at a time waits for."""
 LAYER_SECONDS = 0.001
 """What a layer takes for one token however small it is: Python and the start of its kernels."""
-BYTES: Mapping[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "autocast-float16": 4}
+_BYTES: Mapping[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "autocast-float16": 4}
 IMAGE_SECONDS = 0.02
 """Reading and preparing one image."""
 DIGITS_IMAGES = 360
@@ -101,7 +101,7 @@ def _generation(job: Job) -> float:
         return math.inf
     prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
     prefill = condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
-    step = (network.layers * network.layer_macs + network.head_macs) * BYTES[condition.dtype] / 1e9
+    step = (network.layers * network.layer_macs + network.head_macs) * _BYTES[condition.dtype] / 1e9
     run = prefill + new * (step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS)
     pairs = max(job.protocol.budget_s, job.protocol.pairs_min * len(job.arms) * run)
     each = WARM_UP_SECONDS + WARM_UP_RUNS * run + PASS_SECONDS + FRESH_SECONDS

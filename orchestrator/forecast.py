@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from orchestrator.estimate import job_seconds
 from sweeps.job import Job, Kind
 
-Round = tuple[str, int]
+_Round = tuple[str, int]
 """A comparison id and a round."""
 
 
@@ -14,11 +14,11 @@ class Forecast:
     """Durations of jobs of each kind as a share of their estimates; times in seconds of any one clock."""
 
     def __init__(self) -> None:
-        self._open: dict[Round, tuple[Kind, float]] = {}
+        self._open: dict[_Round, tuple[Kind, float]] = {}
         self._took: dict[Kind, float] = {}
         self._estimated: dict[Kind, float] = {}
         self._running: dict[Job, float] = {}
-        self._elsewhere: set[Round] = set()
+        self._elsewhere: set[_Round] = set()
         self._parallel = 1
 
     def expect(self, jobs: Iterable[Job]) -> None:
@@ -70,5 +70,5 @@ class Forecast:
         return max(0.0, math.fsum(expected.values()) - gone) / self._parallel
 
 
-def _rounds(job: Job) -> list[Round]:
+def _rounds(job: Job) -> list[_Round]:
     return [(comparison_id, job.round) for comparison_id in job.comparison_ids()]

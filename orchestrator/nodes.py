@@ -42,10 +42,10 @@ def check_node(row: Mapping[str, Any], info: NodeInfo) -> CheckedNode:
     and neither is one that was not declared: `--num-cpus 0` keeps jobs off a head.
     """
     name = node_name(row)
-    others = sorted(set(info.packages) - {package_version.version()})
+    others = sorted(set(info.packages) - {package_version.source_version()})
     if others:
         return excluded(
-            row, f"it has breakeven {' and '.join(others)}, here is {package_version.version()}; install the same there"
+            row, f"it has breakeven {' and '.join(others)}, here is {package_version.source_version()}; install the same there"
         )
     resources = row["Resources"]
     cpus, gpus = int(resources.get("CPU", 0)), int(resources.get("GPU", 0))

@@ -10,19 +10,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-FOLDERS = ("orchestrator", "store", "sweeps", "webapp", "workers")
-SOURCES = frozenset({".py", ".cpp", ".cu", ".h"})
+OUR_PACKAGES = ("orchestrator", "store", "sweeps", "webapp", "workers")
+_SOURCES = frozenset({".py", ".cpp", ".cu", ".h"})
 IMPORT_S = 60.0
 
 
 @functools.cache
-def version() -> str:
+def source_version() -> str:
     """Version and hash of the source that this process imports: `0.1.0 (source 5f2c90ab)`."""
     root = Path(__file__).resolve().parents[1]
     found = hashlib.sha256()
-    for folder in FOLDERS:
+    for folder in OUR_PACKAGES:
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in SOURCES and path.is_file():
+            if path.suffix in _SOURCES and path.is_file():
                 found.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     try:
         number = importlib.metadata.version("breakeven")
@@ -41,4 +41,4 @@ def version_of_workers(variables: Mapping[str, str], folder: str | None) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(version()) + os.linesep)
+    sys.stdout.write(json.dumps(source_version()) + os.linesep)

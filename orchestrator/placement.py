@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from orchestrator.sites import Demand, Site, demand_text
+from orchestrator.sites import LabelDemand, Site, demand_text
 from store.answers import Round
 from store.placement import Group, Place, Wanted, curve_group
 from sweeps.job import Job, Pair
@@ -65,7 +65,7 @@ class Placement:
     tried: Mapping[Place, set[Round]] = field(default_factory=dict)
     """What is not to be measured once more in a place though it is not answered."""
 
-    def left(self, jobs: Collection[PlannedJob], demands: Collection[Demand]) -> tuple[list[Wanted], set[str]]:
+    def left(self, jobs: Collection[PlannedJob], demands: Collection[LabelDemand]) -> tuple[list[Wanted], set[str]]:
         """The jobs left, in order, reduced to what is to be measured, and the ids of the comparisons that are not answered.
 
         Every demand needs complete curves of its own; jobs whose answers no machine changes belong to the first alone.
@@ -86,7 +86,7 @@ class Placement:
                     wanted.append(Wanted(rest, demand_text(demand), plan.place))
         return wanted, unanswered
 
-    def _plan(self, group: Collection[PlannedJob], demand: Demand) -> GroupPlan:
+    def _plan(self, group: Collection[PlannedJob], demand: LabelDemand) -> GroupPlan:
         first = next(iter(group))
         rounds = {key for each in group for key in each.rounds}
         if not first.group:

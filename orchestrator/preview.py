@@ -28,7 +28,7 @@ MOST_ROWS = 24
 """Rows that are printed for one model and size."""
 
 
-class Workload(NamedTuple):
+class ArmWorkload(NamedTuple):
     """A model and the size of its input: pixels, or tokens of the prompt and new ones of each sequence."""
 
     model: str
@@ -45,7 +45,7 @@ class CountedArm(NamedTuple):
     """What an arm does with a workload. MACs are 1e9 of one image or sequence; `None` where only the worker can count."""
 
     arm: Arm
-    workload: Workload
+    workload: ArmWorkload
     tokens: tuple[int, ...] | None
     """The fewest tokens in each block, prefix tokens included."""
     gmacs: float | None
@@ -66,7 +66,7 @@ class Preview:
     """Each with file, line and key; those of the expansion go first."""
 
 
-ArmsByWorkload = Mapping[Workload, Mapping[str, Arm]]
+ArmsByWorkload = Mapping[ArmWorkload, Mapping[str, Arm]]
 """The arms of each workload by their ids."""
 
 
@@ -120,28 +120,28 @@ def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
     ]
 
 
-def _token_counts(workload: Workload) -> dict[str, Any]:
+def _token_counts(workload: ArmWorkload) -> dict[str, Any]:
     return {"prompt_tokens": workload.size, "new_tokens": workload.new_tokens}
 
 
 def _arms_by_workload(expansion: Expansion) -> ArmsByWorkload:
     """The arms of the jobs that are timed, or that evaluate images."""
-    by_object: dict[Workload, dict[int, Arm]] = {}  # arms are shared between jobs, and their ids take time
+    by_object: dict[ArmWorkload, dict[int, Arm]] = {}  # arms are shared between jobs, and their ids take time
     for job in expansion.jobs:
         if job.round == 0 and (workload := _workload(job.condition)) is not None:
             by_object.setdefault(workload, {}).update((id(arm), arm) for arm in job.arms)
     return {workload: {arm.arm_id: arm for arm in arms.values()} for workload, arms in by_object.items()}
 
 
-def _workload(condition: Condition) -> Workload | None:
+def _workload(condition: Condition) -> ArmWorkload | None:
     if condition.image_size is not None:
-        return Workload(condition.model, condition.image_size)
+        return ArmWorkload(condition.model, condition.image_size)
     if condition.prompt_tokens is None:
         return None
-    return Workload(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
+    return ArmWorkload(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
 
 
-def _counted(arm: Arm, workload: Workload) -> CountedArm:
+def _counted(arm: Arm, workload: ArmWorkload) -> CountedArm:
     unknown = CountedArm(arm, workload, None, None, None)
     if workload.new_tokens is not None:
         network = llm_geometry(workload.model)

@@ -15,8 +15,8 @@ from pathlib import Path
 from store.owners import ended, owner
 from workers.measure.descendants import end, writing_below
 
-SHORT = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
-VARIABLE = "RAY_TMPDIR"
+SOCKET_FOLDER = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
+_VARIABLE = "RAY_TMPDIR"
 LONGEST = 43
 """Characters of a folder's path: Ray appends 64 to name its sockets."""
 PREFIX = "ray-"
@@ -50,15 +50,15 @@ class Folder:
 
 def _parent() -> Path:
     """The folder of this user, made if it is not there."""
-    place = Path(os.environ.get(VARIABLE) or SHORT)
+    place = Path(os.environ.get(_VARIABLE) or SOCKET_FOLDER)
     parent = place / f"breakeven-{os.geteuid()}"
     if len(str(parent / f"{PREFIX}12345678")) > LONGEST:
-        raise OSError(f"{place} is too long a path for the sockets of Ray; name a shorter one with {VARIABLE}")
+        raise OSError(f"{place} is too long a path for the sockets of Ray; name a shorter one with {_VARIABLE}")
     with contextlib.suppress(FileExistsError):
         parent.mkdir(mode=0o700)
     found = parent.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise OSError(f"{parent} is not a folder of this user; remove it, or name another place with {VARIABLE}")
+        raise OSError(f"{parent} is not a folder of this user; remove it, or name another place with {_VARIABLE}")
     if stat.S_IMODE(found.st_mode) & 0o077:
         parent.chmod(0o700)
     return parent

@@ -10,7 +10,7 @@ from sweeps.job import Device
 from sweeps.outcome import Environment
 from workers.measure.environment import devices, fingerprint
 
-Demand = Mapping[str, str | float]
+LabelDemand = Mapping[str, str | float]
 """Labels that a node must have: text is a label's value, a number the least amount of a resource."""
 
 
@@ -33,11 +33,11 @@ class Site:
         """Where it measures jobs for `device`."""
         return Place(self.environments[device].environment_id, self.host)
 
-    def meets(self, demand: Demand) -> bool:
+    def meets(self, demand: LabelDemand) -> bool:
         """Whether it has all that is demanded."""
         return all(self._has(name, value) for name, value in demand.items())
 
-    def offer(self, device: Device, demands: Mapping[str, Demand]) -> Offer:
+    def offer(self, device: Device, demands: Mapping[str, LabelDemand]) -> Offer:
         """What it can run for `device`, of jobs with `demands` (by their text in the queue)."""
         return Offer(device, self.place(device), ("", *(text for text, demand in demands.items() if self.meets(demand))))
 
@@ -66,12 +66,12 @@ def by_device(sites: Iterable[Site]) -> dict[Device, list[Environment]]:
     return offered
 
 
-def demand_text(demand: Demand) -> str:
+def demand_text(demand: LabelDemand) -> str:
     """A demand as it stands in the queue; empty where nothing is demanded."""
     return canonical(demand) if demand else ""
 
 
-def require_sites(devices: Collection[Device], demands: Collection[Demand], sites: Collection[Site]) -> None:
+def require_sites(devices: Collection[Device], demands: Collection[LabelDemand], sites: Collection[Site]) -> None:
     """Refuse at once what no machine here can run. Raises `InfeasibleError` that names the device or label."""
     environments = by_device(sites)
     missing = sorted(set(devices) - set(environments))
@@ -92,5 +92,5 @@ def require_sites(devices: Collection[Device], demands: Collection[Demand], site
             raise InfeasibleError(f"no node with {_labels(demand)} offers device {', '.join(absent)}; nodes: {there}")
 
 
-def _labels(demand: Demand) -> str:
+def _labels(demand: LabelDemand) -> str:
     return ", ".join(f"{name}={value}" for name, value in demand.items())

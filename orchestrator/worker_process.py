@@ -43,7 +43,7 @@ def load_function(name: str) -> Callable[..., Any]:
     return found
 
 
-def prepare(entry: str) -> Callable[[Job], Any]:
+def load_entry(entry: str) -> Callable[[Job], Any]:
     """The entry, after all modules that its jobs need are imported: starting torch is no part of a job's time."""
     if entry == ENTRY:
         for kind in KINDS:
@@ -51,7 +51,7 @@ def prepare(entry: str) -> Callable[[Job], Any]:
     return load_function(entry)
 
 
-def main(handle: str, lifeline: str, entry: str, device: str, bounds: str) -> None:
+def serve_jobs(handle: str, lifeline: str, entry: str, device: str, bounds: str) -> None:
     """The loop of the worker: receives jobs and sends outcomes as JSON, until the supervisor closes the pipe."""
     fork_worker(int(lifeline))
     bound = json.loads(bounds)
@@ -67,7 +67,7 @@ def main(handle: str, lifeline: str, entry: str, device: str, bounds: str) -> No
             job = pipe.recv_bytes()
             try:
                 if run is None:
-                    run = prepare(entry)
+                    run = load_entry(entry)
                     pipe.send_bytes(READY)
                 outcome = run(Job.model_validate_json(job))
                 reply = LAST_OUTCOME if outcome.system_metrics.get(WORKER_UNFIT) else OUTCOME
@@ -87,4 +87,4 @@ def _limit_memory(limit: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve_jobs(*sys.argv[1:])

@@ -98,7 +98,9 @@ class WorkerSupervisor:
                 sys.path.append(place)
         folder = self._config.folder if Path(self._config.folder).is_dir() else None
         of_workers = package_version.version_of_workers(variables("cpu", self._config, os.environ), folder)
-        return NodeInfo(socket.gethostname(), load_function(self._config.environments)(), (package_version.version(), of_workers))
+        return NodeInfo(
+            socket.gethostname(), load_function(self._config.environments)(), (package_version.source_version(), of_workers)
+        )
 
     def run(self, job: str, timeout_s: float, *, fresh: bool = False, gpus: int = 1) -> str | WorkerFailure:
         """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up.

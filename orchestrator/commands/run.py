@@ -38,7 +38,7 @@ Again = Literal["all"] | Doubt
 """Comparisons to be measured although they are answered: all of a sweep, or those whose answers may be doubted."""
 
 
-def run(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
+def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
     """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code."""
     from orchestrator.report.data import load_report
     from orchestrator.report.next_steps import flag_steps

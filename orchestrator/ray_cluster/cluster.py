@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from orchestrator.nodes import Node
 from orchestrator.ray_cluster.connect import ClusterError, start_ray
 from orchestrator.ray_cluster.discovery import Discovery
-from orchestrator.ray_cluster.supervisors import STATUS, Place, Supervisors
+from orchestrator.ray_cluster.supervisors import STATUS, Supervisors, WorkerPlace
 from orchestrator.ray_tempdir import Folder
 from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure
 from sweeps.job import Device, Job
@@ -37,7 +37,7 @@ class Running:
     slot: int = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> WorkerPlace:
         return self.node.node_id, self.job.condition.device, self.slot
 
 
@@ -221,7 +221,7 @@ class Cluster:
         if self._supervisors.lost_daemon():
             self._discovery.nodes.clear()
             return WorkerFailure("node_died", f"Ray on {node.host} was killed", str(error))
-        probe: Place = (node.node_id, "cpu", -1)
+        probe: WorkerPlace = (node.node_id, "cpu", -1)
         self._supervisors.discard(running.place)
         try:
             # Ray takes a while to call a node dead, and its old processes may answer meanwhile; a new one needs a living node.

@@ -14,7 +14,7 @@ STATUS = "status"
 """Concurrency group of the calls that a supervisor answers while a job runs or waits."""
 DAEMONS = ("gcs_server", "raylet")
 
-Place = tuple[str, Device, int]
+WorkerPlace = tuple[str, Device, int]
 """Where a worker runs: node, device class, and a number among the workers there at once."""
 
 
@@ -24,18 +24,18 @@ class Supervisors:
     def __init__(self, config: WorkerConfig, *, own_ray: bool) -> None:
         """`own_ray` if this process has started the Ray whose actors these are."""
         self._config = config
-        self._actors: dict[Place, Any] = {}
+        self._actors: dict[WorkerPlace, Any] = {}
         self._daemons = [process for process in descendants(os.getpid()) if process.name in DAEMONS] if own_ray else []
 
     def lost_daemon(self) -> Process | None:
         """A process of our own Ray that has ended, without which it cannot go on."""
         return next((daemon for daemon in self._daemons if not lives(daemon)), None)
 
-    def at(self, place: Place) -> Any:
+    def at(self, place: WorkerPlace) -> Any:
         """The actor of a place, new if there is none. Raises `ClusterError` when others keep the GPUs of the node."""
         return self._actors.get(place) or self.start(place)
 
-    def start(self, place: Place) -> Any:
+    def start(self, place: WorkerPlace) -> Any:
         """A new actor in a place. Raises `ClusterError` as `at` does."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -66,7 +66,7 @@ class Supervisors:
         self._actors[place] = actor
         return actor
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: WorkerPlace) -> None:
         """Kill the actor of a place and its worker, if there is one."""
         import ray
 

@@ -13,7 +13,7 @@ from sweeps.labels import TOP1, Conclusion, conclude_row
 from sweeps.number_format import with_interval
 from workers.methods.arm_labels import params_label
 
-CONDITION = (
+_CONDITION = (
     *("device_name", "model", "weights", "data", "corruption", "severity", "dtype", "attention", "image_size"),
     *("images", "baseline", "seed", "environment"),
 )
@@ -29,7 +29,7 @@ def top1_drop_of(row: Any) -> Conclusion:
     return conclude_row(TOP1, row, "top1_drop")
 
 
-COLUMNS = (
+_COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens at the end", lambda row: f"{row.tokens_final:.0f}"),
     Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs_total:.3g}"),
@@ -46,13 +46,13 @@ COLUMNS = (
 )
 
 
-def sections(report: Report) -> Iterator[Section]:
+def accuracy_sections(report: Report) -> Iterator[Section]:
     """A table for each condition; nothing if no accuracy was measured."""
-    for condition, points in groups(report.accuracies, CONDITION):
+    for condition, points in groups(report.accuracies, _CONDITION):
         ordered = points.sort_values(["method", "params"])
         yield Section(
             title=f"Accuracy of {describe_condition(condition)}",
-            columns=COLUMNS,
+            columns=_COLUMNS,
             rows=rows_of(ordered.assign(speedups=[_speedups(row, report.speedups) for row in rows_of(ordered)])),
             row_style=lambda row: style_of(top1_drop_of(row).word),
             note=NOTE.format(points["classes"].iloc[0]),

@@ -8,7 +8,7 @@ import pandas as pd
 from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
 from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Line, Section, flags_of, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.caveats import cautions
 from sweeps.kinds import KINDS
@@ -17,12 +17,12 @@ from sweeps.metrics import METRICS
 from sweeps.number_format import AXES, number, with_interval
 from workers.methods.arm_labels import params_label
 
-MIB = 2**20
-WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", "threads")
+_MIB = 2**20
+_WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", "threads")
 """Fields of a condition's title that no arm overrides."""
-SETTINGS = ("dtype", "runtime", "kv_cache")
+_SETTINGS = ("dtype", "runtime", "kv_cache")
 """Those that arms override; the title has those of the unmodified model."""
-QUALITY_CONDITION = ("device_name", "model", "weights", "data", "windows", "characters", "baseline", "seed", "environment")
+_QUALITY_CONDITION = ("device_name", "model", "weights", "data", "windows", "characters", "baseline", "seed", "environment")
 
 
 def _arm_label(row: Any) -> str:
@@ -34,7 +34,7 @@ def _figure(label: str, name: str, form: str, unit: float = 1) -> Column:
     return Column(label, lambda row: number(getattr(row, name), form, unit))
 
 
-ARM_COLUMNS = (
+_ARM_COLUMNS = (
     Column("arm", _arm_label, left=True),
     _figure("first token, ms", "ttft_ms", ".1f"),
     _figure("output token, ms", "tpot_ms", ".2f"),
@@ -43,10 +43,10 @@ ARM_COLUMNS = (
     _figure("decode tokens/s", "decode_tokens_per_s", ".1f"),
     _figure("characters/s", "chars_per_s", ".1f"),
     Column("read / machine, GB/s", lambda row: f"{number(row.achieved_gb_per_s, '.1f')} / {number(row.peak_gb_per_s, '.1f')}"),
-    _figure("KV needed, MiB", "kv_bytes_needed", ".2f", MIB),
-    _figure("resident", "kv_bytes_resident", ".2f", MIB),
-    _figure("virtual", "kv_bytes_virtual", ".2f", MIB),
-    _figure("peak RSS, MiB", "peak_rss_isolated_bytes", ".0f", MIB),
+    _figure("KV needed, MiB", "kv_bytes_needed", ".2f", _MIB),
+    _figure("resident", "kv_bytes_resident", ".2f", _MIB),
+    _figure("virtual", "kv_bytes_virtual", ".2f", _MIB),
+    _figure("peak RSS, MiB", "peak_rss_isolated_bytes", ".0f", _MIB),
     _figure("sparsity", "achieved_sparsity", ".3f"),
     _figure("kernel calls", "kernel_calls", ".0f"),
     _figure("to dense", "fallback_calls", ".0f"),
@@ -58,7 +58,7 @@ def bits_per_byte_of(row: Any) -> Conclusion:
     return conclude_row(BITS, row, "bits_per_byte_change")
 
 
-QUALITY_COLUMNS = (
+_QUALITY_COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens", lambda row: f"{row.tokens_baseline:.0f} > {row.tokens:.0f}"),
     Column("bits per byte", lambda row: f"{row.bits_per_byte_baseline:.4f} > {row.bits_per_byte:.4f}"),
@@ -74,7 +74,7 @@ QUALITY_COLUMNS = (
 )
 
 
-def sections(report: Report) -> Iterator[Section]:
+def generation_sections(report: Report) -> Iterator[Section]:
     """Each condition with its arms, then break-even points; quality by itself is in `quality_sections`."""
     timed = report.speedups[report.speedups["image_size"].isna()]
     compared = with_quality(timed, report.qualities, report.quality_states, report.controls)
@@ -89,10 +89,10 @@ def sections(report: Report) -> Iterator[Section]:
 
 def quality_sections(report: Report) -> Iterator[Section]:
     """Quality by itself, against each baseline."""
-    for condition, found in groups(report.qualities, QUALITY_CONDITION):
+    for condition, found in groups(report.qualities, _QUALITY_CONDITION):
         yield Section(
             title=f"Quality of {describe_condition(condition)}",
-            columns=QUALITY_COLUMNS,
+            columns=_QUALITY_COLUMNS,
             rows=rows_of(found.sort_values(["method", "params"])),
             row_style=lambda row: style_of(bits_per_byte_of(row).word),
         )
@@ -102,12 +102,12 @@ def limits(report: Report) -> Iterator[Section]:
     """What small and random models cannot show."""
     timed = report.speedups[report.speedups["image_size"].isna()]
     models = pd.concat([frame[["model", "weights"]] for frame in (timed, report.qualities)]).drop_duplicates()
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for row in rows_of(models):
         own = report.arms[report.arms["model"] == row.model]
         dense = own[own["method"] == "dense"]  # other arms untie the head, or add adapters
         sizes = (dense if len(dense) else own)["parameters"]
-        lines += map(Line, cautions(row.model, row.weights, sizes.min() if len(sizes) else None))
+        lines += map(TextLine, cautions(row.model, row.weights, sizes.min() if len(sizes) else None))
     if lines:
         yield Section(title="Limits of these results", lines=lines)
 
@@ -126,8 +126,8 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator
             row_style=lambda comparison: style_of(comparison.main_speedup.word),
         )
     if len(arms):
-        yield Section(title=f"{title}, each arm", columns=ARM_COLUMNS, rows=rows_of(arms.sort_values(["method", "params"])))
-    yield Section(title=f"{title}: gain and cost of each arm", lines=list(map(Line, _sentences(by_baseline))))
+        yield Section(title=f"{title}, each arm", columns=_ARM_COLUMNS, rows=rows_of(arms.sort_values(["method", "params"])))
+    yield Section(title=f"{title}: gain and cost of each arm", lines=list(map(TextLine, _sentences(by_baseline))))
 
 
 def _by_baseline(points: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, pd.DataFrame]]:
@@ -162,7 +162,7 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     # the attention that ran is not the condition's where transformers has no such implementation for the model
     attention = str(ran["route"]).removesuffix(" attention") if str(ran["route"]).endswith(" attention") else ran["attention"]
     condition = {"model": row["model"], "weights": row["weights"], "attention": attention}
-    condition |= {name: row[name] for name in WORKLOAD} | {name: ran[name] for name in SETTINGS}
+    condition |= {name: row[name] for name in _WORKLOAD} | {name: ran[name] for name in _SETTINGS}
     return describe_condition(condition, place)
 
 
@@ -175,7 +175,7 @@ def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[t
         for row in rows_of(found):
             place = named.get((row.environment, row.host), "")
             against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
-            lines.append(Line(f"{curve_label(row)}, {row.model}, {against}: {describe_break_even(row)}", style_of(row.verdict)))
+            lines.append(TextLine(f"{curve_label(row)}, {row.model}, {against}: {describe_break_even(row)}", style_of(row.verdict)))
         yield Section(title=f"Break-even in {AXES[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
 
 

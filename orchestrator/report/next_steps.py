@@ -19,7 +19,7 @@ ADVICE: Mapping[str, str] = {
 """For flags that another run may not have."""
 
 
-def steps(report: Report, file: str = "FILE") -> Iterator[str]:
+def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
     """Sentences on a whole report; `file` is that of the sweep. Nothing on results that more time cannot change."""
     yield from flag_steps(report, file)
     short: set[str] = set()

@@ -12,12 +12,12 @@ from rich.text import Text
 
 from orchestrator.report import accuracy, generation, next_steps, speedup, zeroshot
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Line, Section, rows_of
+from orchestrator.report.section import Column, Section, TextLine, rows_of
 from orchestrator.report.text_table import markdown_row
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 
-Format = Literal["table", "markdown", "json", "csv"]
+ReportFormat = Literal["table", "markdown", "json", "csv"]
 
 
 def _size(row: Any) -> str:
@@ -28,7 +28,7 @@ def _size(row: Any) -> str:
     return "-"
 
 
-FAILURE_COLUMNS = (
+_FAILURE_COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("kind", lambda row: row.kind, left=True),
     Column("model", lambda row: row.model, left=True),
@@ -40,22 +40,28 @@ FAILURE_COLUMNS = (
 
 
 def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
-    """The whole report, with next steps at its end (default: `next_steps.steps`)."""
-    for part in (speedup.sections, accuracy.sections, generation.sections, generation.quality_sections, zeroshot.sections):
+    """The whole report, with next steps at its end (default: `next_steps.next_steps_of`)."""
+    for part in (
+        speedup.speedup_sections,
+        accuracy.accuracy_sections,
+        generation.generation_sections,
+        generation.quality_sections,
+        zeroshot.zeroshot_sections,
+    ):
         yield from part(report)
     yield from generation.limits(report)
     if len(report.failures):
-        yield Section(title="No measurement", columns=FAILURE_COLUMNS, rows=rows_of(report.failures))
+        yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures))
     if not any(map(len, (*report.compared, report.failures))):
         yield Section(title="nothing measured yet")
     if words := list(next_steps.legend(report)):
-        yield Section(title="Verdicts", lines=[Line(line, "dim") for line in words])
-    if lines := list(next_steps.steps(report) if todo is None else todo):
-        yield Section(title="What to do next", lines=[Line(line, "yellow") for line in lines])
+        yield Section(title="Verdicts", lines=[TextLine(line, "dim") for line in words])
+    if lines := list(next_steps.next_steps_of(report) if todo is None else todo):
+        yield Section(title="What to do next", lines=[TextLine(line, "yellow") for line in lines])
 
 
 def render_table(report: Report, todo: Iterable[str] | None = None) -> RenderableType:
-    """The report for a terminal, with next steps at its end (default: `next_steps.steps`)."""
+    """The report for a terminal, with next steps at its end (default: `next_steps.next_steps_of`)."""
     parts: list[RenderableType] = [Text(report.name, style="bold"), Text(report.question, style="italic")]
     for section in sections(report, todo):
         parts += [Text()] if section.level == 2 else []
@@ -109,7 +115,7 @@ def render_csv(report: Report) -> str:
     return pd.concat(frames, ignore_index=True).to_csv(index=False)
 
 
-def write_report(report: Report, form: Format, console: Console) -> None:
+def write_report(report: Report, form: ReportFormat, console: Console) -> None:
     """Print the report in the requested format: `table` for people, the others for files and programs."""
     if form == "table":
         console.print(render_table(report))

@@ -28,7 +28,7 @@ class Column(NamedTuple):
     wraps: bool = False
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of text below a table."""
 
     text: str
@@ -43,7 +43,7 @@ class Section:
     columns: Sequence[Column] = ()
     rows: Sequence[Any] = ()
     row_style: Callable[[Any], str] = lambda _: ""
-    lines: Sequence[Line] = ()
+    lines: Sequence[TextLine] = ()
     note: str = ""
     """What the columns mean, where their labels are too short for it."""
     level: int = 2

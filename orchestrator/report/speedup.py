@@ -7,14 +7,14 @@ import pandas as pd
 
 from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Line, Section, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
 from sweeps.number_format import AXES, is_missing
 from workers.methods.arm_labels import params_label
 
-CONDITION = (
+_CONDITION = (
     *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size"),
     *("baseline", "environment", "host", "exclusive"),
 )
@@ -32,7 +32,7 @@ def _notes(row: Any) -> str:
     return ", ".join(filter(None, (route, *(row.flags or "").split(","))))
 
 
-COLUMNS = (
+_COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens", lambda row: f"{row.tokens:.0f}"),
     Column("px", lambda row: f"{row.image_size:.0f}"),
@@ -46,27 +46,27 @@ COLUMNS = (
 )
 
 
-def sections(report: Report) -> Iterator[Section]:
+def speedup_sections(report: Report) -> Iterator[Section]:
     """The points of every condition, in order of appearance, each followed by its break-even points."""
     named = label_hosts(report.speedups)
-    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], CONDITION):
+    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], _CONDITION):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
         yield Section(
             title=title if label == "latency" else f"{title}: {label}",
-            columns=COLUMNS,
+            columns=_COLUMNS,
             rows=rows_of(points.sort_values(["method", "params", "tokens"])),
             row_style=lambda row: style_of(speedup_of(row).word),
         )
         for found, curves in groups(_curves_of(report.break_evens, condition, points), ("axis",)):
-            lines = [Line(f"{curve_label(row)}: {describe_break_even(row)}", style_of(row.verdict)) for row in rows_of(curves)]
+            lines = [TextLine(f"{curve_label(row)}: {describe_break_even(row)}", style_of(row.verdict)) for row in rows_of(curves)]
             yield Section(title=f"Break-even in {AXES[found['axis']].title}", lines=lines, level=3)
 
 
 def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.DataFrame) -> pd.DataFrame:
     """The rows of the same condition, without single points along tokens and GMACs where a parameter varies at one size."""
     same = break_evens["kind"].isin(points["kind"])
-    for field in set(CONDITION) & set(break_evens.columns):
+    for field in set(_CONDITION) & set(break_evens.columns):
         same &= break_evens[field].isna() if is_missing(condition[field]) else break_evens[field] == condition[field]
     found = break_evens[same]
     saved = found["axis"] == "gmacs_saved"

@@ -5,21 +5,21 @@ from typing import Any
 
 from orchestrator.report.conditions import describe_condition
 from orchestrator.report.data import Report
-from orchestrator.report.section import Line, Section, groups, rows_of
+from orchestrator.report.section import Section, TextLine, groups, rows_of
 from sweeps.labels import TASK, conclude_interval
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 
-CONDITION = ("model", "weights", "device_name", "environment", "baseline")
+_CONDITION = ("model", "weights", "device_name", "environment", "baseline")
 
 
-def sections(report: Report) -> Iterator[Section]:
+def zeroshot_sections(report: Report) -> Iterator[Section]:
     """A line for each arm, by model and baseline; nothing where no task was run."""
-    for condition, found in groups(report.zeroshot, CONDITION):
+    for condition, found in groups(report.zeroshot, _CONDITION):
         by_arm: dict[str, list[str]] = {}
         for row in rows_of(found):
             by_arm.setdefault(params_label(row.method, row.params), []).append(_task(row))
-        lines = [Line(f"{arm}: {'; '.join(tasks)}") for arm, tasks in by_arm.items()]
+        lines = [TextLine(f"{arm}: {'; '.join(tasks)}") for arm, tasks in by_arm.items()]
         yield Section(title=f"Zero-shot tasks of {describe_condition(condition)}", lines=lines)
 
 

@@ -11,7 +11,7 @@ import pytest
 from orchestrator import estimate, planning
 from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.data import Report, load_report
-from orchestrator.report.render import Format
+from orchestrator.report.render import ReportFormat
 from orchestrator.sites import Site
 from store.engine import Engine, connect
 from store.record import record
@@ -21,7 +21,7 @@ from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
 from tests.orchestrator.vision_fixtures import CPU, IMAGES, RATES, job, outcome, printed, topk
 
-FORMS: tuple[Format, ...] = ("table", "markdown")
+FORMS: tuple[ReportFormat, ...] = ("table", "markdown")
 SWEEP = """\
 schema: 1
 name: digits

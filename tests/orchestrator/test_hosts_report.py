@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator.report.data import load_report
-from orchestrator.report.render import Format, write_report
+from orchestrator.report.render import ReportFormat, write_report
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
@@ -19,7 +19,7 @@ SIZES = (64, 128, 224, 384)
 OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "2.1"})
 
 
-def report(path: Path, outcomes: list[Outcome], form: Format = "markdown") -> str:
+def report(path: Path, outcomes: list[Outcome], form: ReportFormat = "markdown") -> str:
     engine = connect(str(path))
     asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
     submit_sweep(engine, NewSweep("hosts", "text", "?"), asked, [])

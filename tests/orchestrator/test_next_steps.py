@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.report.data import Report, load_report
-from orchestrator.report.next_steps import flag_steps, legend, steps
+from orchestrator.report.next_steps import flag_steps, legend, next_steps_of
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
@@ -36,7 +36,7 @@ def altered(report: Report, **columns: Any) -> Report:
 
 def test_clear_answers_need_nothing(measured: Report) -> None:
     """A report without doubts ends with its numbers."""
-    assert not list(steps(measured))
+    assert not list(next_steps_of(measured))
     assert not list(legend(measured))
     assert "What to do next" not in printed(measured, "table") + printed(measured, "markdown")
 
@@ -44,11 +44,11 @@ def test_clear_answers_need_nothing(measured: Report) -> None:
 def test_doubtful_answers_name_the_command(measured: Report) -> None:
     """Too few pairs, an unclear speed-up and a busy machine each have their own advice, which names the command."""
     unclear = {"verdict": "unclear", "speedup": 0.97, "speedup_low": 0.95, "speedup_high": 0.985}
-    (advice,) = steps(altered(measured, verdict="insufficient"), "x.yaml")
+    (advice,) = next_steps_of(altered(measured, verdict="insufficient"), "x.yaml")
     assert advice == "1 comparison has too few pairs; the same command adds pairs: breakeven run x.yaml"
-    (advice,) = steps(altered(measured, **unclear), "x.yaml")
+    (advice,) = next_steps_of(altered(measured, **unclear), "x.yaml")
     assert advice.endswith("raise `budget` or `pairs: max` in the sweep, then: breakeven run x.yaml --again --only unclear")
-    (advice,) = steps(altered(measured, **unclear, flags="contended"), "x.yaml")
+    (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
     assert advice == (
         "1 comparison has the flag contended: the machine was busy; when it is quiet, run again: "
         "breakeven run x.yaml --again --only flagged"

@@ -20,7 +20,7 @@ from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
 pytestmark = pytest.mark.ray
 
-OURS = (package_version.version(),)
+OURS = (package_version.source_version(),)
 
 
 def row(**resources: float) -> dict[str, object]:
@@ -58,15 +58,15 @@ def test_other_version_of_the_package_is_named_on_both_sides() -> None:
     assert found.node is None
     (line,) = found.lines
     assert line.startswith("node box (10.0.0.2) is left out: it has breakeven 0.0.9 (source 12345678), here is ")
-    assert package_version.version() in line
+    assert package_version.source_version() in line
 
 
 def test_version_changes_with_any_source_and_is_that_of_the_workers(tmp_path: Path) -> None:
     """One changed character makes another version; a process asked from outside gives the one that it imports."""
     shutil.copytree(ROOT / "orchestrator", tmp_path / "orchestrator")
     (tmp_path / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
-    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.version()
-    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package_version.version()
+    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.source_version()
+    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package_version.source_version()
     (tmp_path / "orchestrator" / "package_version.py").unlink()
     with pytest.raises(ImportError, match=r"No module named orchestrator\.package"):
         package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
@@ -100,7 +100,7 @@ def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path:
     """A head without CPUs, nodes without the package, of another version, with an absent GPU; one joins, dies and returns."""
     for name in ("other", "none"):
         (tmp_path / name).mkdir()
-    for folder in package_version.FOLDERS:
+    for folder in package_version.OUR_PACKAGES:
         shutil.copytree(ROOT / folder, tmp_path / "other" / folder)
     (tmp_path / "other" / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     (tmp_path / "none" / "orchestrator").mkdir()

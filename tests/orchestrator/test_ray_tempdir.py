@@ -156,7 +156,7 @@ def test_places_that_cannot_hold_sockets_are_refused(monkeypatch: pytest.MonkeyP
 def test_the_usual_place_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray's sockets fit into 107 characters there, for the largest user id too."""
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
-    longest = ray_tempdir.SHORT / "breakeven-4294967294" / "ray-12345678"
+    longest = ray_tempdir.SOCKET_FOLDER / "breakeven-4294967294" / "ray-12345678"
     assert len(str(longest)) <= ray_tempdir.LONGEST
     socket = "session_2026-11-22_07-34-00_123456_4194304/sockets/plasma_store"
     assert len(str(longest / socket)) <= 107

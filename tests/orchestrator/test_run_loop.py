@@ -44,7 +44,6 @@ SCRIPT = """
     from orchestrator.run_loop import run_plan
     from orchestrator.progress import Display
     from tests.orchestrator.conftest import Store, job
-from tests.orchestrator.sites import ELSEWHERE, SITES, claimed_elsewhere, planned
     from tests.orchestrator.sites import SITES, planned
     from pathlib import Path
 

@@ -7,7 +7,7 @@ import numpy as np
 from rich.console import Console
 
 from orchestrator.report.data import Report
-from orchestrator.report.render import Format, write_report
+from orchestrator.report.render import ReportFormat, write_report
 from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack
@@ -59,7 +59,7 @@ def evaluation(asked: Job, ran: Sequence[int]) -> Predictions:
     return Predictions(images=IMAGES, classes=10, labels=labels, listing="ab", arms=tuple(images), pairs=tuple(apart))
 
 
-def printed(report: Report, form: Format) -> str:
+def printed(report: Report, form: ReportFormat) -> str:
     """A report as the command line prints it."""
     console = Console(file=io.StringIO(), width=240)
     write_report(report, form, console)
