@@ -1,4 +1,4 @@
-"""The command line `breakeven`: thin commands; whatever is slow to import is imported by the command that needs it."""
+"""The command line `breakeven`: thin commands; slow imports are made by the command that needs them."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def run_command(
         str | None, typer.Option(help="A running Ray cluster, such as host:6379; default: Ray on this machine.")
     ] = None,
     device: DeviceOption = None,
-    again: Annotated[bool, typer.Option("--again", help="Measure all comparisons anew; attempts add up.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure all comparisons again; attempts add up.")] = False,
     only: Annotated[
         str | None, typer.Option(metavar="all|flagged|unclear|failed", help="With --again: only comparisons with such an answer.")
     ] = None,

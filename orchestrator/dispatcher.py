@@ -66,7 +66,7 @@ def dispatch(
 ) -> Summary:
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
 
-    A timed job has its node alone, or its GPU (`exclusive: device`); others share a node as far as its cores and GPUs reach.
+    A timed job has its node alone, or its GPU (`exclusive: device`); others share a node while it has cores and GPUs left.
     Jobs of owners that have died meanwhile are run too. A result whose lease was lost (this process stood still for longer than a
     lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every
     `POLL_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end

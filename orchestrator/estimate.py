@@ -17,14 +17,14 @@ WARM_UP_SECONDS = 2.0
 WARM_UP_RUNS = 28
 """Runs of a generation job's workload beside the pairs, for each arm: the warm-up, the pass after timing, the fresh process."""
 FRESH_SECONDS = 20.0
-"""Until an arm of a generation job runs in a process of its own, which imports and loads everything anew."""
+"""Until an arm of a generation job runs in a process of its own, which imports and loads everything again."""
 TEXT_SECONDS = 20.0
 """Reading a text from this machine's packages, a tokenizer of it included, and loading a model."""
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 """What training a model on demand may take; counted once for each model, since whether it is cached is not checked here."""
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
-"""What a method makes of a text and keeps (rotations, thresholds, a vocabulary), besides what the model has to read for it."""
+"""What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
 TUNING_TOKENS = 8 * 768 / 2
 """Of a step of fine-tuning: pieces, characters of each, and `CHARACTERS_PER_TOKEN`."""
 TUNING_READS = 6

@@ -33,7 +33,7 @@ class Forecast:
         self._elsewhere = {key for job in jobs for key in _rounds(job)}
 
     def start(self, job: Job, now: float) -> None:
-        """`job`, one of those expected or a part of one, began; anew if it waited for its host until now."""
+        """`job`, one of those expected or a part of one, began, or began again after it waited for its host."""
         self._running[job] = now
         self._parallel = max(self._parallel, len(self._running))
 

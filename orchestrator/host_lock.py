@@ -1,11 +1,11 @@
-"""Host lock: a timing job has its host alone among all jobs of all stores and users; other jobs share it among themselves.
+"""Host lock: a timing job has its host alone among the jobs of all stores and users; other jobs share it.
 
-Timing jobs with `exclusive: device` share it among themselves too, each with a GPU to itself.
+Timing jobs with `exclusive: device` share it too, each with one GPU alone.
 
-The kernel gives a lock back however its holder ends (man 2 flock). Readers would let a waiting writer starve, so all pass a second
-lock first, the gate: whoever waits for the host holds it, a timing job alone, others together. Those that wait behind a timing
-job enter before the next timing job. Both groups that share hold the host shared, and each a further lock of its own, which
-the other must find free before it enters.
+The kernel releases a lock however its holder ends (man 2 flock). Readers would starve a waiting writer, so all jobs pass a second
+lock first, the gate: a job that waits for the host holds it, a timing job exclusively, others shared. Jobs that wait behind a
+timing job enter before the next timing job. Both groups that share the host hold it shared, and each holds a lock of its own,
+which must be free when a job of the other group enters.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ def host_lock(kind: Kind, place: Path = PLACE, gpu: int | None = None) -> Iterat
 
 
 def host_taken(kind: Kind = "latency", place: Path = PLACE, gpu: int | None = None) -> bool:
-    """Whether a job of `kind` that started now would have to wait."""
+    """Whether a job of `kind` that starts now has to wait."""
     with contextlib.ExitStack() as stack:
         return not all(_at_once(stack.enter_context(_opened(step.path)), step.mode) for step in _steps(kind, place, gpu))
 
@@ -85,12 +85,12 @@ def waits_for(since: float, place: Path = PLACE, gpu: int | None = None) -> str:
 
 
 class _Step(NamedTuple):
-    """A lock that is taken on the way in."""
+    """A lock that is acquired before the job starts."""
 
     path: Path
     mode: int
     kept: bool = True
-    """Or let go once the job is in."""
+    """Or released once the job has entered."""
 
 
 def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
@@ -108,9 +108,9 @@ def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
 
 @contextlib.contextmanager
 def _published(kind: Kind, place: Path, gpu: int | None) -> Iterator[None]:
-    """Let others know who has the host, in a file that is locked as long as that holds."""
+    """Name this job as a holder of the host in a file, which is locked as long as the job has the host."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # who cannot write there holds the host all the same
+        with contextlib.suppress(OSError):  # a job that cannot write there holds the host nevertheless
             path = _folder(place) / f"{os.getpid()}-{threading.get_ident()}.json"
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
             file = stack.enter_context(os.fdopen(handle, "w"))

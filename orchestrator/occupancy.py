@@ -1,4 +1,4 @@
-"""Occupancy: which jobs may run on a node at once, so far as one dispatcher knows; the host lock holds between dispatchers."""
+"""Occupancy: which jobs of one dispatcher may run on a node at once; between dispatchers the host lock decides."""
 
 from collections.abc import Sequence
 

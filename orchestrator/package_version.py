@@ -1,4 +1,4 @@
-"""Package: which version of our own code a process runs, so that no node measures with another one than the dispatcher's."""
+"""Package version: which version of our code a process runs, so that all nodes measure with that of the dispatcher."""
 
 import functools
 import hashlib

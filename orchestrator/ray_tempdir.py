@@ -1,4 +1,4 @@
-"""Folder: where a Ray of our own keeps its files while it runs, and the removal of what killed runs left.
+"""Temporary folder of our own Ray: where it keeps its files while it runs, and the removal of what killed runs left.
 
 Everything lies in one parent folder per user, which no other user can write. Only what carries our marker is ever removed.
 """

@@ -35,7 +35,7 @@ class RunResult(NamedTuple):
 def run_plan(
     engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display: Display, again: Collection[str] = ()
 ) -> RunResult:
-    """Measure what `plan` has left, plan anew against the store, and so on until nothing is left that this run may try.
+    """Measure what `plan` has left, plan again against the store, and so on until nothing is left that this run may try.
 
     A round of a comparison that came back is not tried twice by one run, whatever its result; so the loop ends. Jobs that
     another dispatcher holds are waited for, and measured here if it dies. `cluster` is called whenever jobs wait. `again` names

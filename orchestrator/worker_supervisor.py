@@ -103,7 +103,7 @@ class WorkerSupervisor:
         )
 
     def run(self, job: str, timeout_s: float, *, fresh: bool = False, gpus: int = 1) -> str | WorkerFailure:
-        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins once the host is ours and the worker up.
+        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins when the job has the host and a worker.
 
         `gpus` counts the GPUs of this node.
         """
@@ -162,7 +162,7 @@ class WorkerSupervisor:
             return self._died(doing)
 
     def stop(self) -> str:
-        """Kill the worker and whatever it started; the next job gets a new one. Returns the end of its log."""
+        """Kill the worker and all that it started; the next job gets a new one. Returns the end of its log."""
         log_end = ""
         if self._worker is not None:
             os.close(self._lifeline)  # the reaper now ends the worker and all its descendants, and then itself

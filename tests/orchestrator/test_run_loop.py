@@ -114,7 +114,7 @@ def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: 
     """Another run splits a job after a crash and measures a half while this one, which planned before, submits the whole."""
     whole = job("a", "b")
     row = claimed_elsewhere(store, [whole])
-    plan = planned(store, [whole])
+    plan = planned(store, SITES, [whole])
     halves = [whole.only(whole.pairs[:1]), whole.only(whole.pairs[1:])]
     half, _ = queue.split(store.engine, row, ELSEWHERE, halves)
     assert [claimed.row for claimed in queue.claim(store.engine, 1, owner=ELSEWHERE)] == [half]
@@ -138,7 +138,7 @@ def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Sto
     """Another run answers a job between plan and submission."""
     asked = job("a")
     row = claimed_elsewhere(store, [asked])
-    plan = planned(store, [asked])
+    plan = planned(store, SITES, [asked])
     record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(asked))
     with Display(Console(file=io.StringIO())) as display:
         measured = run_plan(store.engine, plan, lambda: cluster, display)
@@ -173,7 +173,7 @@ def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:
     """Asked again, an answered comparison is measured once more, and only that one."""
     jobs = [job("a"), job("b")]
     run(store, jobs, cluster)
-    asked = planning.describe_plan(planned(store, jobs, again=jobs[1].comparison_ids()))
+    asked = planning.describe_plan(planned(store, SITES, jobs, again=jobs[1].comparison_ids()))
     assert "2 of 2 comparisons are answered in this environment, 1 of them to be measured again; 1 job left, at most" in asked
     measured, _ = run(store, jobs, cluster, again=jobs[1].comparison_ids())
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
