@@ -150,6 +150,7 @@ def test_a_timed_metric_is_a_declaration_and_its_measurement(
 def test_a_kind_is_one_file_of_the_workers(declared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file `kinds/NAME.py` runs the jobs of its kind; what it does not declare is the pipeline's."""
     (tmp_path / "toy_kind.py").write_text(dedent(KIND))
+    monkeypatch.setitem(KINDS, "toy_kind", replace(KINDS["latency"], name="toy_kind"))  # type: ignore[arg-type]
     monkeypatch.setattr(workers.kinds, "__path__", [*workers.kinds.__path__, str(tmp_path)])
     outcome = run(job("toy_kind", VISION, DENSE, Arm(replicate=1)))
     assert not outcome.failures
