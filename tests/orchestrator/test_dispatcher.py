@@ -262,8 +262,8 @@ def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
 
 def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that has waited for its host is reported once more when it has it."""
-    monkeypatch.setattr("orchestrator.ray_cluster.WAITS_S", 0.02)
-    monkeypatch.setattr("orchestrator.dispatcher.LOOK_S", 0.02)
+    monkeypatch.setattr("orchestrator.ray_cluster.cluster.WAITS_S", 0.02)
+    monkeypatch.setattr("orchestrator.dispatcher.POLL_S", 0.02)
     sweep = store.submit([job("a", model="slow")])
     events: list[Event] = []
     taken = ExitStack()

@@ -204,7 +204,7 @@ def test_result_of_a_lost_lease_is_dropped_and_the_run_goes_on(store: Store, clu
 def test_a_run_without_a_terminal_is_never_silent(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line when a job starts and ends, and lines between, with the job, its time so far, and what the rest will take."""
     monkeypatch.setattr("orchestrator.progress.SILENT_S", 0.05)
-    monkeypatch.setattr("orchestrator.dispatcher.LOOK_S", 0.05)
+    monkeypatch.setattr("orchestrator.dispatcher.POLL_S", 0.05)
     _, shown = run(store, [job("a", model="slow", image_size=size) for size in (32, 48, 64)], cluster)
     lines = shown.splitlines()
     assert sum(line.startswith("started on ") for line in lines) == 3
