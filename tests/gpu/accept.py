@@ -93,7 +93,19 @@ def _tests(out: Path, files: Sequence[str], limit_s: float) -> dict[str, Any]:
     report = out / "tests.xml"
     report.unlink(missing_ok=True)
     _say(f"tests: {', '.join(Path(file).name for file in files)}")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report.resolve()}", *files]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=--import-mode=importlib",
+        "-m",
+        "not slow",
+        f"--junitxml={report.resolve()}",
+        *files,
+    ]
     code = _run(command, out / "logs" / "tests.log", limit_s)
     counted = {**nothing, **tests_of(report)} if report.exists() else nothing
     problem = "" if code == 0 or counted["failed"] else f"pytest ended with {code}: see logs/tests.log"
