@@ -17,7 +17,7 @@ from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
 from sweeps.stats.classification import FLOOR, compare
-from tests.store.test_record import rows
+from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]

@@ -8,9 +8,9 @@ from store.comparison_status import states
 from store.quality_join import beside_controls
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import Arm, Job, Pair, Step
-from sweeps.outcome import Failure
-from tests.store.language_fixtures import NOW, a_quality_job, a_reading, larosa
+from sweeps.job import Arm, Pair, Step
+from tests.fixtures.quality_states import filled, found_states
+from tests.store.language_fixtures import NOW, a_quality_job, a_reading
 
 
 def tuned(ngrams: int) -> Arm:
@@ -22,22 +22,6 @@ def control_of(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
     if arm.method != "tuned" or not arm.stack[0].params["ngrams"]:
         return None
     return tuned(0), next((place for place, other in enumerate(among) if other == tuned(0)), None)
-
-
-def filled(engine: Engine) -> None:
-    """A sweep with a comparison in each state."""
-    measured, failed, queued, forgotten = (a_quality_job([larosa(sparsity)]) for sparsity in (0.2, 0.3, 0.4, 0.5))
-    jobs: list[Job] = [measured, failed, queued, forgotten]
-    asked = [(job.comparison(Pair(*pair)), job.content_hashes) for job in jobs for pair in job.pairs]
-    submit_sweep(engine, NewSweep("asked", "text", "What stands where?"), asked, [queued])
-    record(engine, None, None, a_reading(measured))
-    record(engine, None, None, a_reading(failed, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
-
-
-def found_states(engine: Engine) -> dict[str, tuple[str, str | None]]:
-    """State and reason by the arm's parameters."""
-    rows = states(engine, "asked", "quality").itertuples()
-    return {str(row.params): (str(row.state), row.reason if isinstance(row.reason, str) else None) for row in rows}
 
 
 def test_each_comparison_has_a_state(engine: Engine) -> None:

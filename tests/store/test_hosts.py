@@ -10,7 +10,7 @@ from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
-from tests.store.test_record import rows
+from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]

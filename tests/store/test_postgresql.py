@@ -26,10 +26,10 @@ from store.views import public
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
+from tests.fixtures.quality_states import filled, found_states
 from tests.store import postgresql
 from tests.store.conftest import a_job, an_evaluation, an_outcome
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa
-from tests.store.test_comparison_status import filled, found_states
 from tests.workers.saved_llm import saved, written
 from workers.run import run
 

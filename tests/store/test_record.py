@@ -4,7 +4,6 @@ import json
 import math
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,17 +21,13 @@ from sweeps.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
 from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import Curve, Point
+from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 DAY = 86_400.0
 NOW = 1_790_000_000.0
-
-
-def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
-    with engine.connect() as connection:
-        return [dict(row._mapping) for row in connection.execute(text(sql), params)]
 
 
 def rebuilt(engine: Engine, attempt: int) -> Outcome:

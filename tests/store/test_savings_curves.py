@@ -13,7 +13,7 @@ from sweeps.job import Job
 from sweeps.outcome import Outcome
 from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import Curve, Point
-from tests.store.test_record import rows
+from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
