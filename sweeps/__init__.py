@@ -1,1 +1,1 @@
-"""The nouns of the story and the maths on them: pure Python, pydantic, NumPy and SciPy, no torch, Ray, SQL or Streamlit."""
+"""Domain types, the sweep language, declarations of kinds and metrics, and statistics; no torch, Ray, SQL or Streamlit."""

@@ -1,9 +1,9 @@
-"""Caution: what a measurement of one language model does not say."""
+"""Caveats: what a measurement of one language model does not show."""
 
 from collections.abc import Iterator
 
 SMALL = 1e9
-"""Parameters below which a model is said to rank methods only."""
+"""Parameters below which a model ranks methods only."""
 
 
 def cautions(model: str, weights: str, parameters: float | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Contents: hashes of what a condition only names (checkpoint, recipe of trained weights, data), which tell stale answers."""
+"""Content hashes: of what a condition only names (checkpoint, recipe of trained weights, data): they show stale answers."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from sweeps.parsing.condition_parser import NAMED_WEIGHTS
 from sweeps.parsing.yaml_reader import Document, KeyPath
 
 Contents = Callable[[Condition], Mapping[str, str]]
-"""Hashes of what a condition names besides a checkpoint file; raises `OSError` or `ValueError` that says why there is none."""
+"""Hashes of what a condition names besides a checkpoint file; raises `OSError` or `ValueError` where there is none."""
 
 
 def sha256(path: str) -> str:
@@ -35,7 +35,7 @@ class Hasher:
     """Of what parameters name, by name."""
 
     def hashes(self, condition: Condition, paths: Mapping[str, KeyPath]) -> dict[str, str]:
-        """What belongs in `Job.content_hashes`; `paths` says where the condition's fields are written. Raises `SweepError`."""
+        """What belongs in `Job.content_hashes`; `paths` holds the places of the condition's fields. Raises `SweepError`."""
         weights = {} if condition.weights in NAMED_WEIGHTS else {"weights": self._of_file(condition.weights, paths)}
         try:
             if is_folder(condition.model):
@@ -55,8 +55,8 @@ class Hasher:
                 if not isinstance(name, str) or name in self.names:
                     continue
                 try:
-                    asked = Condition.model_construct(model="", data=name)
-                    self.names[name] = self.content_hash(name) if key == "file" else digest(dict(self.more(asked)))
+                    named = Condition.model_construct(model="", data=name)
+                    self.names[name] = self.content_hash(name) if key == "file" else digest(dict(self.more(named)))
                 except (OSError, ValueError) as error:
                     why = f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
                     raise self.document.error(path, f"{step.method}.{key} cannot be used: {why}") from None

@@ -1,8 +1,8 @@
-"""Identities: canonical JSON and its digest, the ground on which questions, comparisons, arms and environments are told apart."""
+"""Identities: canonical JSON and its digest, which identify questions, comparisons, arms and environments."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -26,15 +26,14 @@ class FrozenModel(BaseModel):
     def _hash(self) -> int:
         return hash(self.model_dump_json())
 
-    @property
-    def canonical_text(self) -> str:
-        """Its canonical JSON."""
-        return self._canonical
-
     @cached_property
-    def _canonical(self) -> str:
-        """Canonical JSON, made once: parts of a hundred thousand questions are shared."""
+    def canonical_text(self) -> str:
+        """Its canonical JSON, made once: parts of a hundred thousand questions are shared."""
         return canonical(self)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # pydantic's own is a generator
+        """The fields with their values; pydantic's also yields cached properties."""
+        return ((name, getattr(self, name)) for name in type(self).model_fields)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's, without what was computed from the former values."""

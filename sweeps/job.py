@@ -1,4 +1,4 @@
-"""Condition, Arm, Comparison and Job: what is asked of a worker, and the identities of the questions."""
+"""Condition, Arm, Comparison and Job: the work of a worker, and the identities of the questions."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
@@ -80,7 +80,7 @@ class Condition(FrozenModel):
         return self.image_size
 
     def asked(self, kind: Kind) -> str:
-        """What a question of this kind asks of it, as canonical JSON."""
+        """What a question of this kind depends on, as canonical JSON."""
         if kind not in self._asked:
             self._asked[kind] = canonical(former(self.model_dump(mode="json", include=set(condition_fields(kind)))))
         return self._asked[kind]
@@ -106,7 +106,7 @@ class Overrides(FrozenModel):
     kv_cache: KvCache | None = None
 
     def without_repeats(self, condition: Condition) -> "Overrides":
-        """The same overrides less those that only repeat what `condition` says anyway."""
+        """The same overrides less those that only repeat what `condition` has already."""
         kept = {key: value for key, value in self if value is not None and value != getattr(condition, key)}
         return Overrides(**kept)
 
@@ -117,7 +117,7 @@ class Step(FrozenModel):
     method: str
     params: dict[str, Any] = Field(default_factory=dict)
     version: int = 1
-    """The method's VERSION: part of what makes an answer stale, not of what was asked."""
+    """The method's VERSION: part of what makes an answer stale, not of the question."""
 
     def __str__(self) -> str:
         params = [f"{key}={canonical(value)}" for key, value in sorted(self.params.items()) if value is not None]
@@ -130,10 +130,10 @@ class Arm(FrozenModel):
     stack: tuple[Step, ...] = ()
     overrides: Overrides = Overrides()
     replicate: int = Field(default=0, ge=0)
-    """Tells equal arms apart in A/A tests."""
+    """Distinguishes equal arms in A/A tests."""
 
     def asked(self) -> dict[str, Any]:
-        """What was asked, without versions: the part of the arm that identifies it."""
+        """The request, without versions: the part of the arm that identifies it."""
         return {
             "stack": [{"method": step.method, "params": step.params} for step in self.stack],
             "overrides": self.overrides.model_dump(exclude_none=True),
@@ -141,38 +141,22 @@ class Arm(FrozenModel):
         }
 
     @cached_property
-    def _asked_text(self) -> str:
+    def asked_text(self) -> str:
+        """`asked` as canonical JSON."""
         return canonical(former(self.asked()))
 
     @cached_property
-    def _arm_id(self) -> str:
-        return digest_of(self._asked_text)
-
-    @property
     def arm_id(self) -> str:
-        return self._arm_id
-
-    @property
-    def asked_text(self) -> str:
-        """`asked` as canonical JSON."""
-        return self._asked_text
+        return digest_of(self.asked_text)
 
     @cached_property
-    def _versioned_text(self) -> str:
-        return f"[{self._asked_text},{canonical([version for _, version in self.versions])}]"
-
-    @property
     def versioned_text(self) -> str:
         """`asked` and the versions of its steps, as canonical JSON."""
-        return self._versioned_text
-
-    @property
-    def versions(self) -> tuple[tuple[str, int], ...]:
-        """Each method of the stack with its VERSION."""
-        return self._versions
+        return f"[{self.asked_text},{canonical([version for _, version in self.versions])}]"
 
     @cached_property
-    def _versions(self) -> tuple[tuple[str, int], ...]:
+    def versions(self) -> tuple[tuple[str, int], ...]:
+        """Each method of the stack with its VERSION."""
         return tuple((step.method, step.version) for step in self.stack)
 
     @property
@@ -211,13 +195,9 @@ class Comparison(FrozenModel):
     baseline: Arm
     arm: Arm
 
-    @property
-    def question_id(self) -> str:
-        """Identity of what was asked: no versions, no precision."""
-        return self._question_id
-
     @cached_property
-    def _question_id(self) -> str:
+    def question_id(self) -> str:
+        """Identity of the question: no versions, no precision."""
         # the canonical JSON of kind, condition and both arms, made of parts that many comparisons share
         condition = self.condition.asked(self.kind)
         text = f'"baseline":{self.baseline.asked_text},"condition":{condition},"kind":"{self.kind}"'
@@ -234,7 +214,7 @@ class Comparison(FrozenModel):
             names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names()}
             own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
         versions = _versions((*self.baseline.versions, *self.arm.versions))
-        question = f'"protocol":{PROTOCOL_VERSION},"question":"{self._question_id}","versions":{versions}'
+        question = f'"protocol":{PROTOCOL_VERSION},"question":"{self.question_id}","versions":{versions}'
         return digest_of(f'{{"contents":{canonical(own) if own else "{}"},{question}}}')
 
 
@@ -274,12 +254,8 @@ class Job(FrozenModel):
                 raise ValueError(f"pair ({baseline}, {arm}) does not name two of the job's {len(self.arms)} arms")
         return self
 
-    @property
-    def job_id(self) -> str:
-        return self._job_id
-
     @cached_property
-    def _job_id(self) -> str:
+    def job_id(self) -> str:
         # the canonical JSON of all parts, the arms and the condition being shared by many jobs
         arms = ",".join([arm.versioned_text for arm in self.arms])
         pairs = ",".join([f"[{baseline},{arm}]" for baseline, arm in self.pairs])

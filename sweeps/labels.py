@@ -16,7 +16,7 @@ MOST_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
 
 State = Literal["measured", "queued", "failed", "not measured", "not asked"]
-"""Of the comparison behind an effect. `not measured`: asked by the sweep, but neither answered nor in the queue."""
+"""Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered nor in the queue."""
 
 
 class Finding(StrEnum):
@@ -27,7 +27,7 @@ class Finding(StrEnum):
     """The verdict is clear and the interval excludes no difference, on the side of the verdict."""
     PROBABLE_GAIN = "probable gain"
     PROBABLE_LOSS = "probable loss"
-    """The 95 % interval excludes no difference, but the verdict, which asks for more, is not clear."""
+    """The 95 % interval excludes no difference, but the verdict, which needs more, is not clear."""
     SMALL_GAIN = "small gain"
     SMALL_LOSS = "small loss"
     """The verdict is `same`: the interval excludes no difference, and lies within the floor."""
@@ -37,7 +37,7 @@ class Finding(StrEnum):
     """The interval holds no difference and reaches beyond the floor."""
     NO_INTERVAL = "no interval"
     INSUFFICIENT = "insufficient"
-    """Cut short: fewer pairs than were asked for."""
+    """Cut short: fewer pairs than requested."""
     QUEUED = "queued"
     FAILED = "failed"
     NOT_MEASURED = "not measured"
@@ -147,7 +147,7 @@ class Conclusion(NamedTuple):
         }.get(self.finding, "not asked")
 
     def _sided(self, side: str, unit: str) -> str:
-        """Of a difference the amount, whose sign the words say already."""
+        """Of a difference the amount, whose sign the words express already."""
         sure = "probably " if self.finding in PROBABLE else ""
         small = f", within the floor of {self._floor}{unit}" if self.finding in SMALL else ""
         if self.effect.ratio:

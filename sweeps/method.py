@@ -36,7 +36,7 @@ class Network(FrozenModel):
     name: str
     patch: int = Field(gt=0)
     image_size: int = Field(gt=0)
-    """The size the model was made for; any multiple of `patch` can be asked for."""
+    """The size the model was made for; any multiple of `patch` is possible."""
     depth: int = Field(gt=0)
     width: int = Field(gt=0)
     heads: int = Field(gt=0)

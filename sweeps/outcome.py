@@ -1,4 +1,4 @@
-"""Outcome: what a worker hands back for a job, as plain data; raw samples are the truth, everything else can be derived again."""
+"""Outcome: what a worker returns for a job, as plain data; raw samples are the truth, everything else can be derived again."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
@@ -21,10 +21,10 @@ INTEGER = 2**63
 
 FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number", "crash", "error"]
 ANSWERS: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
-"""Failures that answer the question (exit code 0). `error`, an exception nobody foresaw, does not: it is tried again."""
+"""Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it is tried again."""
 
 WORKER_UNFIT = "worker_unfit"
-"""Reading by which an outcome asks that its process run no other job."""
+"""Name of the system metric by which an outcome marks its process as unfit for further jobs."""
 
 
 class Environment(FrozenModel):
@@ -114,7 +114,7 @@ class ArmOutcome(FrozenModel):
     first_call_s: float | None = None
     """Wall time of the very first forward, compilation included."""
     solved: dict[str, float] = Field(default_factory=dict)
-    """What was solved from what was asked (a budget's parameter, a capped r)."""
+    """What was solved from a request (a budget's parameter, a capped r)."""
     metrics: tuple[MetricValue, ...] = ()
     """Everything else as rows: peak_rss, cuda_peak_allocated, cuda_peak_reserved, energy_per_image, mean_power, throughput …"""
     flags: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ class Outcome(FrozenModel):
     flags: tuple[str, ...] = ()
     """Reasons to distrust the whole job: contended, throttled, consistency_check_failed …"""
     notes: tuple[str, ...] = ()
-    """What flags of the job or of its arms are about, where their name does not say it all; a line each."""
+    """What flags of the job or of its arms are about, where their name is not enough; a line each."""
     cores: tuple[Count, ...] | None = None
     """The CPU cores that the process was pinned to; `None` where it was not."""
     commit: str | None = None

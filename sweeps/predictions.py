@@ -1,4 +1,4 @@
-"""Evaluation: what each arm said of each image, packed small enough to be kept, so that any two arms can be compared later."""
+"""Predictions of each arm for each image, packed small enough to be kept, so that any two arms can be compared later."""
 
 import base64
 from typing import TYPE_CHECKING, Any

@@ -35,20 +35,20 @@ class Protocol(FrozenModel):
             raise ValueError(f"pairs: min is {self.pairs_min}, above max, which is {self.pairs_max}")
         return self
 
-    def satisfies(self, asked: "Protocol") -> bool:
-        """Whether an answer that stopped under this protocol without reaching its width need not be tried again for `asked`."""
+    def satisfies(self, requested: "Protocol") -> bool:
+        """Whether an answer that stopped under this protocol without reaching its width need not be tried again for `requested`."""
         return (
-            self.pairs_min >= asked.pairs_min
-            and self.pairs_max >= asked.pairs_max
-            and self.half_width <= asked.half_width
-            and self.budget_s >= asked.budget_s
-            and _as_many(self.images, asked.images)
-            and _as_many(self.characters, asked.characters)
-            and set(asked.tasks or ()) <= set(self.tasks or ())
-            and (not asked.tasks or _as_many(self.documents, asked.documents))
+            self.pairs_min >= requested.pairs_min
+            and self.pairs_max >= requested.pairs_max
+            and self.half_width <= requested.half_width
+            and self.budget_s >= requested.budget_s
+            and _as_many(self.images, requested.images)
+            and _as_many(self.characters, requested.characters)
+            and set(requested.tasks or ()) <= set(self.tasks or ())
+            and (not requested.tasks or _as_many(self.documents, requested.documents))
         )
 
 
-def _as_many(made: int | None, asked: int | None) -> bool:
-    """Whether `made` is no less than `asked`; `None` is all there is."""
-    return made is None or (asked is not None and made >= asked)
+def _as_many(made: int | None, requested: int | None) -> bool:
+    """Whether `made` is no less than `requested`; `None` is all there is."""
+    return made is None or (requested is not None and made >= requested)

@@ -1,4 +1,4 @@
-"""Scores: how likely each arm found the windows of a text, packed small enough to be kept."""
+"""Text scores: how likely each arm found the windows of a text, packed small enough to be kept."""
 
 from sweeps.identity import FrozenModel
 

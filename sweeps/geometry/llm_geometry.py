@@ -53,7 +53,7 @@ class LanguageNetwork(FrozenModel):
 
     @property
     def described(self) -> bool:
-        """Whether the sizes say all about the layers; of others MACs from sizes are an estimate, for planning only."""
+        """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate, for planning only."""
         return self.architecture in DESCRIBED
 
     @property
@@ -110,7 +110,7 @@ def _gpt2(width: int, layers: int, heads: int, vocabulary: int) -> dict[str, Any
 
 
 _MISTRAL_WINDOW = 4096
-"""What transformers takes where a Mistral's config.json does not say."""
+"""What transformers takes where a Mistral's config.json has no value."""
 _TINY = _llama(256, 4, 4, 4, 704, 2048, tie_word_embeddings=True, max_position_embeddings=1024)
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {

@@ -32,7 +32,7 @@ def geometry(model: str) -> LanguageNetwork | None:
     folder = Path(model)
     if not folder.is_dir():
         raise ValueError(f"there is no folder {model}; a relative one counts from the current folder")
-    for name, why in (("config.json", "which says what the model is"), ("tokenizer.json", "a fast tokenizer")):
+    for name, why in (("config.json", "which describes the model"), ("tokenizer.json", "a fast tokenizer")):
         if not (folder / name).is_file():
             raise ValueError(f"{model} holds no {name}, {why}; write what `save_pretrained` of transformers wrote")
     weights = sorted(folder.glob("*.safetensors"))
@@ -62,7 +62,7 @@ def geometry(model: str) -> LanguageNetwork | None:
 
 
 def _whole(file: Path) -> bool:
-    """Whether a safetensors file is as long as it says: eight bytes with the header's length, the header, the tensors."""
+    """Whether a safetensors file has the promised length: eight bytes with the header's length, the header, the tensors."""
     size = file.stat().st_size
     with file.open("rb") as opened:
         start = 8 + int.from_bytes(opened.read(8), "little")

@@ -34,7 +34,7 @@ class Schedule(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An arm that the sweep asks for, and where it is written."""
+    """An arm that the sweep requests, and where it is written."""
 
     arm: Arm
     key: str
@@ -72,53 +72,59 @@ class Entry:
     names: list[str] = field(default_factory=list)
     """Methods of the stack, in order."""
     paths: list[KeyPath] = field(default_factory=list)
-    levers: list[ParameterValues] = field(default_factory=list)
+    parameters: list[ParameterValues] = field(default_factory=list)
 
     def named(self, name: str) -> list[ParameterValues]:
-        """The levers that `zip` calls `name`, such as `topk.keep_rate`; an override goes by the first method's name."""
-        return [lever for lever in self.levers if self._label(lever) == name]
+        """The parameters that `zip` calls `name`, such as `topk.keep_rate`; an override goes by the first method's name."""
+        return [parameter for parameter in self.parameters if self._label(parameter) == name]
 
     def labels(self) -> set[str]:
         """The names by which `zip` can call the entry's lists."""
-        return {self._label(lever) for lever in self.levers if len(lever.choices) > 1}
+        return {self._label(parameter) for parameter in self.parameters if len(parameter.choices) > 1}
 
-    def _label(self, lever: ParameterValues) -> str:
-        return f"{(self.names or [DENSE_NAME])[lever.step or 0]}.{lever.key}"
+    def _label(self, parameter: ParameterValues) -> str:
+        return f"{(self.names or [DENSE_NAME])[parameter.step or 0]}.{parameter.key}"
 
     def groups(self) -> set[int]:
-        return {lever.group for lever in self.levers if lever.group is not None}
+        return {parameter.group for parameter in self.parameters if parameter.group is not None}
 
     def count(self) -> int:
         """Arms that the entry expands to when every group is free."""
-        loose = [len(lever.choices) for lever in self.levers if lever.group is None]
-        tied = {lever.group: len(lever.choices) for lever in self.levers if lever.group is not None}
+        loose = [len(parameter.choices) for parameter in self.parameters if parameter.group is None]
+        tied = {parameter.group: len(parameter.choices) for parameter in self.parameters if parameter.group is not None}
         return math.prod((*loose, *tied.values()))
 
     def arms(self, bound: Mapping[int, int]) -> Iterator[Candidate]:
         """The arms in order; `bound` fixes the place of zip groups that an axis drives."""
         free = sorted(self.groups() - set(bound))
-        lengths = {lever.group: len(lever.choices) for lever in self.levers}
-        loose = [lever for lever in self.levers if lever.group is None]
+        lengths = {parameter.group: len(parameter.choices) for parameter in self.parameters}
+        loose = [parameter for parameter in self.parameters if parameter.group is None]
         for places in itertools.product(*(range(lengths[group]) for group in free)):
             place = {**bound, **dict(zip(free, places, strict=True))}
-            fixed = [(lever, lever.choices[place[lever.group]]) for lever in self.levers if lever.group is not None]
-            for picks in itertools.product(*(lever.choices for lever in loose)):
+            fixed = [
+                (parameter, parameter.choices[place[parameter.group]])
+                for parameter in self.parameters
+                if parameter.group is not None
+            ]
+            for picks in itertools.product(*(parameter.choices for parameter in loose)):
                 yield self._arm([*fixed, *zip(loose, picks, strict=True)])
 
     def _arm(self, picks: list[tuple[ParameterValues, Choice]]) -> Candidate:
         steps = range(len(self.names))
-        params = tuple(self._params(step, {lever.key: pick for lever, pick in picks if lever.step == step}) for step in steps)
+        params = tuple(
+            self._params(step, {parameter.key: pick for parameter, pick in picks if parameter.step == step}) for step in steps
+        )
         methods = self.known.methods
         stack = tuple(
             Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=methods[name].VERSION)
             for name, values in zip(self.names, params, strict=True)
         )
-        beside = {lever.key: pick for lever, pick in picks if lever.step is None}
+        beside = {parameter.key: pick for parameter, pick in picks if parameter.step is None}
         values = {key: self._beside(key, pick) for key, pick in beside.items()}
         replicate = values.pop("replicate", 0)
         arm = Arm(stack=stack, overrides=Overrides(**values), replicate=replicate)
         size_path = beside["image_size"].path if "image_size" in beside else self.path
-        listed = [(lever.step, pick) for lever, pick in picks if lever.step is not None]
+        listed = [(parameter.step, pick) for parameter, pick in picks if parameter.step is not None]
         schedules = tuple(Schedule(step, pick.blocks, pick.path) for step, pick in listed if pick.blocks is not None)
         return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules, bool(values))
 
@@ -151,9 +157,9 @@ def entry(document: Document, path: KeyPath, written: Mapping[str, Any] | str, k
     if isinstance(written, str):
         written = {"method": written}
     if not bare and "method" not in written and "stack" not in written:
-        strange = next((key for key in written if get_close_matches(key, ("method", "stack"), n=1)), None)
-        if strange is not None:
-            raise document.unknown_key((*path, strange), ("method", "stack"))
+        unknown = next((key for key in written if get_close_matches(key, ("method", "stack"), n=1)), None)
+        if unknown is not None:
+            raise document.unknown_key((*path, unknown), ("method", "stack"))
         raise document.error(path, "names no method; add `method: NAME` or `stack: [{method: NAME}, …]`")
     if "stack" in written:
         return _stacked(document, path, written, known)
@@ -166,9 +172,9 @@ def entry(document: Document, path: KeyPath, written: Mapping[str, Any] | str, k
         if key == "method":
             continue
         if key in fields:
-            result.levers.append(_parameter(result, 0, key, value))
+            result.parameters.append(_parameter(result, 0, key, value))
         else:
-            result.levers.append(_beside(result, key, value, fields))
+            result.parameters.append(_beside(result, key, value, fields))
     return result
 
 
@@ -199,12 +205,12 @@ def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], know
         fields = _open_step(result, spot, step["method"])
         for key, value in step.items():
             if key in fields:
-                result.levers.append(_parameter(result, index, key, value))
+                result.parameters.append(_parameter(result, index, key, value))
             elif key != "method":
                 raise _unknown_parameter(result, (*spot, key), (*fields, "method"))
     for key, value in written.items():
         if key != "stack":
-            result.levers.append(_beside(result, key, value, {"stack"}))
+            result.parameters.append(_beside(result, key, value, {"stack"}))
     return result
 
 

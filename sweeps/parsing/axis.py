@@ -117,9 +117,9 @@ def expand_values(
         if mapping:
             return [Choice(value, path)]
         known = (*SPREADS, *{"scalar": (), "list": (LIST,), "schedule": (PER_BLOCK,)}[form])
-        strange = next((key for key in value if key not in known), None)
-        if strange is not None:
-            raise document.unknown_key((*path, strange), known)
+        unknown = next((key for key in value if key not in known), None)
+        if unknown is not None:
+            raise document.unknown_key((*path, unknown), known)
         raise document.error(path, f"needs exactly one of {', '.join(known)}")
     series_form, content = next(iter(value.items()))
     inner = (*path, series_form)

@@ -1,4 +1,4 @@
-"""Expansion: a sweep file turned into the jobs and comparisons that it asks for."""
+"""Expansion: a sweep file turned into the jobs and comparisons that it requests."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ _LOOKS_PER_JOB = 20
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a sweep asks for, in the order in which it is to be measured."""
+    """What a sweep requests, in the order in which it is to be measured."""
 
     sweep: Sweep
     text: str
@@ -52,7 +52,7 @@ class Expansion:
     excluded: int
     """Arms, counted at each point, that a rule took out."""
     duplicates: int
-    """Comparisons asked for more than once."""
+    """Comparisons requested more than once."""
     document: Document
     written: Mapping[str, KeyPath]
     """Where each arm (by identity) is written."""
@@ -106,7 +106,7 @@ class _Expander:
     names: KnownNames
     hasher: Hasher
     blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
-    asked: dict[tuple[Any, ...], set[tuple[str, str]]] = field(default_factory=dict)
+    requested: dict[tuple[Any, ...], set[tuple[str, str]]] = field(default_factory=dict)
     """The (baseline, arm) pairs of each point, before what a kind does not depend on merges points."""
     settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
     compared: dict[KeyPath, bool] = field(default_factory=dict)
@@ -213,10 +213,10 @@ class _Expander:
             check_size(self.document, self.names.models, condition, item, spot)
         check_kinds(self.document, self.protocols, self.names.modality, spot.paths)
         check_exclusive(self.document, condition, spot.paths)
-        pairs = self.asked.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
+        pairs = self.requested.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
         for source, arm in left:
             self.compared.setdefault(source.path, False)
-            self.refusals.note(source, condition.model)
+            self.refusals.check_model(source, condition.model)
             check_schedules(self.document, self.names.models, condition.model, source)
             for pair in ((reference.key, arm.key) for reference in references if reference.key != arm.key):
                 self.duplicates += pair in pairs
@@ -289,12 +289,12 @@ class _Expander:
 
     def _too_many(self, path: KeyPath, reached: str) -> SweepError:
         limit = self.sweep.limits.max_jobs
-        return self.document.error(path, f"{reached}, more than limits.max_jobs: {limit} allows; ask for less, or raise it")
+        return self.document.error(path, f"{reached}, more than limits.max_jobs: {limit} allows; request less, or raise it")
 
     def _check_answers(self) -> None:
         for path, compared in self.compared.items():
             if not compared:
-                problem = "equals its baseline wherever it is asked for; for an A/A test write `replicate: 1`"
+                problem = "equals its baseline wherever it is requested; for an A/A test write `replicate: 1`"
                 raise self.document.error(path, problem)
         self.refusals.check(self.document)
         if not any(block.pairs for block in self.blocks.values()):
@@ -308,7 +308,7 @@ class _Expander:
             text=self.document.text,
             jobs=(*first, *later_rounds(first)),
             comparisons=tuple(comparisons),
-            points=sum(map(bool, self.asked.values())),
+            points=sum(map(bool, self.requested.values())),
             excluded=self.excluded,
             duplicates=self.duplicates,
             document=self.document,

@@ -145,7 +145,7 @@ class Quality(KindSection):
 
 
 class Jobs(FileSection):
-    """The kinds of jobs that the sweep asks for; where none is named, latency, or generation for language models."""
+    """The kinds of jobs that the sweep requests; where none is named, latency, or generation for language models."""
 
     latency: Latency | None = None
     accuracy: Accuracy | None = None
@@ -201,11 +201,11 @@ class Sweep(FileSection):
     schema_version: Annotated[Literal[1], BeforeValidator(_language)] = Field(alias="schema")
     """The version of the sweep language."""
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
-    """Letters, digits, dots, dashes and underscores; `breakeven report NAME` asks for it."""
+    """Letters, digits, dots, dashes and underscores; `breakeven report NAME` shows it."""
     question: str = ""
     """What the sweep is to answer, for people."""
     defaults: dict[str, Any] = Field(default_factory=dict)
-    """Condition fields that hold at every point unless an axis says otherwise."""
+    """Condition fields that hold at every point unless an axis sets them."""
     axes: dict[str, Any] = Field(default_factory=dict)
     """Condition fields that vary; every combination is a point."""
     methods: tuple[dict[str, Any] | str, ...] = ()
@@ -223,7 +223,7 @@ class Sweep(FileSection):
     limits: Limits = Limits()
     resources: Annotated[Demand | Annotated[tuple[Demand, ...], Field(min_length=1)], BeforeValidator(_demanded)] | None = None
     """What a node must have: labels of Ray with their values (`ray start --labels`), or amounts of resources (`--resources`).
-    Each mapping of a list asks for all curves anew, each whole on a node that has what it names."""
+    Each mapping of a list requests all curves anew, each whole on a node that has what it names."""
 
     @property
     def demands(self) -> tuple[dict[str, str | float], ...]:

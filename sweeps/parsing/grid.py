@@ -50,7 +50,7 @@ def check_jobs(document: Document, modality: Modality, kinds: Iterable[Kind]) ->
     for kind in kinds:
         if (other := KINDS[kind].modality) != modality:
             right = " or ".join(own.name for own in kinds_of(modality))
-            problem = f"is for {other} models, and this sweep is about {modality} models; ask for {right}"
+            problem = f"is for {other} models, and this sweep is about {modality} models; request {right}"
             raise document.error(("jobs", kind), problem, at_key=True)
 
 
@@ -86,7 +86,7 @@ def defaults(document: Document, sweep: Sweep, names: KnownNames) -> dict[str, C
 def points(document: Document, sweep: Sweep, names: KnownNames, entries: list[Entry], required: Sequence[str]) -> Iterator[Point]:
     """The points of the grid one by one, the last axis moving fastest; `required` are the fields that each must have.
 
-    Ties the levers of `entries` together as `zip` says, before it returns. Raises `SweepError`.
+    Ties the parameters of `entries` together as `zip` requests, before it returns. Raises `SweepError`.
     """
     axes = names.fields(document, ("axes",), sweep.axes, several=True)
     fixed = defaults(document, sweep, names)
@@ -107,7 +107,7 @@ def idle_groups(document: Document, sweep: Sweep, entries: Sequence[Entry]) -> I
     """What to warn of: groups of `zip` that change nothing, once `points` has tied their keys."""
     for index, names in enumerate(sweep.zip):
         axes = [sweep.axes[name] for name in names if name in sweep.axes]
-        tied = max((sum(lever.group == index for lever in item.levers) for item in entries), default=0)
+        tied = max((sum(parameter.group == index for parameter in item.parameters) for item in entries), default=0)
         if axes and not tied and all(isinstance(values, list) and len(values) == 1 for values in axes):
             yield document.error(("zip", index), "moves nothing: each of its keys has one value; give them more, or leave it out")
         elif not axes and tied < 2:
@@ -126,7 +126,7 @@ def _walk(
 
 
 def _tie(document: Document, sweep: Sweep, axes: Mapping[str, list[Choice]], entries: list[Entry]) -> list[list[str]]:
-    """Marks the levers that move in a group, and returns the axes of each group."""
+    """Marks the parameters that move in a group, and returns the axes of each group."""
     taken: set[str] = set()
     groups = []
     for index, names in enumerate(sweep.zip):
@@ -137,17 +137,17 @@ def _tie(document: Document, sweep: Sweep, axes: Mapping[str, list[Choice]], ent
         lengths: list[tuple[str, int]] = []
         for place, written in enumerate(names):
             name = SHORTHANDS.get(written, written)
-            levers = [lever for item in entries for lever in item.named(name) if len(lever.choices) > 1]
+            parameters = [parameter for item in entries for parameter in item.named(name) if len(parameter.choices) > 1]
             if name in taken:
                 raise document.error((*path, place), f"{written} moves in a group already; a key moves in one group only")
             taken.add(name)
             if name in axes:
                 members.append(name)
                 lengths.append((written, len(axes[name])))
-            elif levers:
-                lengths += [(written, len(lever.choices)) for lever in levers]
-                for lever in levers:
-                    lever.group = index
+            elif parameters:
+                lengths += [(written, len(parameter.choices)) for parameter in parameters]
+                for parameter in parameters:
+                    parameter.group = index
             else:
                 known = {*sweep.axes, *(label for item in entries for label in item.labels())}
                 raise document.error((*path, place), f"{written} is no axis and no list of a method{did_you_mean(written, known)}")

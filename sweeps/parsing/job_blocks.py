@@ -12,7 +12,7 @@ from sweeps.protocol import Protocol
 def of_kind(kind: Kind, condition: Condition) -> Condition:
     """`condition` with the fields that an answer of this kind does not depend on at their defaults, so that equal ones merge.
 
-    A severity without a corruption says nothing either.
+    A severity without a corruption has no meaning either.
     """
     values: dict[str, Any] = {name: getattr(condition, name) for name in condition_fields(kind)}
     if values.get("corruption") is None:
@@ -75,7 +75,7 @@ def first_round(blocks: Iterable[Block], protocols: Mapping[Kind, Protocol], lim
 
 
 def later_rounds(first: Sequence[Job]) -> Iterator[Job]:
-    """The jobs of the first round again, as often as their protocols ask for, round after round."""
+    """The jobs of the first round again, as often as their protocols request, round after round."""
     for turn in range(1, max((job.protocol.rounds for job in first), default=1)):
         for job in first:
             if turn < job.protocol.rounds:

@@ -33,7 +33,7 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     condition["threads"] = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}
     condition["pretrained"] = {"type": "boolean", "description": "`true` is `weights: pretrained`."}
     condition["checkpoint"] = {"type": "string", "description": "The path of a file: the same as `weights: PATH`."}
-    replicate = {"type": "integer", "minimum": 0, "description": "Tells equal arms apart in A/A tests."}
+    replicate = {"type": "integer", "minimum": 0, "description": "Distinguishes equal arms in A/A tests."}
     definitions.update({f"axis.{name}": _several(schema) for name, schema in {**condition, "replicate": replicate}.items()})
     axes: Schema = {name: {"$ref": f"#/$defs/axis.{name}"} for name in condition}
     beside: Schema = {name: {"$ref": f"#/$defs/axis.{name}"} for name in (*Overrides.model_fields, "replicate")}
@@ -95,8 +95,8 @@ def _several(schema: Schema, *, form: Form = "scalar") -> Schema:
     entry = each if form == "list" else one
     several: list[Schema] = [{"type": "array", "minItems": 1, "items": entry}]
     several += [{"$ref": "#/$defs/series"}, _closed({"each": {"type": "array", "minItems": 1, "items": each}}, ["each"])]
-    told: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
-    return {**told, "anyOf": [one, *several]}
+    described: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
+    return {**described, "anyOf": [one, *several]}
 
 
 def _step(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -> Schema:
@@ -110,7 +110,7 @@ def _step(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -> 
 
 
 def _test() -> Schema:
-    """What an exclude rule says of one key."""
+    """What an exclude rule may hold for one key."""
     number, scalar = {"type": "number"}, {"type": ["string", "number", "boolean", "null", "array"]}
     operands = {"in": {"type": "array", "items": scalar}, "ne": scalar, "re": {"type": "string"}}
     return {"anyOf": [scalar, {**_closed({name: operands.get(name, number) for name in OPERATORS}), "minProperties": 1}]}

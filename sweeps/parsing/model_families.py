@@ -141,7 +141,7 @@ class LanguageModels:
         right = ("pretrained",) if own else ("random", "trained") if model in TRAINED_LANGUAGE else ("random",)
         if weights in right:
             return _trained_problem(model, weights)
-        why = "brings its own weights" if own else "is known by its sizes alone; for other weights name a folder as the model"
+        why = "has its own weights" if own else "is known by its sizes alone; for other weights name a folder as the model"
         return f"{model} {why}; write {' or '.join(right)}, or leave it out"
 
     def tokens(self, values: Mapping[str, Any]) -> int | None:
@@ -155,7 +155,7 @@ class LanguageModels:
             return None
         count = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
         limit = f"more than the {network.positions} positions of {network.name}"
-        return Problem("prompt_tokens", f"{count} {limit}; ask for fewer")
+        return Problem("prompt_tokens", f"{count} {limit}; request fewer")
 
 
 def is_data(forms: Iterable[str], text: str) -> bool:

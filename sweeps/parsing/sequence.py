@@ -49,8 +49,8 @@ def sequence(document: Document, path: KeyPath, written: Mapping[str, Any], form
     name = LIST if LIST in written else PER_BLOCK
     inner = (*path, name)
     known = (LIST,) if name == LIST else (PER_BLOCK, THEN)
-    if (strange := next((key for key in written if key not in known), None)) is not None:
-        raise document.unknown_key((*path, strange), known)
+    if (unknown := next((key for key in written if key not in known), None)) is not None:
+        raise document.unknown_key((*path, unknown), known)
     if form == "scalar":
         raise document.error(inner, f"{path[-1]} takes single values; several are a list such as [1, 2]", at_key=True)
     if (form == "list") != (name == LIST):

@@ -1,4 +1,4 @@
-"""Break-even: where along a curve an optimisation begins or ceases to save time, or why that cannot be told."""
+"""Break-even: where along a curve an optimisation begins or ceases to save time, or why that is not known."""
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -33,7 +33,7 @@ class Crossing(FrozenModel):
 
 
 class BreakEven(FrozenModel):
-    """What a curve says of break-even; `why` says it in a sentence."""
+    """The break-even of a curve; `why` explains it in a sentence."""
 
     verdict: Literal["crossing", "always", "never", "unclear"]
     crossings: tuple[Crossing, ...] = ()
@@ -44,7 +44,7 @@ class BreakEven(FrozenModel):
 
 
 def break_even(curve: Curve, floor: float = DEFAULT_FLOOR, *, with_flagged: bool = False) -> BreakEven:
-    """Judge a curve. `floor` is the device's noise floor; flagged points count only if asked for or if there are no others.
+    """The break-even of a curve. `floor` is the device's noise floor; flagged points count on request, or if all are.
 
     A point is clear if its verdict is `faster` or `slower`, noise floor included, so that break-even never contradicts the
     verdicts beside the points. A crossing lies between two neighbouring clear points of opposite verdict; whatever lies
@@ -56,15 +56,15 @@ def break_even(curve: Curve, floor: float = DEFAULT_FLOOR, *, with_flagged: bool
     verdicts = [point.verdict(floor) for point in points]
     clear = [index for index, verdict in enumerate(verdicts) if verdict in ("faster", "slower")]
     crossings = tuple(_crossing(points[left : right + 1]) for left, right in pairwise(clear) if verdicts[left] != verdicts[right])
-    told: Literal["crossing", "always", "never", "unclear"] = "unclear"
+    verdict: Literal["crossing", "always", "never", "unclear"] = "unclear"
     if crossings:
-        told = "crossing"
+        verdict = "crossing"
     elif len(points) >= MIN_POINTS and set(verdicts) == {"faster"}:
-        told = "always"
+        verdict = "always"
     elif len(points) >= MIN_POINTS and set(verdicts) <= {"slower", "same"}:
-        told = "never"
+        verdict = "never"
     why = _why(curve, points, verdicts, crossings, floor)
-    return BreakEven(verdict=told, crossings=crossings, why=why, points=len(points))
+    return BreakEven(verdict=verdict, crossings=crossings, why=why, points=len(points))
 
 
 def _crossing(points: Sequence[Point]) -> Crossing:

@@ -72,7 +72,7 @@ def drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
     """Drop in top-1 between two arms, given which images each has right (booleans, shape [images], same order).
 
     The interval is Tango's score interval for a difference of paired proportions (Statistics in Medicine 17, 1998, p. 891): it
-    asks for no discordant images, and where few are its simulated coverage stays at 93 % or more, while Wald's falls to 77 %.
+    needs no discordant images, and where few are its simulated coverage stays at 93 % or more, while Wald's falls to 77 %.
     Raises `ValueError` for no images, or two sides of unequal length.
     """
     baseline, arm = np.asarray(baseline_hits, dtype=np.bool_), np.asarray(arm_hits, dtype=np.bool_)
@@ -149,7 +149,7 @@ def mean(values: ArrayLike) -> Interval:
 
 
 def compare(evaluation: Predictions, baseline: int, arm: int) -> Agreement:
-    """How two arms of an evaluation agree, whether or not they were asked as a pair. Raises `ValueError` for an arm it lacks."""
+    """How two arms of an evaluation agree, whether or not they are a pair of the job. Raises `ValueError` for an arm it lacks."""
     ranks, margins = {}, {}
     for index in (baseline, arm):
         images = _images(evaluation, index)

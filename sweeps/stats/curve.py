@@ -18,7 +18,7 @@ class Point(FrozenModel):
     pairs: int | None = Field(default=None, ge=0)
     """`None` where it is not known (published figures): the interval then decides alone."""
     insufficient: bool = False
-    """Whether fewer pairs were measured than were asked for."""
+    """Whether fewer pairs were measured than requested."""
     comparison_id: str = ""
     flagged: bool = False
 
@@ -60,6 +60,6 @@ class Curve(FrozenModel):
         return ordered
 
     def usable(self, *, with_flagged: bool = False) -> tuple[Point, ...]:
-        """The points to judge by: the unflagged ones; all of them if asked for, or if every one is flagged."""
+        """The points that count: the unflagged ones; all of them on request, or if every one is flagged."""
         clean = tuple(point for point in self.points if not point.flagged)
         return self.points if with_flagged or not clean else clean

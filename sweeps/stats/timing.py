@@ -18,9 +18,9 @@ DEFAULT_FLOOR = SPEED_FLOOR
 MIN_PAIRS = 30
 """With fewer pairs no verdict is given."""
 CLEAR = 1.5
-"""`faster` and `slower` ask for an interval this many times as wide as the one of 95 %: about three standard errors, 99.7 %.
+"""`faster` and `slower` need an interval this many times as wide as the one of 95 %: about three standard errors, 99.7 %.
 
-A sweep asks dozens of questions, so at 95 % some answers would be false: beside a busy neighbour 3 of 20 A/A pairs were."""
+A sweep has dozens of questions, so at 95 % some answers would be false: beside a busy neighbour 3 of 20 A/A pairs were."""
 
 WARM_BLOCKS = 2
 WARM_IMPROVEMENT = 0.02
@@ -55,7 +55,7 @@ def speedup(baseline_s: ArrayLike, arm_s: ArrayLike) -> Estimate:
     """Speed-up of an arm over its baseline: exp of the median log ratio of paired times, both shape [pairs], in seconds.
 
     The interval is made of order statistics of the ratios (sign-test interval, Conover, Practical Nonparametric Statistics,
-    section 3.2): it asks nothing of the distribution. Pairing cancels whatever drift both halves of a pair share.
+    section 3.2): it assumes nothing about the distribution. Pairing cancels whatever drift both halves of a pair share.
     Raises `ValueError` for times that are not positive and finite, and for two sides of unequal length.
     """
     ratios = _log_ratios(baseline_s, arm_s)
@@ -66,7 +66,7 @@ def speedup(baseline_s: ArrayLike, arm_s: ArrayLike) -> Estimate:
 def pooled_speedup(rounds: Sequence[tuple[ArrayLike, ArrayLike]]) -> Estimate:
     """Speed-up over several rounds, each a (baseline, arm) of `speedup`, measured in fresh processes; `n` counts all pairs.
 
-    Processes differ by more than their pairs tell (memory layout, hash seeds: Kalibera and Jones 2013), so each round is one
+    Processes differ by more than their pairs show (memory layout, hash seeds: Kalibera and Jones 2013), so each round is one
     observation, weighted by its pairs: the value is the geometric mean of the rounds' medians, and the interval Student's t on
     them, at least as wide as that of all pairs together. While the rounds' own intervals all overlap it need not reach beyond
     their hull, without which two rounds would be nearly worthless. In simulation three or more rounds cover at 95 % however
@@ -108,9 +108,9 @@ def median(samples_s: ArrayLike) -> Estimate:
 
 
 def verdict(estimate: Estimate, floor: float = DEFAULT_FLOOR, pairs_min: int = 0) -> Verdict:
-    """What a speed-up's interval allows to say; `floor` is the device's noise floor as a share (0.01 for 1 %).
+    """What a speed-up's interval allows to conclude; `floor` is the device's noise floor as a share (0.01 for 1 %).
 
-    `insufficient` is a measurement that was cut short, with fewer pairs than the `pairs_min` that were asked for. `faster` and
+    `insufficient` is a measurement that was cut short, with fewer pairs than the `pairs_min` requested. `faster` and
     `slower` need an interval that, stretched by `CLEAR` about its value, clears 1 by more than the floor, `same` one inside the
     floor, and each of them `MIN_PAIRS` pairs. Everything else is `unclear`.
     """
@@ -148,7 +148,7 @@ def plateau(half_widths: Sequence[float]) -> bool:
     """Whether going on is pointless: the interval no longer narrows as the number of pairs doubles.
 
     `half_widths` are those of all looks so far, at equal steps of pairs. From 8 looks on, the median of the later half must
-    be at least 5 % below that of the earlier half; steady noise makes it a quarter. It never asks where the interval lies.
+    be at least 5 % below that of the earlier half; steady noise makes it a quarter. Where the interval lies does not matter.
     """
     half = len(half_widths) // 2
     if len(half_widths) < PLATEAU_LOOKS:

@@ -147,7 +147,7 @@ def test_a_folder_is_a_model(folder: Path) -> None:
     assert job.condition.weights == "pretrained"
     assert job.content_hashes == {"model": content(str(folder))}
     assert "4096 positions" in refused(text.replace("prompt_tokens: 64", "prompt_tokens: 4090")).problem
-    assert "brings its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
+    assert "has its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
     (folder / "model.safetensors").write_bytes(weights("another"))
     assert expand(text).jobs[0].content_hashes != job.content_hashes
     assert expand(text).jobs[0].condition == job.condition
@@ -235,9 +235,9 @@ WRONG = [
     (TINY + "methods: [{method: skip, image_size: 32}]\n", "methods[0].image_size", "is for vision models"),
     (DEIT + "methods: [{method: topk, kv_cache: static}]\n", "methods[0].kv_cache", "is for language models"),
     (TINY + "methods: [{method: skip, kv_cache: paged}]\n", "methods[0].kv_cache", "not one of dynamic, static, virtual"),
-    (SKIP + "jobs: {latency: {}}\n", "jobs.latency", "ask for generation or quality"),
-    (SKIP + "jobs: {accuracy: {}}\n", "jobs.accuracy", "ask for generation or quality"),
-    (DEIT + "methods: [topk]\njobs: {quality: {}}\n", "jobs.quality", "ask for latency or accuracy"),
+    (SKIP + "jobs: {latency: {}}\n", "jobs.latency", "request generation or quality"),
+    (SKIP + "jobs: {accuracy: {}}\n", "jobs.accuracy", "request generation or quality"),
+    (DEIT + "methods: [topk]\njobs: {quality: {}}\n", "jobs.quality", "request latency or accuracy"),
     (SKIP + "jobs: {generation: {characters: 5}}\n", "jobs.generation.characters", "unknown key"),
     (SKIP + "jobs: {generation: {tasks: [piqa]}}\n", "jobs.generation.tasks", "unknown key"),
     (SKIP + "jobs: {generation: {}, quality: {tasks: []}}\n", "jobs.quality.tasks", "is empty; give at least one"),
