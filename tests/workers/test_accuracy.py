@@ -105,7 +105,7 @@ def test_the_evaluation_is_what_the_model_says() -> None:
 
 
 def test_what_an_arm_loses() -> None:
-    """Rows say what `stats.classification` computes from the evaluation; arms have tokens and MACs, a baseline loses nothing."""
+    """Metrics are what `stats.classification` computes from the predictions; arms have tokens and MACs, a baseline loses nothing."""
     outcome = run(job(DENSE, HALF, ALL))
     assert outcome.predictions is not None
     dense, half, everything = outcome.arms
@@ -235,7 +235,7 @@ def test_unreadable_images(folder: Condition) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason", "said"),
+    ("fields", "reason", "message"),
     [
         ({"data": None}, "unsupported", "needs data"),
         ({"data": "imagefolder:/nowhere"}, "error", "/nowhere is not on this machine"),
@@ -245,16 +245,16 @@ def test_unreadable_images(folder: Condition) -> None:
         ({"model": "test_vit", "image_size": 64, "weights": "trained"}, "unsupported", "there is a recipe for digits_vit_64"),
     ],
 )
-def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, said: str) -> None:
-    """What does not fit together is said in a failure of the whole job."""
+def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, message: str) -> None:
+    """What does not fit together is a failure of the whole job, with a message."""
     outcome = run(job(DENSE, HALF, condition=DIGITS.model_copy(update=fields)))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, reason)]
-    assert said in outcome.failures[0].message
+    assert message in outcome.failures[0].message
     assert outcome.predictions is None
 
 
 def test_time_that_is_up_is_no_arms_fault(faulty: Any) -> None:
-    """When the time is up among the images the whole job says so, and how far it came."""
+    """When the time-out ends the pass over the images the whole job fails, and the message names how far it came."""
     slow = faulty("slow", LATE + "time.sleep(60)")
     with alarm(3):
         outcome = run(job(DENSE, slow))

@@ -32,7 +32,7 @@ faulty = pytest.fixture(method_files)
 
 
 def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
-    """A job on the smallest input and one thread, each arm compared with the first unless told otherwise."""
+    """A job on the smallest input and one thread, each arm compared with the first unless `pairs` are given."""
     arms = tuple(arms)
     pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
     point = Condition(**({"model": MODEL, "image_size": SIZE, "threads": 1} | condition))
@@ -111,14 +111,14 @@ def test_a_batch_or_time_mistake_breaks_the_identity(batch: int) -> None:
 
 
 def test_energy_by_hand() -> None:
-    """10 J in 2 s for 5 images are 2 J each at 5 W; nothing is told of what was not made, or where nothing can be read."""
-    told = [(metric.name, metric.value, metric.unit) for metric in Energy(10, 2).metrics({"image": 5, "char": 0}, 3)]
-    assert told == [("energy_per_image", 2, "J"), ("mean_power", 5, "W")]
+    """10 J in 2 s for 5 images are 2 J each at 5 W; there is no metric of what was not made, or where nothing can be read."""
+    found = [(metric.name, metric.value, metric.unit) for metric in Energy(10, 2).metrics({"image": 5, "char": 0}, 3)]
+    assert found == [("energy_per_image", 2, "J"), ("mean_power", 5, "W")]
     assert Energy().metrics({"image": 5}, 3) == []
 
 
 def test_faulty_arms_fail_alone(faulty: Any) -> None:
-    """Each fault is told by its name, with arm, message and traceback, and the innocent arms are measured as if alone."""
+    """Each failure has its reason, arm, message and traceback, and the other arms are measured as if alone."""
     arms = [
         DENSE,
         faulty("refusing", refusal="not today"),
@@ -156,7 +156,7 @@ def test_a_failing_baseline_fails_its_pairs_and_says_so(faulty: Any) -> None:
 
 
 def test_a_lone_arm_is_measured() -> None:
-    """A job without pairs tells whether its arm runs, and how long it takes."""
+    """A job without pairs measures whether its arm runs, and how long it takes."""
     outcome = run(job([DENSE]), pass_seconds=PASS_S)
     assert not outcome.failures
     assert metrics(outcome.arms[0])["latency"] > 0
@@ -212,7 +212,7 @@ def test_the_model_stays_loaded_between_jobs() -> None:
 
 
 def test_threads_are_those_asked_for() -> None:
-    """One thread when one is asked for, and every core when nothing is said, whatever was set before."""
+    """One thread when one is requested, and every core otherwise, whatever was set before."""
     point = Condition(model=MODEL, image_size=SIZE)
     use_threads(point.model_copy(update={"threads": 1}))
     assert torch.get_num_threads() == 1

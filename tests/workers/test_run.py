@@ -45,7 +45,7 @@ def test_prints_the_outcome_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_gives_a_file_for_each_job(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Outcomes land in the folder asked for, named like the jobs, and standard output stays empty."""
+    """Outcomes land in the requested folder, named like the jobs, and standard output stays empty."""
     jobs = tmp_path / "jobs"
     jobs.mkdir()
     for seed in (1, 2):
@@ -57,7 +57,7 @@ def test_a_folder_gives_a_file_for_each_job(tmp_path: Path, capfd: pytest.Captur
 
 
 def test_what_is_not_answered_shows_in_the_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A job that ended in an unforeseen error is printed like any other, said on standard error, and makes the exit code 1."""
+    """A job that ended in an unforeseen error is printed like any other, named on standard error, and makes the exit code 1."""
     broken = job().model_copy(update={"condition": Condition(model="deit_tiny_patch16_224", image_size=32, weights="missing.pt")})
     assert main([str(write(tmp_path / "job.json", broken.model_dump_json()))]) == 1
     printed = capfd.readouterr()
@@ -66,7 +66,7 @@ def test_what_is_not_answered_shows_in_the_exit_code(tmp_path: Path, capfd: pyte
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "not a job"),
         ("{}", "condition: Field required"),
@@ -75,7 +75,7 @@ def test_what_is_not_answered_shows_in_the_exit_code(tmp_path: Path, capfd: pyte
     ],
 )
 def test_a_bad_file_is_refused_before_anything_runs(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, said: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     """Exit code 2, the file and the key named, and the good job beside it is not started."""
     good = write(tmp_path / "good.json", job().model_dump_json())
@@ -83,7 +83,7 @@ def test_a_bad_file_is_refused_before_anything_runs(
     printed = capfd.readouterr()
     assert printed.out == ""
     assert "bad.json" in printed.err
-    assert said in printed.err
+    assert message in printed.err
     assert not (tmp_path / "out").exists()
 
 
@@ -92,7 +92,7 @@ def test_wrong_usage_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str
     good = write(tmp_path / "good.json", job().model_dump_json())
     twin = tmp_path / "twin"
     twin.mkdir()
-    for arguments, said in (
+    for arguments, message in (
         ([str(tmp_path / "none.json")], "cannot be read"),
         ([str(twin)], "holds no job file"),
         ([str(good), "--out", str(good)], "would be overwritten"),
@@ -100,4 +100,4 @@ def test_wrong_usage_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str
         ([str(good), "--out", str(good / "inside.json")], "no folder to write to"),
     ):
         assert main(arguments) == 2
-        assert said in capfd.readouterr().err
+        assert message in capfd.readouterr().err
