@@ -105,7 +105,7 @@ def test_the_evaluation_is_what_the_model_says() -> None:
 
 
 def test_what_an_arm_loses() -> None:
-    """Metrics are what `stats.classification` computes from the predictions; arms have tokens and MACs, a baseline loses nothing."""
+    """Metrics are what `stats.classification` computes from the predictions; a baseline loses nothing."""
     outcome = run(job(DENSE, HALF, ALL))
     assert outcome.predictions is not None
     dense, half, everything = outcome.arms
