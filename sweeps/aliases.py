@@ -7,7 +7,7 @@ of a method keeps its former name as `serialization_alias` in the method's own f
 from collections.abc import Callable, Mapping
 from typing import Any
 
-FIELDS: Mapping[str, str] = {
+FORMER_FIELDS: Mapping[str, str] = {
     "content_hashes": "contents",
     "predictions": "evaluation",
     "text_scores": "scores",
@@ -15,12 +15,12 @@ FIELDS: Mapping[str, str] = {
     "gmacs_overhead": "gmacs_method",
 }
 """Former name of each renamed field of `Job`, `Outcome` and `ArmOutcome`."""
-FLAGS: Mapping[str, str] = {
+FORMER_FLAGS: Mapping[str, str] = {
     "warmup_not_converged": "unsteady",
     "token_trace_mismatch": "tokens_differ",
     "consistency_check_failed": "identity_violated",
 }
-METRICS: Mapping[str, str] = {
+FORMER_METRICS: Mapping[str, str] = {
     "margin_change_p05": "margin_change_tail",
     "gmacs_overhead_ttft": "gmacs_method_ttft",
     "gmacs_overhead_tpot": "gmacs_method_tpot",
@@ -34,8 +34,8 @@ METRICS: Mapping[str, str] = {
 VALUES: Mapping[str, Mapping[str, str]] = {
     "attention": {"eager": "manual"},
     "decoding": {"teacher_forcing": "replay"},
-    "flags": FLAGS,
-    "metrics": METRICS,
+    "flags": FORMER_FLAGS,
+    "metrics": FORMER_METRICS,
 }
 """Former names of values, by field; of a list's items, or of their `name`."""
 
@@ -46,13 +46,13 @@ _YOUNGER: Mapping[str, Any] = {
     "notes": [],
 }
 """Fields of an outcome that its first version lacked, with their defaults, at which payloads and digests leave them out."""
-_OPAQUE = frozenset({"params", "facts", "solved", "samples", "trace", *FIELDS.keys(), *FIELDS.values()})
+_OPAQUE = frozenset({"params", "facts", "solved", "samples", "trace", *FORMER_FIELDS.keys(), *FORMER_FIELDS.values()})
 """Fields whose content holds no renamed name, or is a mapping of the user's or a method's own."""
 
 
 def former(data: Any) -> Any:
     """The plain data of a model under the names that its identities hash."""
-    return _translated(data, FIELDS, VALUES)
+    return _translated(data, FORMER_FIELDS, VALUES)
 
 
 def current(data: Any) -> Any:
@@ -69,7 +69,7 @@ def _turned(names: Mapping[str, str]) -> Mapping[str, str]:
     return {old: new for new, old in names.items()}
 
 
-_PRESENT_FIELDS = _turned(FIELDS)
+_PRESENT_FIELDS = _turned(FORMER_FIELDS)
 _PRESENT_VALUES = {field: _turned(names) for field, names in VALUES.items()}
 
 

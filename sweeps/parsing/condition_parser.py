@@ -14,7 +14,7 @@ from sweeps.kinds import DATA_FIELDS, KINDS, WORKLOAD_FIELDS, Modality, kinds_of
 from sweeps.method import AnyMethod
 from sweeps.parsing.axis import Choice, expand_values, unknown_word
 from sweeps.parsing.job_blocks import of_kind
-from sweeps.parsing.model_families import PATH, ModelFamily, is_data
+from sweeps.parsing.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.parsing.validation import explained
 from sweeps.parsing.yaml_reader import Document, KeyPath
 
@@ -156,7 +156,7 @@ def condition_of_kind(
     if "data" not in condition_fields(kind) or found.data is not None:
         return found
     if (data := models.default_data(condition.model)) is None:
-        forms = " or ".join(f"`data: {form}`" for form in models.data_forms if form.endswith(PATH))
+        forms = " or ".join(f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER))
         problem = f"needs images for {condition.model}; write {forms} under `defaults`"
         raise document.error(("jobs", kind), problem)
     return found.model_copy(update={"data": data})

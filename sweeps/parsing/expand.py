@@ -17,7 +17,7 @@ from sweeps.parsing.condition_parser import FIELDS, KnownNames, check_exclusive,
 from sweeps.parsing.exclude_rules import Rule, rules
 from sweeps.parsing.file_schema import Sweep, parse
 from sweeps.parsing.grid import (
-    Point,
+    GridPoint,
     check_jobs,
     check_schedules,
     check_size,
@@ -196,7 +196,7 @@ class _Expander:
 
     # ---- one point ----
 
-    def _add(self, spot: Point, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
+    def _add(self, spot: GridPoint, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
         condition = Condition.model_construct(**self.names.models.completed(spot.values, spot.paths))
         references = [self._settle(item, condition) for item in baselines]
         left: list[tuple[Candidate, Candidate]] = []
@@ -273,7 +273,7 @@ class _Expander:
                 excluded = True
         return excluded
 
-    def _block(self, kind: Kind, condition: Condition, spot: Point) -> Block:
+    def _block(self, kind: Kind, condition: Condition, spot: GridPoint) -> Block:
         key = (kind, *(getattr(condition, name) for name in FIELDS))
         if key not in self.blocks:
             self.blocks[key] = Block(kind, condition, self.hasher.hashes(condition, spot.paths))

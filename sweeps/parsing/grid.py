@@ -14,7 +14,7 @@ from sweeps.parsing.model_families import ModelFamily
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, did_you_mean
 
 
-class Point(NamedTuple):
+class GridPoint(NamedTuple):
     """Values of condition fields, where they stand, and the places of the zip groups that the axes drive."""
 
     values: dict[str, Any]
@@ -54,7 +54,7 @@ def check_jobs(document: Document, modality: Modality, kinds: Iterable[Kind]) ->
             raise document.error(("jobs", kind), problem, at_key=True)
 
 
-def check_size(document: Document, models: ModelFamily, condition: Condition, item: Candidate, spot: Point) -> None:
+def check_size(document: Document, models: ModelFamily, condition: Condition, item: Candidate, spot: GridPoint) -> None:
     """Refuse an image that is no multiple of the patch, and text longer than the model's positions. Raises `SweepError`."""
     own = item.arm.overrides.image_size
     if (problem := models.size_problem(condition, own)) is not None:
@@ -73,8 +73,8 @@ def check_schedules(document: Document, models: ModelFamily, model: str, item: C
             raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")
 
 
-def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> Point:
-    return Point({name: pick.value for name, pick in picks.items()}, {name: pick.path for name, pick in picks.items()}, bound)
+def point(picks: Mapping[str, Choice], bound: dict[int, int]) -> GridPoint:
+    return GridPoint({name: pick.value for name, pick in picks.items()}, {name: pick.path for name, pick in picks.items()}, bound)
 
 
 def defaults(document: Document, sweep: Sweep, names: KnownNames) -> dict[str, Choice]:
@@ -83,7 +83,9 @@ def defaults(document: Document, sweep: Sweep, names: KnownNames) -> dict[str, C
     return {name: choices[0] for name, choices in found.items()}
 
 
-def points(document: Document, sweep: Sweep, names: KnownNames, entries: list[Entry], required: Sequence[str]) -> Iterator[Point]:
+def points(
+    document: Document, sweep: Sweep, names: KnownNames, entries: list[Entry], required: Sequence[str]
+) -> Iterator[GridPoint]:
     """The points of the grid one by one, the last axis moving fastest; `required` are the fields that each must have.
 
     Ties the parameters of `entries` together as `zip` requests, before it returns. Raises `SweepError`.
@@ -117,7 +119,7 @@ def idle_groups(document: Document, sweep: Sweep, entries: Sequence[Entry]) -> I
 
 def _walk(
     axes: Mapping[str, list[Choice]], fixed: Mapping[str, Choice], dimensions: list[tuple[int | None, list[str]]]
-) -> Iterator[Point]:
+) -> Iterator[GridPoint]:
     for places in itertools.product(*(range(len(axes[names[0]])) for _, names in dimensions)):
         picks = dict(fixed)
         for place, (_, names) in zip(places, dimensions, strict=True):

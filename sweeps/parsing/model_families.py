@@ -14,7 +14,7 @@ from sweeps.method import Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`) and published by nobody."""
-PATH = "PATH"
+PLACEHOLDER = "PATH"
 """Stands for a path in a form of `data`."""
 
 
@@ -65,7 +65,7 @@ class VisionModels:
 
     networks: Mapping[str, Network]
     modality: ClassVar[Modality] = "vision"
-    data_forms: ClassVar[tuple[str, ...]] = ("digits", f"imagefolder:{PATH}", f"huggingface:{PATH}")
+    data_forms: ClassVar[tuple[str, ...]] = ("digits", f"imagefolder:{PLACEHOLDER}", f"huggingface:{PLACEHOLDER}")
 
     def names(self) -> Iterable[str]:
         return self.networks
@@ -109,7 +109,7 @@ class LanguageModels:
     folders: dict[str, LanguageNetwork | None] = field(default_factory=dict)
     """Models in local folders, by path, once they were read; `None` where only transformers knows the sizes."""
     modality: ClassVar[Modality] = "language"
-    data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PATH}")
+    data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PLACEHOLDER}")
     defaults: ClassVar[Mapping[str, str]] = {"kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs"}
 
     def names(self) -> Iterable[str]:
@@ -160,7 +160,7 @@ class LanguageModels:
 
 def is_data(forms: Iterable[str], text: str) -> bool:
     """Whether `text` is written in one of the forms of `data`."""
-    prefixes = [form.removesuffix(PATH) for form in forms if form.endswith(PATH)]
+    prefixes = [form.removesuffix(PLACEHOLDER) for form in forms if form.endswith(PLACEHOLDER)]
     return text in forms or any(text.startswith(prefix) and text != prefix for prefix in prefixes)
 
 

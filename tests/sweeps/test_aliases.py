@@ -16,7 +16,7 @@ from sweeps.outcome import Outcome
 BEFORE = [json.loads(line) for line in Path(__file__).with_name("outcomes_before_renames.jsonl").read_text().splitlines()]
 """An outcome of each kind with the identities that it had before the renames of `sweeps.aliases`."""
 FORMER = {
-    *aliases.FIELDS.values(),
+    *aliases.FORMER_FIELDS.values(),
     *(old for names in aliases.VALUES.values() for old in names.values()),
 }
 
