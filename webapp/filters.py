@@ -6,6 +6,7 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
+from sweeps.metrics import METRICS
 from sweeps.number_format import AXES, count
 from webapp import texts
 from webapp.charts.scales import Axis
@@ -39,7 +40,7 @@ def chosen_sweep() -> str:
 
 def choose_metric(points: pd.DataFrame) -> str:
     """The chosen metric; there is no widget if the points have one metric only."""
-    names = {texts.metric_label(name): name for name in texts.metrics_in(points["metric"])}
+    names = {METRICS[name].label: name for name in texts.metrics_in(points["metric"])}
     return names[_choose_one("Speed-up of the", list(names), "metric")]
 
 

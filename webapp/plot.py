@@ -7,7 +7,6 @@ from typing import Literal, get_args
 import altair as alt
 
 from webapp import queries, texts
-from webapp.arm_style import label_arms
 from webapp.charts import curves
 from webapp.charts.scales import Axis
 
@@ -44,7 +43,7 @@ def figure(
 ) -> alt.VConcatChart:
     """The chart that `save_plot` saves, for notebooks. Raises as `save_plot` does."""
     question = queries.question(name, url)
-    points, break_evens = label_arms(queries.points(name, url), queries.break_evens(name, url))
+    points, break_evens = queries.labelled_speedups(name, url)
     if points.empty:
         raise PlotError(f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status")
     known = texts.metrics_in(points["metric"])

@@ -10,20 +10,21 @@ from store import queries
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
+from webapp.arm_style import label_arms
 from workers.methods import control
 
-STATES = ("waiting", "running", "done", "failed", "cancelled")
-SWEEP_COLUMNS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *STATES)
+JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
+COLUMNS_OF_SWEEPS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *JOB_STATES)
 
 
 def sweeps(url: str | None = None) -> pd.DataFrame:
-    """The newest revision of every sweep, newest first, with counts of comparisons and of jobs by state (`SWEEP_COLUMNS`).
+    """The newest revision of every sweep, newest first, with counts of comparisons and of jobs by state (`COLUMNS_OF_SWEEPS`).
 
     Raises `store.errors.StoreError`, as all functions here do, if the store is missing or cannot be read; `url` is a file or an
     SQLAlchemy URL (default: as for `breakeven`).
     """
     with _store(url) as engine:
-        frame = pd.DataFrame(queries.sweeps(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(SWEEP_COLUMNS))
+        frame = pd.DataFrame(queries.sweeps(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(COLUMNS_OF_SWEEPS))
     return frame.assign(submitted_at=pd.to_datetime(frame["submitted_at"], utc=True))
 
 
@@ -33,19 +34,15 @@ def question(sweep: str, url: str | None = None) -> str:
         return str(queries.sweep(engine, sweep)["question"])
 
 
-def points(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `speedup` that belong to `sweep`."""
-    return _rows(url, sweep, "speedup")
+def view_rows(sweep: str, view: str, url: str | None = None) -> pd.DataFrame:
+    """The rows of a public view that belong to `sweep`, see `store.queries.sweep_rows`."""
+    with _store(url) as engine:
+        return queries.sweep_rows(engine, sweep, view)
 
 
-def break_evens(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `break_even` of `sweep`."""
-    return _rows(url, sweep, "break_even")
-
-
-def qualities(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `quality` that belong to `sweep`."""
-    return _rows(url, sweep, "quality")
+def labelled_speedups(sweep: str, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of the views `speedup` and `break_even` that belong to `sweep`, with labels of arms and baselines."""
+    return label_arms(view_rows(sweep, "speedup", url), view_rows(sweep, "break_even", url))
 
 
 def quality_states(sweep: str, url: str | None = None) -> pd.DataFrame:
@@ -62,20 +59,10 @@ def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
 
 def parameters(sweep: str, url: str | None = None) -> dict[str, float]:
     """Parameters of the language models that `sweep` timed, without a method."""
-    found = _rows(url, sweep, "generation").sort_values("parameters")
+    found = view_rows(sweep, "language", url).sort_values("parameters")
     # Other arms untie the head, or add adapters: they count only where the unmodified model was not timed.
     first = found.assign(other=found["method"] != "dense").sort_values("other", kind="stable").drop_duplicates("model")
     return dict(zip(first["model"], first["parameters"], strict=True))
-
-
-def failures(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The rows of the view `failures` that belong to `sweep`, newest first."""
-    return _rows(url, sweep, "failures").sort_values("at", ascending=False, kind="stable")
-
-
-def _rows(url: str | None, sweep: str, view: str) -> pd.DataFrame:
-    with _store(url) as engine:
-        return queries.sweep_rows(engine, sweep, view)
 
 
 @contextmanager

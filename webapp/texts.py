@@ -8,7 +8,6 @@ import pandas as pd
 from store.host_labels import describe_missing
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, conclude_interval, conclude_row, unanswered
-from sweeps.metrics import METRICS
 from sweeps.number_format import AXES, axis_value, is_missing
 from webapp.charts.scales import Axis
 
@@ -17,19 +16,9 @@ SHOWN = SPEEDUP._replace(mark="×")
 
 
 def metrics_in(found: Iterable[str]) -> list[str]:
-    """The names of metrics in a column, the one to be shown first at the front."""
+    """The metrics in a column, the one to be shown first at the front."""
     names = set(found)
-    return [name for kind in KINDS.values() for name in kind.metrics if name in names] + sorted(names - set(METRICS))
-
-
-def metric_label(name: str) -> str:
-    """`time per output token`; the name itself for a metric that is not declared (any more)."""
-    return METRICS[name].label if name in METRICS else name
-
-
-def metric_work(name: str) -> str:
-    """What the metric times, whose MACs stand beside it: `one output token`."""
-    return (METRICS[name].work if name in METRICS else None) or metric_label(name)
+    return [name for kind in KINDS.values() for name in kind.metrics if name in names]
 
 
 def speed(point: Mapping[Any, Any]) -> Conclusion:
@@ -66,7 +55,7 @@ def single_point(point: Mapping[Any, Any]) -> str:
     return f"is {speed(point).phrase}{note}"
 
 
-def break_even(found: pd.DataFrame, axis: Axis, measured: tuple[float, float], token_unit: str, *, brief: bool = False) -> str:
+def break_even_text(found: pd.DataFrame, axis: Axis, measured: tuple[float, float], token_unit: str, *, brief: bool = False) -> str:
     """The break-even of one arm, its rows of the view, as the rest of a sentence that begins with the arm's label.
 
     `measured` is the smallest and the largest x. A `brief` one, for a chart, has neither reasons nor notes on flagged points.

@@ -16,7 +16,7 @@ from sweeps.outcome import Outcome
 from tests.store.conftest import a_job, an_outcome
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
 from tests.webapp.conftest import Open
-from tests.webapp.test_pages import chart, said
+from tests.webapp.test_pages import chart, page_text
 from webapp import arm_style, queries
 from webapp.__main__ import main
 from webapp.axis_curves import curves_along
@@ -53,17 +53,17 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("saved") / "saved.db"
     store(path, "saved", saving(64, (0.7, 0.6, 0.5)), saving(224, (1.5, 1.2, 0.9)))
     jobs = [a_generation_job(size, [larosa(share) for share in SHARES]) for size in (64, 128)]
-    return store(path, "spoken", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs))
+    return store(path, "generation", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs))
 
 
-def spoken(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    points = queries.points("spoken", url)
-    return points[points["metric"] == metric], queries.break_evens("spoken", url)
+def generation(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    points, break_evens = queries.labelled_speedups("generation", url)
+    return points[points["metric"] == metric], break_evens
 
 
 def test_a_parameter_moves_at_one_size(url: str) -> None:
     """Each size has a curve of its own, on which the share saved is one less the MACs left, and its break-even."""
-    points, break_evens = curves_along(queries.points("saved", url), queries.break_evens("saved", url), "gmacs_saved")
+    points, break_evens = curves_along(*queries.labelled_speedups("saved", url), "gmacs_saved")
     assert set(points["arm"]) == {"topk, keep_rate varied"}
     assert set(break_evens["arm"]) == set(points["arm"])
     assert sorted(points["gmacs_saved"].round(1)) == [0.3, 0.3, 0.5, 0.5, 0.7, 0.7]
@@ -76,7 +76,7 @@ def test_a_parameter_moves_at_one_size(url: str) -> None:
 
 def test_the_chart_along_what_is_saved(url: str) -> None:
     """Its x is linear with ticks in per cent, and its panels name the size."""
-    spec = curves.speedup_chart(queries.points("saved", url), queries.break_evens("saved", url), "gmacs_saved").to_dict()
+    spec = curves.speedup_chart(*queries.labelled_speedups("saved", url), "gmacs_saved").to_dict()
     text = str(spec)
     assert "Share of the baseline's GMACs saved" in text
     assert "'type': 'linear'" in text
@@ -88,7 +88,7 @@ def test_the_chart_along_what_is_saved(url: str) -> None:
 
 def test_without_a_parameter_that_moves(filled: str) -> None:
     """Two keep rates are no curve, and the message says what would be."""
-    points, break_evens = queries.points("quickstart", filled), queries.break_evens("quickstart", filled)
+    points, break_evens = queries.labelled_speedups("quickstart", filled)
     with pytest.raises(ValueError, match="no parameter takes three values or more at one size"):
         curves.speedup_chart(points, break_evens, "gmacs_saved")
 
@@ -105,11 +105,11 @@ def test_ticks_and_room_of_a_share() -> None:
 def test_metrics_do_not_share_a_chart(url: str) -> None:
     """A frame of several metrics is refused; one of them is drawn against the prompt, and names itself."""
     with pytest.raises(ValueError, match="choose one of time_per_char, tpot, ttft"):
-        curves.speedup_chart(queries.points("spoken", url), queries.break_evens("spoken", url))
-    text = str(curves.speedup_chart(*spoken(url, "tpot")).to_dict())
+        curves.speedup_chart(*queries.labelled_speedups("generation", url))
+    text = str(curves.speedup_chart(*generation(url, "tpot")).to_dict())
     assert "if time followed the MACs of one output token" in text
-    assert "if time followed the MACs of a whole run" in str(curves.speedup_chart(*spoken(url, "time_per_char")).to_dict())
-    assert "GMACs of the prompt with the unmodified" in str(curves.speedup_chart(*spoken(url, "ttft"), "gmacs").to_dict())
+    assert "if time followed the MACs of a whole run" in str(curves.speedup_chart(*generation(url, "time_per_char")).to_dict())
+    assert "GMACs of the prompt with the unmodified" in str(curves.speedup_chart(*generation(url, "ttft"), "gmacs").to_dict())
     assert "prompt tokens" in text
     assert "Speed-up: time per output token" in text
     assert "Tokens of the prompt" in text
@@ -120,7 +120,7 @@ def test_metrics_do_not_share_a_chart(url: str) -> None:
 
 def test_sparsity_moves_at_each_prompt(url: str) -> None:
     """Language models have curves along the MACs saved too, one for each length of the prompt."""
-    points, break_evens = curves_along(*spoken(url, "tpot"), "gmacs_saved")
+    points, break_evens = curves_along(*generation(url, "tpot"), "gmacs_saved")
     assert set(points["arm"]) == {"larosa, sparsity varied"}
     assert [panel.about["prompt_tokens"] for panel in curves.panels(points, break_evens, "gmacs_saved")] == [64, 128]
     assert "128 tokens of the prompt" in str(curves.speedup_chart(points, break_evens, "gmacs_saved").to_dict())
@@ -128,7 +128,7 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
 
 def test_macs_that_are_not_known(url: str) -> None:
     """Points without MACs are drawn against the prompt without a promise, and against MACs there is nothing to draw."""
-    points, break_evens = spoken(url, "tpot")
+    points, break_evens = generation(url, "tpot")
     unknown = points.assign(gmacs_baseline=np.nan, gmacs=np.nan, gmacs_overhead=np.nan)
     spec = curves.speedup_chart(unknown, break_evens).to_dict()
     (dotted,) = [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if layer["encoding"]["y"].get("field") == "theory"]
@@ -140,8 +140,8 @@ def test_macs_that_are_not_known(url: str) -> None:
 
 def test_caches_tell_arms_apart(url: str) -> None:
     """Where caches differ they are part of an arm's name."""
-    points = spoken(url, "tpot")[0].head(2).assign(kv_cache=["dynamic", "virtual"], params='{"sparsity":0.5}')
-    names = list(arm_style.label_arms(points, queries.break_evens("none", url))[0]["arm"])
+    points = generation(url, "tpot")[0].head(2).assign(kv_cache=["dynamic", "virtual"], params='{"sparsity":0.5}')
+    names = list(arm_style.label_arms(points, queries.view_rows("none", "break_even", url))[0]["arm"])
     assert names == ["larosa sparsity=0.5, dynamic cache", "larosa sparsity=0.5, virtual cache"]
 
 
@@ -149,9 +149,9 @@ def test_caches_tell_arms_apart(url: str) -> None:
     ("sweep", "options", "told"),
     [
         ("saved", ("--axis", "gmacs_saved"), "Share of the baseline's GMACs saved"),
-        ("spoken", (), "Speed-up: time per character"),
-        ("spoken", ("--metric", "ttft", "--axis", "tokens"), "Speed-up: time to the first token"),
-        ("spoken", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity varied: pays from 1"),
+        ("generation", (), "Speed-up: time per character"),
+        ("generation", ("--metric", "ttft", "--axis", "tokens"), "Speed-up: time to the first token"),
+        ("generation", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity varied: pays from 1"),
     ],
 )
 def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], told: str) -> None:
@@ -164,25 +164,25 @@ def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], to
 
 def test_plot_of_what_is_not_there(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A metric that the sweep has not is wrong usage, with those that it has."""
-    for sweep, metric, known in (("spoken", "latency", "time_per_char, tpot, ttft"), ("saved", "tpot", "latency")):
+    for sweep, metric, known in (("generation", "latency", "time_per_char, tpot, ttft"), ("saved", "tpot", "latency")):
         assert main(["plot", sweep, "-o", str(tmp_path / "x.svg"), "--db", url, "--metric", metric]) == 2
         assert f"has no metric '{metric}'; choose one of {known}" in capsys.readouterr().err
 
 
 def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> None:
     """The Break-even page asks for the metric where there are several, and draws along the MACs saved where it can."""
-    app = opened(url, sweep="spoken")
-    assert "larosa sparsity=0.5" in said(app)
+    app = opened(url, sweep="generation")
+    assert "larosa sparsity=0.5" in page_text(app)
     assert "Speed-up: time per character" in str(chart(app))
     table = app.dataframe[0].value
     assert "image_size" not in table.columns
     assert {"prompt_tokens", "new_tokens"} <= set(table.columns)
     assert "tokens" not in table.columns
-    assert "batch 1, 32 new tokens, against **dense**" in said(app)
-    app = opened(url, sweep="spoken", metric="time per output token", axis="GMACs saved")
+    assert "batch 1, 32 new tokens, against **dense**" in page_text(app)
+    app = opened(url, sweep="generation", metric="time per output token", axis="GMACs saved")
     assert "Speed-up: time per output token" in str(chart(app))
-    assert "<b>larosa, sparsity varied</b> pays from 1" in said(app)
-    assert "64 tokens of the prompt" in said(app)
+    assert "<b>larosa, sparsity varied</b> pays from 1" in page_text(app)
+    assert "64 tokens of the prompt" in page_text(app)
 
 
 def test_the_page_of_vision_has_no_metric_to_choose(opened: Open, filled: str) -> None:

@@ -9,17 +9,17 @@ import pytest
 
 from webapp import arm_style, queries
 from webapp.charts import curves
-from webapp.charts.scales import Axis, Span, ratio_ticks, x_axis, y_span
+from webapp.charts.scales import Axis, Extent, ratio_ticks, x_axis, y_span
 
 
 @pytest.fixture(scope="module")
 def quickstart(filled: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return queries.points("quickstart", filled), queries.break_evens("quickstart", filled)
+    return queries.labelled_speedups("quickstart", filled)
 
 
 @pytest.fixture(scope="module")
 def batches(filled: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return queries.points("batches", filled), queries.break_evens("batches", filled)
+    return queries.labelled_speedups("batches", filled)
 
 
 def layers(spec: dict[str, Any], panel: int = 0) -> list[dict[str, Any]]:
@@ -179,9 +179,9 @@ def test_points_without_an_interval(quickstart: tuple[pd.DataFrame, pd.DataFrame
 def test_ticks() -> None:
     """Ticks are the tokens measured and round ratios around 1, apart enough to read."""
     assert x_axis("tokens", pd.Series([196.0, 4.0, 16.0, 16.0])).to_dict()["values"] == [4, 16, 196]
-    assert ratio_ticks(Span(1 / 2.2, 2.2)) == [0.5, 0.7, 0.8, 1.0, 1.2, 1.5, 2]
+    assert ratio_ticks(Extent(1 / 2.2, 2.2)) == [0.5, 0.7, 0.8, 1.0, 1.2, 1.5, 2]
     for most in (1.05, 1.3, 4.0, 80.0):
-        ticks = ratio_ticks(Span(1 / most, most))
+        ticks = ratio_ticks(Extent(1 / most, most))
         assert 1.0 in ticks
         assert 3 <= len(ticks) <= 15
         assert all(np.log(b / a) >= 2 * np.log(most) / 14 - 1e-9 for a, b in pairwise(ticks))

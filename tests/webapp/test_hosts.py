@@ -8,8 +8,8 @@ from store.engine import connect
 from store.record import record
 from tests.webapp.conftest import Open
 from tests.webapp.simulated import SIZES, job, outcome, store_sweep
-from tests.webapp.test_pages import said
-from webapp import arm_style, queries
+from tests.webapp.test_pages import page_text
+from webapp import queries
 from webapp.charts import curves
 
 
@@ -27,7 +27,7 @@ def two_hosts(tmp_path: Path) -> str:
 
 def test_each_host_has_its_panel(two_hosts: str) -> None:
     """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
-    points, break_evens = arm_style.label_arms(queries.points("hosts", two_hosts), queries.break_evens("hosts", two_hosts))
+    points, break_evens = queries.labelled_speedups("hosts", two_hosts)
     panels = list(curves.panels(points, break_evens))
     assert [(panel.about["host"], len(panel.points)) for panel in panels] == [("lost", 15), ("simulated", 40)]
     assert {frozenset(panel.break_evens["host"]) for panel in panels} == {frozenset(["lost"]), frozenset(["simulated"])}
@@ -41,7 +41,7 @@ def test_each_host_has_its_panel(two_hosts: str) -> None:
 
 def test_the_page_names_what_a_curve_lacks(opened: Open, two_hosts: str) -> None:
     """Each host's sentences stand under its name; those of the incomplete curves end with what is missing."""
-    words = said(opened(two_hosts, sweep="hosts"))
+    words = page_text(opened(two_hosts, sweep="hosts"))
     assert "On **Simulated CPU** (host lost)" in words
     assert words.count("incomplete, 5 of 8 points are missing on host lost") == 5
     assert "missing on host simulated" not in words

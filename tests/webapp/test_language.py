@@ -10,7 +10,7 @@ from sweeps.job import Arm, Overrides, Step
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.conftest import Open
 from tests.webapp.test_axis_curves import store
-from tests.webapp.test_pages import said
+from tests.webapp.test_pages import page_text
 from webapp import arm_style, queries
 from webapp.charts import curves
 from workers.methods.language import adaptivocab
@@ -33,8 +33,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_one_size_is_drawn_as_rows(url: str) -> None:
     """Points at one place along the axis stand one below the other, along the speed-up, and there is no strip of break-evens."""
-    points = queries.points("one", url)
-    points, break_evens = arm_style.label_arms(points[points["metric"] == "tpot"], queries.break_evens("one", url))
+    points = queries.view_rows("one", "speedup", url)
+    points, break_evens = arm_style.label_arms(points[points["metric"] == "tpot"], queries.view_rows("one", "break_even", url))
     spec = curves.speedup_chart(points, break_evens).to_dict()
     (panel,) = spec["vconcat"]
     assert "vconcat" not in panel
@@ -55,7 +55,7 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
 def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
     """Sentences give each arm's speed-up instead of a break-even, notes say what one point and a small model do not."""
     app = opened(url, sweep="one", metric="time per output token")
-    words = said(app)
+    words = page_text(app)
     assert "<b>larosa sparsity=0.5</b> is faster: 1.4" in words
     assert re.search(r'<b>dense kv_cache="virtual"</b> is [a-z0-9 %]+: (0\.99|1\.00)\d×', words)
     assert "128 tokens of the prompt, 32 new tokens, against **dense**" in words
@@ -86,7 +86,7 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
 
 def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:
     """A flagged point says so in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
-    words = said(opened(url, sweep="flagged"))
+    words = page_text(opened(url, sweep="flagged"))
     assert "; flagged: contended, warmup_not_converged" in words
     assert "flagged and hidden" in words
     assert "Points" not in words

@@ -12,7 +12,7 @@ from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
 
 
-def said(app: AppTest) -> str:
+def page_text(app: AppTest) -> str:
     """All words of a page in reading order."""
     kinds = (app.title, app.header, app.subheader, app.markdown, app.info, app.text, app.code, app.get("html"))
     return " ".join(str(getattr(element, "value", "") or element.proto.body) for kind in kinds for element in kind)
@@ -27,7 +27,7 @@ def chart(app: AppTest) -> dict[str, object]:
 def test_headlines(opened: Open, filled: str) -> None:
     """The page opens with the answer in words: one sentence per arm, with what cannot be told and why."""
     app = opened(filled, sweep="quickstart")
-    words = said(app)
+    words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
     assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
     assert "<b>topk keep_rate=0.7</b> pays from 35 tokens on (16 to 64)" in words
@@ -42,8 +42,8 @@ def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
     assert app.selectbox(key="sweep").value == "batches"
     assert {element.key: element.value for element in app.multiselect} == {"batch_size": ["2"], "method": ["topk"]}
     assert len(chart(app)["vconcat"]) == 1  # type: ignore[arg-type]
-    assert "GMACs on" in said(app)
-    assert "tome" not in said(app)
+    assert "GMACs on" in page_text(app)
+    assert "tome" not in page_text(app)
     assert set(app.dataframe[0].value["arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
 
 
@@ -59,9 +59,9 @@ def test_flagged_points_on_request(opened: Open, filled: str) -> None:
 def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report prints them."""
     table = opened(filled, sweep="quickstart").dataframe[0].value
-    rows = [row for row in queries.points("quickstart", filled).itertuples() if not row.flags]
+    rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if not row.flags]
     printed = {(found.word, found.interval) for row in rows if (found := conclude_row(SPEEDUP, row, "speedup"))}
-    assert set(zip(table["verdict"], table["interval"], strict=True)) == printed
+    assert set(zip(table["word"], table["interval"], strict=True)) == printed
 
 
 def test_choices_without_a_point(opened: Open, filled: str) -> None:
@@ -69,7 +69,7 @@ def test_choices_without_a_point(opened: Open, filled: str) -> None:
     app = opened(filled, sweep="batches", batch_size="2")
     app.selectbox(key="sweep").set_value("quickstart").run()
     assert not app.exception
-    assert "deit_tiny_patch16_224" in said(app)
+    assert "deit_tiny_patch16_224" in page_text(app)
 
 
 def test_sweeps_page(opened: Open, filled: str) -> None:
@@ -93,7 +93,7 @@ def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) ->
         (str(tmp_path / "none.db"), "does not exist"),
         (str(strange), "not an SQLite database"),
     ):
-        words = said(opened(url, page))
+        words = page_text(opened(url, page))
         assert "Nothing to show yet" in words
         assert reason in words
         assert "breakeven run sweeps/quickstart.yaml" in words
@@ -103,7 +103,7 @@ def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
     """A sweep without a measurement says that, and where to look."""
     url = str(tmp_path / "waiting.db")
     store_sweep(url, "waiting", [job(64)], lambda _: None)
-    assert "has no measurement yet" in said(opened(url))
+    assert "has no measurement yet" in page_text(opened(url))
 
 
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:
@@ -111,6 +111,6 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     url = str(tmp_path / "flagged.db")
     store_sweep(url, "noisy", [job(64), job(96)], lambda asked: outcome(asked, flags=("contended",)))
     app = opened(url)
-    assert "10 measured, 10 of them flagged and hidden" in said(app)
+    assert "10 measured, 10 of them flagged and hidden" in page_text(app)
     app.toggle(key="flagged").set_value(True).run()
     assert chart(app)["vconcat"]

@@ -39,8 +39,8 @@ def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = 
 )
 def test_break_even_in_words(rows: pd.DataFrame, whole: str, brief: str | None) -> None:
     """Each verdict reads as a sentence with the interval and the range measured; in a chart without reasons."""
-    assert texts.break_even(rows, "tokens", (4, 196), "tokens") == whole
-    assert texts.break_even(rows, "tokens", (4, 196), "tokens", brief=True) == (brief or whole)
+    assert texts.break_even_text(rows, "tokens", (4, 196), "tokens") == whole
+    assert texts.break_even_text(rows, "tokens", (4, 196), "tokens", brief=True) == (brief or whole)
 
 
 def test_places() -> None:

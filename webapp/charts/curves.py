@@ -6,26 +6,16 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
-from store.host_labels import label_hosts
+from store.host_labels import places
+from sweeps.metrics import METRICS
 from sweeps.number_format import count
 from webapp import texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
 from webapp.axis_curves import SAVED, SIZE, curves_along
+from webapp.charts import scales
 from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
 from webapp.charts.forest_plot import forest_plot
-from webapp.charts.scales import (
-    SIZES,
-    Axis,
-    Span,
-    ratio_axis,
-    ratio_scale,
-    size_of,
-    x_axis,
-    x_scale,
-    x_span,
-    x_title,
-    y_span,
-)
+from webapp.charts.scales import Axis, Extent
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
 PANEL = (
@@ -110,15 +100,18 @@ def speedup_chart(
         interval=[conclusion.interval for conclusion in conclusions],
         word=[conclusion.word for conclusion in conclusions],
     )
-    spans = x_span(shown["x"], axis), y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")))
-    names = label_hosts(points)
+    spans = (
+        scales.x_span(shown["x"], axis),
+        scales.y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory"))),
+    )
+    names = places(points)
     views = []
     for panel in panels(shown, break_evens, axis):
         host = names[panel.about["environment"], panel.about["host"]]
         title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host)
         own = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
         if panel.single(axis):
-            place = texts.place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
+            place = texts.place(float(panel.points["x"].iloc[0]), axis, scales.size_of(panel.points).token_unit)
             rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}")
             views.append(rows.properties(title=title, width=width, height=ROW * len(own)))
             continue
@@ -151,11 +144,13 @@ def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     return configured
 
 
-def _curves(panel: Panel, axis: Axis, spans: tuple[Span, Span], styles: Mapping[str, ArmStyle]) -> alt.LayerChart | alt.FacetChart:
+def _curves(
+    panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle]
+) -> alt.LayerChart | alt.FacetChart:
     points = panel.points
     title = _measure(panel)
-    x = alt.X("x:Q", scale=x_scale(spans[0], axis), axis=x_axis(axis, points["x"]))
-    y = alt.Y("speedup:Q", scale=ratio_scale(spans[1]), axis=ratio_axis(spans[1], title))
+    x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
+    y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
     colour = arm_color(styles)
     dash = alt.StrokeDash(
         "arm:N", scale=alt.Scale(domain=list(styles), range=[style.dash for style in styles.values()]), legend=None
@@ -178,34 +173,34 @@ def _curves(panel: Panel, axis: Axis, spans: tuple[Span, Span], styles: Mapping[
     )
 
 
-def _strip(panel: Panel, axis: Axis, span: Span, styles: Mapping[str, ArmStyle]) -> alt.LayerChart | alt.FacetChart:
+def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle]) -> alt.LayerChart | alt.FacetChart:
     """One row per arm: break-evens as diamonds on their intervals, and beside them the arm's line and verdict in words.
 
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
     """
-    found, x, token_unit = panel.break_evens, panel.points["x"], size_of(panel.points).token_unit
+    found, x, token_unit = panel.break_evens, panel.points["x"], scales.size_of(panel.points).token_unit
     measured = panel.points.groupby("arm")["x"].agg(["min", "max"])
     labels = {}
     for name in styles:
         low, high = map(float, measured.loc[name])
-        labels[name] = f"{name}: {texts.break_even(found[found['arm'] == name], axis, (low, high), token_unit, brief=True)}"
+        labels[name] = f"{name}: {texts.break_even_text(found[found['arm'] == name], axis, (low, high), token_unit, brief=True)}"
     crossings = found.dropna(subset=["x"])
     crossings = crossings.assign(row=crossings["arm"].map(labels))
     row = alt.Y("row:N", scale=alt.Scale(domain=list(labels.values())), axis=arm_axis(labels, styles))
     bars = alt.Chart(crossings.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
-    scale, title = x_scale(span, axis), x_title(axis, panel.points, texts.metric_work(panel.metric))
+    scale, title = scales.x_scale(span, axis), scales.x_title(axis, panel.points, METRICS[panel.metric].work)
     heading = alt.TitleParams("Break-even with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
     return alt.layer(
         bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), row, arm_color(styles)),
         alt.Chart(crossings)
         .mark_point(shape="diamond", filled=True, size=90, opacity=1)
-        .encode(alt.X("x:Q", scale=scale, axis=x_axis(axis, x, title)), row, arm_color(styles)),
+        .encode(alt.X("x:Q", scale=scale, axis=scales.x_axis(axis, x, title)), row, arm_color(styles)),
         title=heading,
     )
 
 
 def _measure(panel: Panel) -> str:
-    return f"Speed-up: {texts.metric_label(panel.metric)}"
+    return f"Speed-up: {METRICS[panel.metric].label}"
 
 
 def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
@@ -221,14 +216,14 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
     words.append(f"batch {about['batch_size']}")
     if not pd.isna(about["new_tokens"]):
         words.append(f"{about['new_tokens']:.0f} new tokens of {about['data']}, {about['decoding']}")
-    words += [f"{about[column]:.0f} {size.unit}" for column, size in SIZES.items() if not pd.isna(about.get(column))]
+    words += [f"{about[column]:.0f} {size.unit}" for column, size in scales.SIZES.items() if not pd.isna(about.get(column))]
     if points["device"].iloc[0] == "cpu":
         words.append(count(int(about["threads"]), "thread"))
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
     note = "Bars: 95 % interval."
     if points["theory"].notna().any():
         mark = "Ticks" if panel.single(axis) else "Dotted"
-        note += f" {mark}: if time followed the MACs of {texts.metric_work(panel.metric)}."
+        note += f" {mark}: if time followed the MACs of {METRICS[panel.metric].work}."
     note += f" Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."

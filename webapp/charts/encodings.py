@@ -7,6 +7,7 @@ import altair as alt
 import pandas as pd
 
 from webapp.arm_style import ArmStyle
+from webapp.columns import COLUMNS
 
 SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
@@ -23,30 +24,12 @@ SHAPES: Mapping[str, str] = {
 MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 
-TOOLTIPS = (
-    ("arm", "N", "Arm", ""),
-    ("against", "N", "Against", ""),
-    ("params", "N", "Parameters", ""),
-    ("word", "N", "Verdict", ""),
-    ("estimate", "N", "Speed-up", ""),
-    ("interval", "N", "95 % interval", ""),
-    ("theory", "Q", "If time followed MACs", ".3f"),
-    ("baseline_ms", "Q", "Baseline, ms", ",.4~r"),
-    ("arm_ms", "Q", "This arm, ms", ",.4~r"),
-    ("image_size", "Q", "Image size, px", "d"),
-    ("prompt_tokens", "Q", "Tokens of the prompt", "d"),
-    ("tokens", "Q", "Tokens", "d"),
-    ("tokens_final", "Q", "Tokens at the end", "d"),
-    ("new_tokens", "Q", "New tokens", "d"),
-    ("kv_cache", "N", "KV cache", ""),
-    ("gmacs_baseline", "Q", "GMACs, baseline", ".3~r"),
-    ("gmacs", "Q", "GMACs, this arm", ".3~r"),
-    ("gmacs_overhead", "Q", "GMACs, overhead", ".3~r"),
-    ("pairs", "Q", "Pairs", "d"),
-    ("rounds", "Q", "Rounds", "d"),
-    ("flags", "N", "Flags", ""),
+HOVER = (
+    *("arm", "against", "params", "word", "estimate", "interval", "theory", "baseline_ms", "method_ms", "image_size"),
+    *("prompt_tokens", "tokens", "tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_method"),
+    *("pairs", "rounds", "flags"),
 )
-"""Column of the points, type, title and number format; those without a value are left out."""
+"""Columns of the hover text of a point; those without a value are left out."""
 
 GREY = "#808591"
 """Of rules, notes and the noise floor: legible on white and on black."""
@@ -62,22 +45,24 @@ def point_marks(points: pd.DataFrame) -> alt.Chart:
     legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0)
     shown = MAIN_WORDS | set(points["word"])
     shapes = {word: shape for word, shape in SHAPES.items() if word in shown}
-    # The tokens of a prompt are its size, which has a line already.
-    hidden = "tokens" if points["prompt_tokens"].notna().any() else ""
+    known = [name for name in HOVER if points[name].replace("", None).notna().any()]
+    known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]  # they are the same
     made: alt.Chart = (
         alt.Chart(points)
         .mark_point(filled=True, size=65)
         .encode(
             shape=alt.Shape("word:N", scale=alt.Scale(domain=list(shapes), range=list(shapes.values())), legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
-            tooltip=[
-                alt.Tooltip(f"{column}:{kind}", title=title, format=form or alt.Undefined)
-                for column, kind, title, form in TOOLTIPS
-                if points[column].replace("", None).notna().any() and column != hidden
-            ],
+            tooltip=[_tooltip(name) for name in known],
         )
     )
     return made
+
+
+def _tooltip(name: str) -> alt.Tooltip:
+    column = COLUMNS[name]
+    kind = "Q" if column.chart_format else "N"
+    return alt.Tooltip(f"{name}:{kind}", title=column.title, format=column.chart_format or alt.Undefined)
 
 
 def arm_axis(texts: Mapping[str, str], styles: Mapping[str, ArmStyle]) -> alt.Axis:

@@ -7,10 +7,10 @@ import pandas as pd
 
 from webapp.arm_style import ArmStyle
 from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
-from webapp.charts.scales import Span, ratio_axis, ratio_scale
+from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
 
-def forest_plot(points: pd.DataFrame, span: Span, styles: Mapping[str, ArmStyle], title: str) -> alt.LayerChart | alt.FacetChart:
+def forest_plot(points: pd.DataFrame, span: Extent, styles: Mapping[str, ArmStyle], title: str) -> alt.LayerChart | alt.FacetChart:
     """The points of a panel, one for each arm, along an axis of speed-ups with this range and title."""
     labels = {arm: f"{arm}: {estimate}" for arm, estimate in zip(points["arm"], points["estimate"], strict=True)}
     points = points.assign(row=points["arm"].map(labels))

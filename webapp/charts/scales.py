@@ -40,31 +40,31 @@ TICKS = 14
 """At most about this many ticks on the axis of speed-ups."""
 
 
-class Span(NamedTuple):
+class Extent(NamedTuple):
     """What an axis shows."""
 
     low: float
     high: float
 
 
-def x_span(values: pd.Series, axis: Axis = "tokens") -> Span:
+def x_span(values: pd.Series, axis: Axis = "tokens") -> Extent:
     """Some room beside the values; a share saved may be zero or below, so that its axis is linear."""
     low, high = float(values.min()), float(values.max())
     if axis == "gmacs_saved":
         room = max(0.04 * (high - low), 0.01)
-        return Span(low - room, high + room)
+        return Extent(low - room, high + room)
     room = max((high / low) ** 0.04, 1.1)
-    return Span(low / room, high * room)
+    return Extent(low / room, high * room)
 
 
-def y_span(*columns: pd.Series) -> Span:
+def y_span(*columns: pd.Series) -> Extent:
     """Symmetric around 1, so that twice as fast stands as far above the rule as half as fast stands below it."""
     values = pd.concat([column.astype(float) for column in columns]).dropna()
     most = max(1.05, *(max(value, 1 / value) for value in values)) ** 1.08
-    return Span(1 / most, most)
+    return Extent(1 / most, most)
 
 
-def x_scale(span: Span, axis: Axis = "tokens") -> alt.Scale:
+def x_scale(span: Extent, axis: Axis = "tokens") -> alt.Scale:
     if axis == "gmacs_saved":
         return alt.Scale(type="linear", domain=list(span), nice=False)
     return alt.Scale(type="log", base=2, domain=list(span), nice=False)
@@ -87,7 +87,7 @@ def x_axis(axis: Axis, values: pd.Series, title: str | None = None) -> alt.Axis:
     return alt.Axis(values=ticks, title=title, format=form, labelOverlap="greedy")
 
 
-def x_title(axis: Axis, points: pd.DataFrame, work: str) -> str:
+def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
     """The title of the axis; `work` is what was timed, whose MACs these are, such as `the prompt`."""
     titles: Mapping[Axis, str] = {
         "tokens": size_of(points).tokens,
@@ -97,15 +97,15 @@ def x_title(axis: Axis, points: pd.DataFrame, work: str) -> str:
     return titles[axis]
 
 
-def ratio_scale(span: Span) -> alt.Scale:
+def ratio_scale(span: Extent) -> alt.Scale:
     return alt.Scale(type="log", domain=list(span), nice=False)
 
 
-def ratio_axis(span: Span, title: str) -> alt.Axis:
+def ratio_axis(span: Extent, title: str) -> alt.Axis:
     return alt.Axis(title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'")
 
 
-def ratio_ticks(span: Span) -> list[float]:
+def ratio_ticks(span: Extent) -> list[float]:
     """Round ratios from 1 outwards, far enough apart for their labels."""
     room = math.log(span.high / span.low) / TICKS
     ticks = [1.0]

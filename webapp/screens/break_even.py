@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -12,11 +11,13 @@ import streamlit as st
 from store.host_labels import label_hosts
 from store.quality_join import join_quality, with_controls, with_states
 from sweeps.caveats import cautions
+from sweeps.metrics import METRICS
 from webapp import filters, plot, queries, texts
-from webapp.arm_style import ArmStyle, arm_styles, label_arms
+from webapp.arm_style import ArmStyle, arm_styles
 from webapp.axis_curves import SAVED, curves_along
 from webapp.charts import curves
 from webapp.charts.scales import SIZES, Axis, size_of
+from webapp.columns import COLUMNS
 
 MAX_PANELS = 12  # drawn at once
 
@@ -26,48 +27,19 @@ SCROLLS = "<style>[data-testid=stVegaLiteChart] {max-width: 100%; overflow-x: au
 UNITS = {column: size.unit for column, size in SIZES.items()} | {"new_tokens": "new tokens"}
 FILE_TYPES: dict[plot.FileFormat, str] = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html"}
 
-POINT_COLUMNS = {
-    "arm": st.column_config.TextColumn("Arm", width="medium"),
-    "against": st.column_config.TextColumn("Against"),
-    "model": st.column_config.TextColumn("Model"),
-    "host": st.column_config.TextColumn("Host"),
-    "batch_size": st.column_config.NumberColumn("Batch", format="%d"),
-    "image_size": st.column_config.NumberColumn("Image, px", format="%d"),
-    "prompt_tokens": st.column_config.NumberColumn("Prompt tokens", format="%d"),
-    "tokens": st.column_config.NumberColumn("Tokens", format="%d"),
-    "new_tokens": st.column_config.NumberColumn("New tokens", format="%d"),
-    "kv_cache": st.column_config.TextColumn("KV cache"),
-    "gmacs_saved": st.column_config.NumberColumn("GMACs saved", format="percent"),
-    "gmacs_baseline": st.column_config.NumberColumn("GMACs, baseline", format="%.3f", help="Papers say GFLOPs"),
-    "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.2f"),
-    "arm_ms": st.column_config.NumberColumn("Arm, ms", format="%.2f"),
-    "speedup": st.column_config.NumberColumn("Speed-up"),
-    "interval": st.column_config.TextColumn("95 % interval"),
-    "verdict": st.column_config.TextColumn("Verdict"),
-    "pairs": st.column_config.NumberColumn("Pairs", format="%d"),
-    "flags": st.column_config.TextColumn("Flags"),
-}
+POINT_COLUMNS = (
+    *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
+    *("gmacs_saved", "gmacs_baseline", "baseline_ms", "method_ms", "speedup", "interval", "word", "pairs", "flags"),
+)
+ARM_COLUMNS = (
+    *("arm", "against", "model", "prompt_tokens", "speedup", "bits_per_byte", "change", "kl", "top1_agreement"),
+    *("quality_verdict", "control_change"),
+)
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the tables that are left out where all values are equal."""
-QUALITY_COLUMNS = {
-    "arm": st.column_config.TextColumn("Arm", width="medium"),
-    "against": st.column_config.TextColumn("Against"),
-    "model": st.column_config.TextColumn("Model"),
-    "prompt_tokens": st.column_config.NumberColumn("Prompt tokens", format="%d"),
-    "speedup": st.column_config.NumberColumn("Speed-up"),
-    "bits_per_byte": st.column_config.NumberColumn("Bits per byte", format="%.3f", help="On held-out text; fewer are better"),
-    "change": st.column_config.TextColumn("Change", help="In bits per byte, with its 95 % interval; below zero is better"),
-    "kl": st.column_config.NumberColumn("KL, nats", format="%.4f", help="Of the next token's distribution from the baseline's"),
-    "top1_agreement": st.column_config.NumberColumn("Same top-1", format="%.1f %%", help="Share of tokens on which both agree"),
-    "quality_verdict": st.column_config.TextColumn("Quality"),
-    "control_change": st.column_config.TextColumn(
-        "Against its control", help="Bits per byte against the same tuning without what the method adds, on the same text"
-    ),
-}
-"""KL and agreement compare equal tokens; they are empty for an arm with a vocabulary of its own."""
 
 
-def answers(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[tuple[str, str], str]) -> None:
+def arm_sentences(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[Place, str]) -> None:
     """One sentence for each arm of a panel; the full reason of the analysis is the hover text."""
     counted = panel.points[~curves.flagged(panel.points)]
     x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
@@ -78,7 +50,7 @@ def answers(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hos
             sentence = texts.single_point(panel.points[panel.points["arm"] == name].to_dict("records")[0])
         else:
             low, high = map(float, x.loc[name])
-            sentence = texts.break_even(found, axis, (low, high), size_of(panel.points).token_unit)
+            sentence = texts.break_even_text(found, axis, (low, high), size_of(panel.points).token_unit)
         why = "" if found.empty else str(found["why"].iloc[0])
         dot = f'<span style="color:{styles[name].color}">●</span>'
         lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name, quote=False)}</b> {escape(sentence)}</div>')
@@ -116,29 +88,35 @@ def download_buttons(chart: alt.VConcatChart, name: str) -> None:
 def point_table(points: pd.DataFrame) -> None:
     """The points as numbers, without empty columns."""
     found = [texts.speed(point) for point in points.to_dict("records")]
-    shown = points.assign(interval=[each.interval for each in found], verdict=[each.word for each in found])
+    shown = points.assign(interval=[each.interval for each in found], word=[each.word for each in found])
     known = [name for name in POINT_COLUMNS if name in shown.columns and (name == "flags" or shown[name].notna().any())]
-    show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known], POINT_COLUMNS)
+    show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known])
 
 
-def show_table(shown: pd.DataFrame, columns: Sequence[str], config: Mapping[str, Any], also: Sequence[str] = ()) -> None:
+def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: str = "") -> None:
     """These columns, but for those that are left out where all values are equal; speed-ups as exact as their intervals."""
     digits = max([texts.SHOWN.digits, *(texts.speed(point).digits for point in shown.to_dict("records"))])
-    speed = st.column_config.NumberColumn("Speed-up", format=f"%.{digits}f×")
-    chosen = [name for name in columns if name not in (*LEFT_OUT_IF_EQUAL, *also) or shown[name].nunique() > 1]
-    st.dataframe(shown[chosen], column_config={**config, "speedup": speed}, hide_index=True, placeholder="–")
+    formats = {"speedup": f"%.{digits}f×"}
+    chosen = [name for name in names if name not in (*LEFT_OUT_IF_EQUAL, may_be_equal) or shown[name].nunique() > 1]
+    config = {}
+    for name in chosen:
+        column = COLUMNS[name]
+        form = formats.get(name, column.table_format)
+        number = st.column_config.NumberColumn(column.title, format=form, help=column.help)
+        config[name] = number if form else st.column_config.TextColumn(column.title, help=column.help)
+    st.dataframe(shown[chosen], column_config=config, hide_index=True, placeholder="–")
 
 
 def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
     """Speed-up and change in quality of each arm, if the sweep requests quality; a state where there are no numbers."""
     found = with_states(points, queries.quality_states(sweep))
-    found = join_quality(found, queries.qualities(sweep).rename(columns={"verdict": "quality_verdict"}))
+    found = judged(found, queries.view_rows(sweep, "quality").rename(columns={"verdict": "quality_verdict"}))
     if (found["state"] == "not asked").all():
         return
     st.subheader("Speed and quality", anchor=False)
     characters = found["characters"].max()
     text = "" if pd.isna(characters) else f" Bits per byte on {characters:,.0f} held-out characters."
-    st.caption(f"Speed-up: {texts.metric_label(metric)}.{text}")
+    st.caption(f"Speed-up: {METRICS[metric].label}.{text}")
     found = with_controls(found, queries.controls(sweep))
     rows = [(texts.quality(row), texts.against_control(row)) for row in found.to_dict("records")]
     shown = found.assign(
@@ -146,12 +124,12 @@ def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
         quality_verdict=[quality.word for quality, _ in rows],
         control_change=pd.Series([control for _, control in rows], index=found.index).replace("", None),
     ).sort_values(["against", "arm"])
-    known = [name for name in QUALITY_COLUMNS if name != "control_change" or shown[name].notna().any()]
-    show_table(shown, known, QUALITY_COLUMNS, also=["prompt_tokens"])
+    known = [name for name in ARM_COLUMNS if name != "control_change" or shown[name].notna().any()]
+    show_table(shown, known, "prompt_tokens")
 
 
 sweep = filters.chosen_sweep()
-points, break_evens = label_arms(queries.points(sweep), queries.break_evens(sweep))
+points, break_evens = queries.labelled_speedups(sweep)
 if points.empty:
     st.info(f"Sweep **{sweep}** has no measurement yet. Its progress is on the page Sweeps.", icon=":material/hourglass_empty:")
     st.stop()
@@ -170,7 +148,7 @@ distrusted = curves.flagged(points)
 
 panels = list(curves.panels(points, break_evens, axis))
 for panel in panels[:MAX_PANELS]:
-    answers(panel, axis, styles, label_hosts(points))
+    arm_sentences(panel, axis, styles, places(points))
 notes(panels, sweep, axis)
 if len(panels) > MAX_PANELS:
     st.info(f"{MAX_PANELS} of {len(panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")

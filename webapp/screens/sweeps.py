@@ -8,13 +8,13 @@ import streamlit as st
 from webapp import filters, queries
 
 REFRESH_S = 3
-STATES = {
+COUNTED = {
     "waiting": ("Waiting", "Jobs that have not started"),
     "running": ("Running", "Jobs that run now"),
     "done": ("Done", "Jobs with an answer"),
     "failed": ("Failed", "Jobs that ended without an answer; run the sweep again to retry them"),
 }
-SWEEP_COLUMNS = {
+LIST = {
     "sweep": st.column_config.TextColumn("Sweep"),
     "question": st.column_config.TextColumn("Question", width="large"),
     "state": st.column_config.TextColumn("State"),
@@ -23,7 +23,7 @@ SWEEP_COLUMNS = {
     "failures": st.column_config.NumberColumn("Failures", help="Comparisons with a reason instead of a speed-up", format="%d"),
     "submitted_at": st.column_config.DatetimeColumn("Submitted, UTC", format="YYYY-MM-DD HH:mm", timezone="UTC"),
 }
-FAILURE_COLUMNS = {
+FAILED = {
     "at": st.column_config.TextColumn("When, UTC"),
     "method": st.column_config.TextColumn("Method"),
     "params": st.column_config.TextColumn("Parameters"),
@@ -45,8 +45,8 @@ def state(sweep: "pd.Series[Any]") -> str:
 @st.fragment(run_every=REFRESH_S)
 def status(sweep: str) -> None:
     """Job counts of one sweep, refreshed every few seconds; the rest of the page stays still."""
-    counts = queries.sweeps().set_index("sweep").loc[sweep, list(queries.STATES)].astype(int).to_dict()
-    for place, (name, (label, meaning)) in zip(st.columns(len(STATES)), STATES.items(), strict=True):
+    counts = queries.sweeps().set_index("sweep").loc[sweep, list(queries.JOB_STATES)].astype(int).to_dict()
+    for place, (name, (label, meaning)) in zip(st.columns(len(COUNTED)), COUNTED.items(), strict=True):
         place.metric(label, f"{counts[name]:,}", help=meaning, border=True)
     jobs = sum(counts.values())
     ended = jobs - counts["waiting"] - counts["running"]
@@ -58,13 +58,13 @@ sweep = filters.chosen_sweep()
 status(sweep)
 
 st.subheader("Failures", anchor=False)
-failures = queries.failures(sweep)
+failures = queries.view_rows(sweep, "failures").sort_values("at", ascending=False, kind="stable")
 if failures.empty:
     st.markdown("None.")
 else:
     minutes = failures["at"].str[:16].str.replace("T", " ")
-    st.dataframe(failures.assign(at=minutes)[list(FAILURE_COLUMNS)], column_config=FAILURE_COLUMNS, hide_index=True)
+    st.dataframe(failures.assign(at=minutes)[list(FAILED)], column_config=FAILED, hide_index=True)
 
 st.subheader("All sweeps", anchor=False)
 found = queries.sweeps()
-st.dataframe(found.assign(state=found.apply(state, axis=1))[list(SWEEP_COLUMNS)], column_config=SWEEP_COLUMNS, hide_index=True)
+st.dataframe(found.assign(state=found.apply(state, axis=1))[list(LIST)], column_config=LIST, hide_index=True)
