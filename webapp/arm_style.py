@@ -49,14 +49,14 @@ def label_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> tuple[pd.Data
     arms = arms.assign(overrides=arms["params"].map(_overrides))
     differing = {name for name in QUALIFIERS if arms.loc[[name not in own for own in arms["overrides"]], name].nunique() > 1}
     labels = [_label(row, differing - row["overrides"]) for row in arms.to_dict("records")]
-    keys = [_key(row) for row in arms[list(KEY)].itertuples(index=False)]
+    keys = [tuple(map(str, row)) for row in arms[list(KEY)].itertuples(index=False)]
     known = dict(zip(keys, _distinct(labels, map(", ".join, keys)), strict=True))
     # The text of a baseline also names what the arms beside it override: the shortest names the baseline alone.
     baselines = {key: min(texts, key=len) for key, texts in both["baseline"].groupby(_baseline_keys(both))}
     against = dict(zip(baselines, _distinct(baselines.values(), map(str, baselines)), strict=True))
     return tuple(  # type: ignore[return-value]
         frame.assign(
-            arm=[known[_key(row)] for row in frame[list(KEY)].itertuples(index=False)],
+            arm=[known[tuple(map(str, row))] for row in frame[list(KEY)].itertuples(index=False)],
             against=frame["against"] if "against" in frame.columns else _baseline_keys(frame).map(against),
         )
         for frame in frames
@@ -99,10 +99,6 @@ def _distinct(names: Iterable[str], details: Iterable[str]) -> list[str]:
 def _baseline_keys(frame: pd.DataFrame) -> "pd.Series[Any]":
     """The identities of baselines; rows of old stores have only their texts."""
     return frame["baseline_id"].fillna(frame["baseline"])
-
-
-def _key(row: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(str, row))
 
 
 def _reading_order(name: str) -> list[tuple[int, float, str]]:

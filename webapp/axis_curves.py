@@ -14,21 +14,8 @@ SAVED: Final = "gmacs_saved"
 SIZE = ("image_size", "prompt_tokens")
 """Columns that vary along the other axes, and are fixed along this one."""
 FIXED = (
-    *(
-        "metric",
-        "method",
-        "model",
-        "weights",
-        "environment",
-        "host",
-        "batch_size",
-        "threads",
-        "seed",
-        "dtype",
-        "attention",
-        "runtime",
-    ),
-    *("baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZE),
+    *("metric", "method", "model", "weights", "environment", "host", "batch_size", "threads", "seed", "dtype", "attention"),
+    *("runtime", "baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZE),
 )
 """Columns that a point has in common with its curve along the MACs saved."""
 
@@ -56,16 +43,10 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
     drawn = drawn.assign(**{SAVED: 1 - cost / drawn["gmacs_baseline"]})
     labelled = arm_style.label_arms(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)))
     points, curves = (
-        frame.assign(
-            arm=[f"{arm}, {_last(name)} varied" for arm, name in zip(frame["arm"], frame["varied_parameter"], strict=True)]
-        )
+        frame.assign(arm=[f"{arm}, {name.split('.')[-1]} varied" for arm, name in zip(frame["arm"], frame["varies"], strict=True)])
         for frame in labelled
     )
     return points, curves
-
-
-def _last(varied: str) -> str:
-    return varied.rpartition(".")[2]
 
 
 def _without(params: str | None, varied: str) -> str:
