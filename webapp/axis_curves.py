@@ -30,7 +30,7 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
     of_axis = break_evens[(break_evens["axis"] == axis) & break_evens["metric"].isin(points["metric"].unique())]
     if axis == "gmacs":
         return points[points["gmacs_baseline"].notna()], of_axis
-    if axis != SAVED or SAVED in points.columns:
+    if axis != SAVED or "varies" in points.columns:
         return points, of_axis
     curves = of_axis.assign(params=list(map(_without, of_axis["params"], of_axis["varied_parameter"])))
     found = [points.iloc[:0].assign(varied_parameter="")]

@@ -26,6 +26,12 @@ def speed(point: Mapping[Any, Any]) -> Conclusion:
     return conclude_row(SHOWN, point, "speedup")
 
 
+def with_words(points: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the view `speedup` with `estimate`, `interval` and `word` as the report prints them, and their `digits`."""
+    found = [speed(point) for point in points.to_dict("records")]
+    return points.assign(**{name: [getattr(each, name) for each in found] for name in ("estimate", "interval", "word", "digits")})
+
+
 def quality(row: Mapping[Any, Any]) -> Conclusion:
     """Quality of an arm: a row of `store.quality_join.join_quality`, with the verdict as `quality_verdict` and a `state`."""
     if is_missing(row["bits_per_byte_change"]):

@@ -24,6 +24,7 @@ PANEL = (
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
 
+Layers = alt.LayerChart | alt.FacetChart
 WIDTH, HEIGHT, ROW = 620, 330, 24
 """Pixels: width and height of a panel's curves, height of one row of its strip."""
 
@@ -82,8 +83,7 @@ def speedup_chart(
         raise ValueError(f"a chart shows one metric, not several; choose one of {', '.join(texts.metrics_in(points['metric']))}")
     points, break_evens = curves_along(*label_arms(points, break_evens), axis)
     if points.empty:
-        unknown = "the MACs are not known"
-        why = "no parameter takes three values or more at one size" if axis == SAVED else unknown
+        why = "no parameter takes three values or more at one size" if axis == SAVED else "the MACs are not known"
         raise ValueError(f"no point to draw: {why}")
     styles = styles or arm_styles(points)
     distrusted = flagged(points)
@@ -91,19 +91,13 @@ def speedup_chart(
     hidden = points[distrusted & (not show_flagged)]
     if shown.empty:
         raise ValueError(f"no point to draw: {len(points)} measured, {len(hidden)} of them flagged and hidden")
-    conclusions = [texts.speed(point) for point in shown.to_dict("records")]
-    shown = shown.assign(
+    shown = texts.with_words(shown).assign(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
-        estimate=[conclusion.estimate for conclusion in conclusions],
-        interval=[conclusion.interval for conclusion in conclusions],
-        word=[conclusion.word for conclusion in conclusions],
     )
-    spans = (
-        scales.x_span(shown["x"], axis),
-        scales.y_span(*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory"))),
-    )
+    ratios = [shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")]
+    spans = scales.x_span(shown["x"], axis), scales.y_span(*ratios)
     names = places(points)
     views = []
     for panel in panels(shown, break_evens, axis):
@@ -130,50 +124,38 @@ def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") 
 
 def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     """The chart with fonts, rules and legends, which Vega-Lite takes at the top level only."""
-    configured: alt.VConcatChart = (
-        chart.resolve_legend(shape="independent")
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelFontSize=12, titleFontSize=12, titleFontWeight="normal", titlePadding=10, domain=False, gridOpacity=0.3
-        )
-        .configure_title(
-            fontSize=16, subtitleFontSize=12, subtitleColor=GREY, anchor="start", frame="group", offset=16, subtitlePadding=6
-        )
-        .configure_legend(labelFontSize=12, symbolSize=70, columnPadding=18, offset=12)
-    )
+    axis = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 10, "gridOpacity": 0.3}
+    title = {"fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "anchor": "start", "frame": "group", "offset": 16}
+    legend = {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12}
+    config = {"view": {"stroke": None}, "axis": {"domain": False} | axis, "title": {"subtitlePadding": 6} | title, "legend": legend}
+    configured: alt.VConcatChart = chart.resolve_legend(shape="independent").properties(config=alt.Config.from_dict(config))
     return configured
 
 
-def _curves(
-    panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle]
-) -> alt.LayerChart | alt.FacetChart:
-    points = panel.points
-    title = _measure(panel)
+def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle]) -> Layers:
+    points, title = panel.points, _measure(panel)
     x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
     colour = arm_color(styles)
-    dash = alt.StrokeDash(
-        "arm:N", scale=alt.Scale(domain=list(styles), range=[style.dash for style in styles.values()]), legend=None
-    )
+    dashes = alt.Scale(domain=list(styles), range=[style.dash for style in styles.values()])
     floor = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
-    theory = alt.Chart(points.dropna(subset=["theory"])).mark_line(
-        strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75
-    )
+    promised = alt.Chart(points.dropna(subset=["theory"]))
+    theory = promised.mark_line(strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75)
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"])).mark_errorbar(ticks={"size": 7}, thickness=1.3)
     crossings = alt.Chart(panel.break_evens.dropna(subset=["x"])[["arm", "x"]])
     return alt.layer(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2="floor_high:Q"),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
         theory.encode(x, alt.Y("theory:Q"), colour),
-        alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, dash),
+        alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, alt.StrokeDash("arm:N", scale=dashes, legend=None)),
         intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
         crossings.mark_point(shape="diamond", filled=True, size=90, opacity=1).encode(x, alt.YDatum(1), colour),
         point_marks(points).encode(x, y, colour),
     )
 
 
-def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle]) -> alt.LayerChart | alt.FacetChart:
+def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle]) -> Layers:
     """One row per arm: break-evens as diamonds on their intervals, and beside them the arm's line and verdict in words.
 
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.

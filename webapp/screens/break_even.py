@@ -87,16 +87,14 @@ def download_buttons(chart: alt.VConcatChart, name: str) -> None:
 
 def point_table(points: pd.DataFrame) -> None:
     """The points as numbers, without empty columns."""
-    found = [texts.speed(point) for point in points.to_dict("records")]
-    shown = points.assign(interval=[each.interval for each in found], word=[each.word for each in found])
+    shown = texts.with_words(points)
     known = [name for name in POINT_COLUMNS if name in shown.columns and (name == "flags" or shown[name].notna().any())]
     show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known])
 
 
 def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: str = "") -> None:
     """These columns, but for those that are left out where all values are equal; speed-ups as exact as their intervals."""
-    digits = max([texts.SHOWN.digits, *(texts.speed(point).digits for point in shown.to_dict("records"))])
-    formats = {"speedup": f"%.{digits}f×"}
+    formats = {"speedup": f"%.{max(texts.SHOWN.digits, *shown['digits'])}f×"}
     chosen = [name for name in names if name not in (*LEFT_OUT_IF_EQUAL, may_be_equal) or shown[name].nunique() > 1]
     config = {}
     for name in chosen:
@@ -119,11 +117,15 @@ def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
     st.caption(f"Speed-up: {METRICS[metric].label}.{text}")
     found = with_controls(found, queries.controls(sweep))
     rows = [(texts.quality(row), texts.against_control(row)) for row in found.to_dict("records")]
-    shown = found.assign(
-        change=[quality.numbers for quality, _ in rows],
-        quality_verdict=[quality.word for quality, _ in rows],
-        control_change=pd.Series([control for _, control in rows], index=found.index).replace("", None),
-    ).sort_values(["against", "arm"])
+    shown = (
+        texts.with_words(found)
+        .assign(
+            change=[quality.numbers for quality, _ in rows],
+            quality_verdict=[quality.word for quality, _ in rows],
+            control_change=pd.Series([control for _, control in rows], index=found.index).replace("", None),
+        )
+        .sort_values(["against", "arm"])
+    )
     known = [name for name in ARM_COLUMNS if name != "control_change" or shown[name].notna().any()]
     show_table(shown, known, "prompt_tokens")
 
