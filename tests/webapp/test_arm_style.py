@@ -35,7 +35,7 @@ def names(points: pd.DataFrame) -> list[str]:
             frame(("tome", "{}"), ("tome", '{"runtime":"compile"}'), runtime=["eager", "compile"]),
             ["tome", 'tome runtime="compile"'],
         ),
-        (frame(("tome", "{}"), ("tome", "{}"), attention=["sdpa", "eager"]), ["tome, sdpa", "tome, manual"]),
+        (frame(("tome", "{}"), ("tome", "{}"), attention=["sdpa", "eager"]), ["tome, sdpa", "tome, eager"]),
         (
             frame(
                 ("teal", '{"sparsity":0.4}'),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
-from store.host_labels import places
+from store.host_labels import label_hosts
 from sweeps.metrics import METRICS
 from sweeps.number_format import count
 from webapp import texts
@@ -98,7 +98,7 @@ def speedup_chart(
     )
     ratios = [shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")]
     spans = scales.x_span(shown["x"], axis), scales.y_span(*ratios)
-    names = places(points)
+    names = label_hosts(points)
     views = []
     for panel in panels(shown, break_evens, axis):
         host = names[panel.about["environment"], panel.about["host"]]

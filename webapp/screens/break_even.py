@@ -39,7 +39,7 @@ LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flag
 """Columns of the tables that are left out where all values are equal."""
 
 
-def arm_sentences(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[Place, str]) -> None:
+def arm_sentences(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[tuple[str, str], str]) -> None:
     """One sentence for each arm of a panel; the full reason of the analysis is the hover text."""
     counted = panel.points[~curves.flagged(panel.points)]
     x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
@@ -150,7 +150,7 @@ distrusted = curves.flagged(points)
 
 panels = list(curves.panels(points, break_evens, axis))
 for panel in panels[:MAX_PANELS]:
-    arm_sentences(panel, axis, styles, places(points))
+    arm_sentences(panel, axis, styles, label_hosts(points))
 notes(panels, sweep, axis)
 if len(panels) > MAX_PANELS:
     st.info(f"{MAX_PANELS} of {len(panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")
