@@ -24,13 +24,13 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
     """What is drawn along `axis`: the points that lie on a curve, and the break-evens of these curves.
 
     Along the MACs saved a curve is one method with one parameter varied, as in the view `break_even`: its points are labelled by
-    it, and get the column `gmacs_saved`. A point may lie on several curves. Frames that this function returned stay as they are.
+    it. A point may lie on several curves. Frames that this function returned stay as they are.
     Points whose MACs are not known lie on no curve along the MACs.
     """
     of_axis = break_evens[(break_evens["axis"] == axis) & break_evens["metric"].isin(points["metric"].unique())]
     if axis == "gmacs":
         return points[points["gmacs_baseline"].notna()], of_axis
-    if axis != SAVED or "varies" in points.columns:
+    if axis != SAVED or "varied_parameter" in points.columns:
         return points, of_axis
     curves = of_axis.assign(params=list(map(_without, of_axis["params"], of_axis["varied_parameter"])))
     found = [points.iloc[:0].assign(varied_parameter="")]
@@ -39,11 +39,11 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
         others = points.assign(params=[_without(params, name) for params in points["params"]], varied_parameter=name)
         found.append(others[[_key(row) in keys for row in others.itertuples()]])
     drawn = pd.concat([frame for frame in found if len(frame)] or found, ignore_index=True)
-    cost = drawn["gmacs_total"]
-    drawn = drawn.assign(**{SAVED: 1 - cost / drawn["gmacs_baseline"]})
     labelled = arm_style.label_arms(*(frame.drop(columns="arm", errors="ignore") for frame in (drawn, curves)))
     points, curves = (
-        frame.assign(arm=[f"{arm}, {name.split('.')[-1]} varied" for arm, name in zip(frame["arm"], frame["varies"], strict=True)])
+        frame.assign(
+            arm=[f"{arm}, {name.split('.')[-1]} varied" for arm, name in zip(frame["arm"], frame["varied_parameter"], strict=True)]
+        )
         for frame in labelled
     )
     return points, curves

@@ -59,7 +59,7 @@ def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
 
 def parameters(sweep: str, url: str | None = None) -> dict[str, float]:
     """Parameters of the language models that `sweep` timed, without a method."""
-    found = view_rows(sweep, "language", url).sort_values("parameters")
+    found = view_rows(sweep, "generation", url).sort_values("parameters")
     # Other arms untie the head, or add adapters: they count only where the unmodified model was not timed.
     first = found.assign(other=found["method"] != "dense").sort_values("other", kind="stable").drop_duplicates("model")
     return dict(zip(first["model"], first["parameters"], strict=True))

@@ -30,7 +30,7 @@ POINT_AFTER = (
     "estimate",
     "interval",
 )
-RENAMED = {"method_ms": "method_ms", "gmacs_method": "gmacs_method"}
+RENAMED = {"arm_ms": "method_ms", "gmacs_overhead": "gmacs_method"}
 
 DRAW = f"""
 import json, sys

@@ -129,7 +129,7 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
 def test_macs_that_are_not_known(url: str) -> None:
     """Points without MACs are drawn against the prompt without a promise, and against MACs there is nothing to draw."""
     points, break_evens = generation(url, "tpot")
-    unknown = points.assign(gmacs_baseline=np.nan, gmacs=np.nan, gmacs_overhead=np.nan)
+    unknown = points.assign(gmacs_baseline=np.nan, gmacs_total=np.nan)
     spec = curves.speedup_chart(unknown, break_evens).to_dict()
     (dotted,) = [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if layer["encoding"]["y"].get("field") == "theory"]
     assert spec["datasets"][dotted["data"]["name"]] == []

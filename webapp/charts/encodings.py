@@ -25,8 +25,8 @@ MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 
 HOVER = (
-    *("arm", "against", "params", "word", "estimate", "interval", "theory", "baseline_ms", "method_ms", "image_size"),
-    *("prompt_tokens", "tokens", "tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_method"),
+    *("arm", "against", "params", "word", "estimate", "interval", "theory", "baseline_ms", "arm_ms", "image_size"),
+    *("prompt_tokens", "tokens", "tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_overhead"),
     *("pairs", "rounds", "flags"),
 )
 """Columns of the hover text of a point; those without a value are left out."""

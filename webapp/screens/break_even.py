@@ -29,7 +29,7 @@ FILE_TYPES: dict[plot.FileFormat, str] = {"png": "image/png", "svg": "image/svg+
 
 POINT_COLUMNS = (
     *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
-    *("gmacs_saved", "gmacs_baseline", "baseline_ms", "method_ms", "speedup", "interval", "word", "pairs", "flags"),
+    *("gmacs_saved", "gmacs_baseline", "baseline_ms", "arm_ms", "speedup", "interval", "word", "pairs", "flags"),
 )
 ARM_COLUMNS = (
     *("arm", "against", "model", "prompt_tokens", "speedup", "bits_per_byte", "change", "kl", "top1_agreement"),
@@ -108,7 +108,7 @@ def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: str = ""
 def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
     """Speed-up and change in quality of each arm, if the sweep requests quality; a state where there are no numbers."""
     found = with_states(points, queries.quality_states(sweep))
-    found = judged(found, queries.view_rows(sweep, "quality").rename(columns={"verdict": "quality_verdict"}))
+    found = join_quality(found, queries.view_rows(sweep, "quality").rename(columns={"verdict": "quality_verdict"}))
     if (found["state"] == "not asked").all():
         return
     st.subheader("Speed and quality", anchor=False)
