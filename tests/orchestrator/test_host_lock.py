@@ -46,6 +46,7 @@ class Job(threading.Thread):
         assert not self.is_alive()
 
 
+@pytest.mark.alone
 def test_others_share_the_host_and_timing_never(tmp_path: Path) -> None:
     """Accuracy and quality overlap; latency and generation wait for both, and keep all others out."""
     order: list[str] = []

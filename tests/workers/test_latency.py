@@ -180,6 +180,7 @@ def test_a_broken_promise_of_tokens_is_flagged(faulty: Any) -> None:
     assert not outcome.failures
 
 
+@pytest.mark.alone
 def test_the_alarm_takes_the_arm_that_hangs_and_leaves_the_others_their_time(faulty: Any) -> None:
     """One arm hangs while it is timed: it times out, and the rest is measured in as much time again."""
     arms = [DENSE, faulty("hanging", "if len(calls) > 12: time.sleep(60)"), TOPK]

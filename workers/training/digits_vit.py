@@ -24,7 +24,7 @@ default_cfgs = generate_default_cfgs({"digits_vit_64": _GREY, "digits_vit_256": 
 
 def names() -> list[str]:
     """What this module adds to timm's models."""
-    return sorted(timm.list_models(module="digits"))
+    return sorted(timm.list_models(module="digits_vit"))
 
 
 @register_model
