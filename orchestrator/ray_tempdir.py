@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from store.owners import ended, owner
+from store.owners import has_ended, owner
 from workers.measure.descendants import end, writing_below
 
 SOCKET_FOLDER = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
@@ -77,7 +77,7 @@ def _mark(folder: Path) -> int:
 def _remove_if_abandoned(folder: Path) -> None:
     """Remove a folder with our marker whose process is known to have ended, and end the rest of its Ray; leave all others."""
     with contextlib.suppress(OSError), _locked(folder / MARKER) as text:
-        if ended(text):
+        if has_ended(text):
             end(writing_below(folder))
             _remove(folder)
 

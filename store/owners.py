@@ -1,4 +1,4 @@
-"""Owners of leases: processes by host, number and start, and whether they live."""
+"""Owners of leases: processes by host, number and start, and whether they still run."""
 
 import os
 import socket
@@ -14,22 +14,22 @@ def owner() -> str:
     return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
 
 
-def ended(owner: str) -> bool:
-    """Whether the process that `owner` names is known to have ended: it ran on this host, and does no more."""
+def has_ended(owner: str) -> bool:
+    """Whether the process that `owner` names is known to have ended: it ran on this host, and runs no more."""
     host, _, process = owner.partition(":")
     pid, _, started = process.partition(":")
     return host == _host() and pid.isdecimal() and _started(int(pid)) != started
 
 
-def alive(owner: str, renewed_at: float) -> bool:
+def is_alive(owner: str, renewed_at: float) -> bool:
     """Whether `owner` runs on this host, or has renewed its lease (s since the epoch) recently enough on another."""
     if owner.partition(":")[0] != _host():
         return time.time() - renewed_at <= LEASE_S
-    return not ended(owner)
+    return not has_ended(owner)
 
 
 def _host() -> str:
-    """The host's name, and where process ids are private to a container its name space: a pid means something only there."""
+    """The host's name, with the name space of its process ids, which are private to a container."""
     try:
         space = Path("/proc/self/ns/pid").readlink().name.strip("pid:[]")
     except OSError:
@@ -38,9 +38,9 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    """When the process began (clock ticks since boot, from /proc); empty if it has ended, even if nobody has reaped it.
+    """When the process began (clock ticks since boot, from /proc); empty if it has ended, reaped or not.
 
-    Elsewhere than Linux only that it runs.
+    On other systems than Linux only whether it runs.
     """
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -18,7 +18,7 @@ Group = tuple[str, str]
 """Jobs that belong on one place: `curve_group` and `resources` of their rows."""
 
 
-COLUMNS: tuple[Any, ...] = (
+PLACEMENT_COLUMNS: tuple[Any, ...] = (
     *(col(JobRow.curve_group), col(JobRow.resources), col(JobRow.pinned_host)),
     *(col(JobRow.pinned_environment), col(JobRow.pinned_by), col(JobRow.renewed_at)),
 )

@@ -1,109 +1,26 @@
-"""Reading: small tables for people. Plain SQL, never table models, because reading must be quick."""
+"""Queries for the report, the app and the command line: sweeps, and the rows of the public views that belong to them."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Engine,
-    ScalarSelect,
-    Select,
-    Table,
-    TextClause,
-    case,
-    column,
-    distinct,
-    func,
-    literal_column,
-    select,
-    text,
-)
-from sqlalchemy import table as from_name
+from sqlalchemy import ColumnElement, Engine, Select, and_, case, distinct, func, select
+from sqlmodel import col
 
 from store.errors import StoreError
 from store.location import display_name
 from store.row_mapping import timestamp
 from store.tables.derived import EffectRow
-from store.tables.planned import SweepComparisonRow, SweepRow, core
+from store.tables.planned import EnvironmentRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
+from store.tables.results import AttemptRow, ComparisonAttemptRow, ImagePredictionsRow
 from store.transactions import reading
 from store.views.public import TABLES, newest_revision
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SWEEP, _LINK, _EFFECT, _FAILURES = core(SweepRow), core(SweepComparisonRow), core(EffectRow), TABLES["failures"]
-
-
-def _count(answers: Table, *where: ColumnElement[bool]) -> ScalarSelect[int]:
-    """How many comparisons of a sweep have a row among the answers."""
-    linked = _LINK.join(answers, answers.c.comparison_id == _LINK.c.comparison_id)
-    counted = select(func.count(distinct(_LINK.c.comparison_id))).select_from(linked)
-    return counted.where(_LINK.c.sweep == _SWEEP.c.id, *where).correlate(_SWEEP).scalar_subquery()
-
-
-SWEEPS = (
-    select(
-        *(_SWEEP.c[name] for name in ("id", "name", "revision", "question", "submitted_at")),
-        select(func.count()).where(_LINK.c.sweep == _SWEEP.c.id).correlate(_SWEEP).scalar_subquery().label("comparisons"),
-        _count(_EFFECT, _EFFECT.c.effect.is_not(None)).label("measured"),
-        _count(_FAILURES).label("failures"),
-    )
-    .where(newest_revision(_SWEEP))
-    .order_by(_SWEEP.c.submitted_at.desc(), _SWEEP.c.id.desc())
-)
-STATES = text(
-    "SELECT l.sweep, j.state, count(*) AS jobs FROM sweep_job AS l JOIN job AS j ON j.id = l.job GROUP BY l.sweep, j.state"
-)
-SWEEP = text("SELECT * FROM sweep WHERE name = :name ORDER BY revision DESC LIMIT 1")
-NAMES = text("SELECT DISTINCT name FROM sweep ORDER BY name")
-ENVIRONMENTS = text(
-    """SELECT e.environment_id, e.device, e.device_name, e.facts,
-         (SELECT count(*) FROM attempt AS t WHERE t.environment = e.environment_id) AS attempts
-       FROM environment AS e ORDER BY e.device, e.device_name, e.environment_id"""
-)
-
-
-def table(engine: Engine, sql: str, **params: Any) -> "pd.DataFrame":
-    """The rows of a query as a data frame; `:name` in `sql` stands for the keyword argument of that name."""
-    return _frame(engine, text(sql).bindparams(**params))
-
-
-def sweeps(engine: Engine) -> list[dict[str, Any]]:
-    """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state."""
-    with reading(engine) as connection:
-        found = [dict(row._mapping) for row in connection.execute(SWEEPS)]
-        states: dict[int, dict[str, int]] = defaultdict(dict)
-        for row in connection.execute(STATES):
-            states[row.sweep][row.state] = row.jobs
-    for sweep in found:
-        sweep["submitted_at"] = timestamp(sweep["submitted_at"])
-        sweep |= {state: states[sweep["id"]].get(state, 0) for state in ("waiting", "running", "done", "failed", "cancelled")}
-    return found
-
-
-def sweep(engine: Engine, name: str) -> dict[str, Any]:
-    """The newest revision of the sweep called `name`. Raises `StoreError` that names the nearest ones if there is none."""
-    with reading(engine) as connection:
-        found = connection.execute(SWEEP, {"name": name}).one_or_none()
-        if found is not None:
-            return dict(found._mapping)
-        names = list(connection.execute(NAMES).scalars())
-    near = get_close_matches(name, names, n=3) or names[:5]
-    hint = (
-        f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run sweeps/quickstart.yaml"
-    )
-    raise StoreError(f"{display_name(engine.url)} holds no sweep called {name}; {hint}")
-
-
-def environments(engine: Engine) -> list[dict[str, Any]]:
-    """The machines that were measured, with how many attempts each."""
-    with reading(engine) as connection:
-        return [dict(row._mapping) for row in connection.execute(ENVIRONMENTS)]
-
-
-SWEEP_ROWS: Mapping[str, tuple[str, ...]] = {
+SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
     "speedup": ("method", "params", "tokens"),
     "accuracy": ("method", "params", "image_size"),
     "quality": ("method", "params"),
@@ -114,47 +31,87 @@ SWEEP_ROWS: Mapping[str, tuple[str, ...]] = {
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
 
 
+def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
+    """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state."""
+    failures = TABLES["failures"]
+    linked = select(func.count(distinct(col(SweepComparisonRow.comparison_id)))).where(
+        col(SweepComparisonRow.sweep) == col(SweepRow.id)
+    )
+    measured = linked.join(EffectRow, col(EffectRow.comparison_id) == col(SweepComparisonRow.comparison_id))
+    failed = linked.join(failures, failures.c.comparison_id == col(SweepComparisonRow.comparison_id))
+    counts = {"comparisons": linked, "measured": measured.where(col(EffectRow.effect).is_not(None)), "failures": failed}
+    revisions = (
+        select(
+            *(col(SweepRow.id), col(SweepRow.name), col(SweepRow.revision), col(SweepRow.question), col(SweepRow.submitted_at)),
+            *(count.correlate(SweepRow).scalar_subquery().label(name) for name, count in counts.items()),
+        )
+        .where(newest_revision(core(SweepRow)))
+        .order_by(col(SweepRow.submitted_at).desc(), col(SweepRow.id).desc())
+    )
+    jobs = (
+        select(col(SweepJobRow.sweep), col(JobRow.state), func.count().label("jobs"))
+        .join(JobRow, col(JobRow.id) == col(SweepJobRow.job))
+        .group_by(col(SweepJobRow.sweep), col(JobRow.state))
+    )
+    with reading(engine) as connection:
+        found = [dict(row._mapping) for row in connection.execute(revisions)]
+        states: dict[int, dict[str, int]] = defaultdict(dict)
+        for row in connection.execute(jobs):
+            states[row.sweep][row.state] = row.jobs
+    for sweep in found:
+        sweep["submitted_at"] = timestamp(sweep["submitted_at"])
+        sweep |= {state: states[sweep["id"]].get(state, 0) for state in ("waiting", "running", "done", "failed", "cancelled")}
+    return found
+
+
+def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
+    """The newest revision of the sweep called `name`. Raises `StoreError` that names the nearest ones if there is none."""
+    revisions = core(SweepRow)
+    with reading(engine) as connection:
+        found = connection.execute(
+            select(revisions).where(revisions.c.name == name).order_by(revisions.c.revision.desc()).limit(1)
+        ).one_or_none()
+        if found is not None:
+            return dict(found._mapping)
+        names = list(connection.execute(select(revisions.c.name).distinct().order_by(revisions.c.name)).scalars())
+    near = get_close_matches(name, names, n=3) or names[:5]
+    hint = (
+        f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run sweeps/quickstart.yaml"
+    )
+    raise StoreError(f"{display_name(engine.url)} contains no sweep called {name}; {hint}")
+
+
+def environments(engine: Engine) -> list[dict[str, Any]]:
+    """The machines that were measured, with how many attempts each."""
+    attempts = select(func.count()).where(col(AttemptRow.environment) == col(EnvironmentRow.environment_id)).scalar_subquery()
+    columns = (col(EnvironmentRow.device), col(EnvironmentRow.device_name), col(EnvironmentRow.environment_id))
+    with reading(engine) as connection:
+        found = connection.execute(select(*columns, col(EnvironmentRow.facts), attempts.label("attempts")).order_by(*columns))
+        return [dict(row._mapping) for row in found]
+
+
 def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
-    """The rows of one of `SWEEP_ROWS` that belong to the newest revision of a sweep.
+    """The rows of one of `SWEEP_VIEWS` that belong to the newest revision of a sweep.
 
     Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved. Those of `accuracy` have one column more:
     `classes`, the number of outputs that accuracy is about.
     """
-    linked: Select[Any] = select(column("comparison_id")).select_from(from_name("sweep_comparison")).where(column("sweep") == name)
-    attempts = from_name("comparison_attempt", column("attempt"), column("comparison_id"))
-    order: list[ColumnElement[Any]] = [column(each) for each in SWEEP_ROWS[view]]
-    columns: list[ColumnElement[Any]] = [literal_column(f"{view}.*")]
-    belongs: ColumnElement[bool] = column("comparison_id").in_(linked)
+    table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], core(ComparisonAttemptRow)
+    linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
+    order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
+    rows = select(table)
     if view == "break_even":
-        belongs = column("sweep") == name
-        order.insert(0, case({"tokens": 0, "gmacs": 1}, value=column("axis"), else_=2))
+        rows = rows.where(table.c.sweep == name)
+        order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
     elif view == "generation":
-        belongs = column("attempt").in_(select(attempts.c.attempt).where(attempts.c.comparison_id.in_(linked)))
-    elif view == "accuracy":
-        images = from_name("image_predictions", column("attempt"), column("classes"))
-        classes = select(func.max(images.c.classes)).join_from(images, attempts, images.c.attempt == attempts.c.attempt)
-        same = attempts.c.comparison_id == literal_column("accuracy.comparison_id")
-        columns.append(classes.where(same).scalar_subquery().label("classes"))
-    return _frame(engine, select(*columns).select_from(from_name(view)).where(belongs).order_by(*order))
-
-
-# Plain text: seven joins of views on each other, which constructs would make no easier to read or to check.
-ZEROSHOT = text("""
-SELECT q.environment, q.device_name, q.model, q.weights, q.baseline, q.method, q.params, m.metric, m.value, m.n,
-       b.value AS value_baseline, d.value AS task_drop, d.low AS task_drop_low, d.high AS task_drop_high
-FROM quality AS q
-JOIN comparison_attempt AS p ON p.comparison_id = q.comparison_id
-JOIN attempt AS t ON t.id = p.attempt AND t.environment = q.environment
-JOIN metric AS m ON m.attempt = p.attempt AND m.arm = p.arm AND m.metric LIKE 'zeroshot%' AND m.metric NOT LIKE '%_drop'
-JOIN metric AS b ON b.attempt = p.attempt AND b.arm = p.baseline AND b.metric = m.metric
-LEFT JOIN metric AS d ON d.attempt = p.attempt AND d.arm = p.arm AND d.metric = m.metric || '_drop'
-WHERE q.comparison_id IN (SELECT comparison_id FROM sweep_comparison WHERE sweep = :name)
-  AND NOT EXISTS (SELECT 1 FROM comparison_attempt AS o WHERE o.attempt = p.attempt AND o.arm = p.arm AND o.baseline < p.baseline)
-  AND NOT EXISTS (
-    SELECT 1 FROM comparison_attempt AS o JOIN attempt AS u ON u.id = o.attempt
-    JOIN metric AS s ON s.attempt = o.attempt AND s.arm = o.arm
-    WHERE o.comparison_id = p.comparison_id AND u.environment = t.environment AND u.id > t.id AND s.metric = m.metric)
-ORDER BY q.model, q.method, q.params, m.metric""")
+        rows = rows.where(table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked))))
+    else:
+        rows = rows.where(table.c.comparison_id.in_(linked))
+    if view == "accuracy":
+        images = core(ImagePredictionsRow)
+        classes = select(func.max(images.c.classes)).join_from(images, pairs, images.c.attempt == pairs.c.attempt)
+        rows = rows.add_columns(classes.where(pairs.c.comparison_id == table.c.comparison_id).scalar_subquery().label("classes"))
+    return _read_frame(engine, rows.order_by(*order))
 
 
 def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
@@ -162,10 +119,55 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
 
     `task_drop` with its interval is the share of documents that the arm loses against that baseline.
     """
-    return _frame(engine, ZEROSHOT.bindparams(name=name))
+    quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], core(ComparisonAttemptRow), core(AttemptRow)
+    result, baseline, drop, newer = (TABLES["metric"].alias(alias) for alias in ("result", "baseline", "task_drop", "newer"))
+    other, other_attempt = pair.alias("other"), attempt.alias("other_attempt")
+    other_baseline = select(other.c.attempt).where(
+        other.c.attempt == pair.c.attempt, other.c.arm == pair.c.arm, other.c.baseline < pair.c.baseline
+    )
+    newer_result = (
+        select(other.c.attempt)
+        .join(other_attempt, other_attempt.c.id == other.c.attempt)
+        .join(newer, and_(newer.c.attempt == other.c.attempt, newer.c.arm == other.c.arm))
+        .where(
+            other.c.comparison_id == pair.c.comparison_id,
+            other_attempt.c.environment == attempt.c.environment,
+            other_attempt.c.id > attempt.c.id,
+            newer.c.metric == result.c.metric,
+        )
+    )
+    task = and_(result.c.metric.startswith("zeroshot"), ~result.c.metric.endswith("_drop", autoescape=True))
+    arm = (quality.c[column] for column in ("environment", "device_name", "model", "weights", "baseline", "method", "params"))
+    figures = {
+        "value_baseline": baseline.c.value,
+        "task_drop": drop.c.value,
+        "task_drop_low": drop.c.low,
+        "task_drop_high": drop.c.high,
+    }
+    rows = (
+        select(*arm, result.c.metric, result.c.value, result.c.n, *(column.label(label) for label, column in figures.items()))
+        .join(pair, pair.c.comparison_id == quality.c.comparison_id)
+        .join(attempt, and_(attempt.c.id == pair.c.attempt, attempt.c.environment == quality.c.environment))
+        .join(result, and_(result.c.attempt == pair.c.attempt, result.c.arm == pair.c.arm, task))
+        .join(
+            baseline,
+            and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline, baseline.c.metric == result.c.metric),
+        )
+        .outerjoin(
+            drop,
+            and_(drop.c.attempt == pair.c.attempt, drop.c.arm == pair.c.arm, drop.c.metric == result.c.metric + "_drop"),
+        )
+        .where(
+            quality.c.comparison_id.in_(select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)),
+            ~other_baseline.exists(),
+            ~newer_result.exists(),
+        )
+        .order_by(quality.c.model, quality.c.method, quality.c.params, result.c.metric)
+    )
+    return _read_frame(engine, rows)
 
 
-def _frame(engine: Engine, statement: Select[Any] | TextClause) -> "pd.DataFrame":
+def _read_frame(engine: Engine, statement: Select[*tuple[Any, ...]]) -> "pd.DataFrame":
     import pandas as pd
 
     with reading(engine) as connection:

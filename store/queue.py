@@ -4,16 +4,16 @@ import time
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, Select, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import Connection, Engine, Row, Select, and_, case, func, or_, select, update
 from sqlmodel import col
 
 from store import placement
 from store.errors import StoreError
-from store.owners import alive, owner
+from store.owners import is_alive, owner
 from store.placement import Offer, Place
 from store.row_mapping import insert_jobs, link_jobs
 from store.tables.derived import EffectRow
-from store.tables.planned import STATES, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
+from store.tables.planned import STATES, JobRow, SweepComparisonRow, SweepJobRow, SweepRow
 from store.transactions import reading, writing
 from sweeps.job import Device, Job, Occupation
 from sweeps.kinds import KINDS
@@ -22,22 +22,7 @@ from sweeps.outcome import Outcome
 if TYPE_CHECKING:
     from store.record import AttemptWriter  # imports NumPy and SciPy, which most calls do not need
 
-EFFECT, LINK = core(EffectRow), core(SweepComparisonRow)
 RUNNING, WAITING = col(JobRow.state) == "running", col(JobRow.state) == "waiting"
-_ANSWERS = (
-    select(
-        func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured"), func.max(EFFECT.c.failure).label("failure")
-    )
-    .select_from(LINK.outerjoin(EFFECT, EFFECT.c.comparison_id == LINK.c.comparison_id))
-    .where(LINK.c.sweep == bindparam("sweep"))
-    .group_by(LINK.c.comparison_id)
-    .subquery()
-)
-ANSWERS = select(
-    func.count().label("comparisons"),
-    func.coalesce(func.sum(_ANSWERS.c.measured), 0).label("measured"),
-    func.coalesce(func.sum(case((and_(_ANSWERS.c.measured == 0, _ANSWERS.c.failure.is_not(None)), 1), else_=0)), 0).label("failed"),
-).select_from(_ANSWERS)
 
 
 class QueuedJob(NamedTuple):
@@ -140,13 +125,13 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
     attempt = _attempt(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "split", attempt)
-        found = connection.execute(select(col(JobRow.payload), *placement.COLUMNS).where(col(JobRow.id) == row)).one()
+        found = connection.execute(select(col(JobRow.payload), *placement.PLACEMENT_COLUMNS).where(col(JobRow.id) == row)).one()
         whole = Job.model_validate_json(found.payload)
         if sorted(whole.comparison_ids()) != sorted(comparison_id for part in parts for comparison_id in part.comparison_ids()):
             raise StoreError(
                 f"job {row} cannot be split: the {len(parts)} parts must request each of its {len(whole.pairs)} comparisons once"
             )
-        placed = {column.key: getattr(found, column.key) for column in placement.COLUMNS}
+        placed = {column.key: getattr(found, column.key) for column in placement.PLACEMENT_COLUMNS}
         children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)
         for sweep in connection.execute(select(col(SweepJobRow.sweep)).where(col(SweepJobRow.job) == row)).scalars().all():
             link_jobs(connection, sweep, children)
@@ -161,7 +146,7 @@ def recover(engine: Engine) -> int:
     leases = select(col(JobRow.owner), func.max(col(JobRow.renewed_at)).label("renewed_at")).where(RUNNING)
     with writing(engine) as connection:
         held = connection.execute(leases.group_by(col(JobRow.owner))).all()
-        dead = [row.owner for row in held if not alive(row.owner, row.renewed_at)]
+        dead = [row.owner for row in held if not is_alive(row.owner, row.renewed_at)]
         orphaned = update(JobRow).where(RUNNING, col(JobRow.owner).in_(dead))
         return connection.execute(orphaned.values(state="waiting", owner=None, renewed_at=None)).rowcount if dead else 0
 
@@ -190,7 +175,7 @@ def demands(engine: Engine, sweep_id: int) -> set[str]:
 def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
     """The places that other live dispatchers have chosen for groups of jobs of the sweep called `name`."""
     with reading(engine) as connection:
-        return {group: pin.place for group, pin in placement.live_pins(connection, name, owner(), alive).items()}
+        return {group: pin.place for group, pin in placement.live_pins(connection, name, owner(), is_alive).items()}
 
 
 def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
@@ -207,7 +192,7 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
     with reading(engine) as connection:
         for row in connection.execute(leases):
             holders[row.owner] = LeaseHolder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
-        for pin in placement.live_pins(connection, _sweep_name(connection, sweep_id), me, alive).values():
+        for pin in placement.live_pins(connection, _sweep_name(connection, sweep_id), me, is_alive).values():
             holders.setdefault(pin.owner, LeaseHolder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at)))
     return list(holders.values())
 
@@ -227,16 +212,26 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
         .where(col(SweepJobRow.sweep) == sweep_id)
         .group_by(col(JobRow.state))
     )
+    measured = func.max(case((col(EffectRow.effect).is_not(None), 1), else_=0)).label("measured")
+    answers = (
+        select(measured, func.max(col(EffectRow.failure)).label("failure"))
+        .select_from(SweepComparisonRow)
+        .outerjoin(EffectRow, col(EffectRow.comparison_id) == col(SweepComparisonRow.comparison_id))
+        .where(col(SweepComparisonRow.sweep) == sweep_id)
+        .group_by(col(SweepComparisonRow.comparison_id))
+        .subquery()
+    )
+    failed = case((and_(answers.c.measured == 0, answers.c.failure.is_not(None)), 1), else_=0)
+    totals = select(func.count(), *(func.coalesce(func.sum(each), 0) for each in (answers.c.measured, failed))).select_from(answers)
     with reading(engine) as connection:
         name = _sweep_name(connection, sweep_id)
         counts = dict.fromkeys(STATES, 0) | {row.state: row.jobs for row in connection.execute(states)}
-        answers = connection.execute(ANSWERS, {"sweep": sweep_id}).one()
-    return Progress(name, counts, answers.comparisons, answers.measured, answers.failed)
+        return Progress(name, counts, *connection.execute(totals).one())
 
 
 def _jobs_of(sweep_id: int) -> Select[*tuple[Any, ...]]:
     return (
-        select(col(JobRow.id), col(JobRow.payload), col(JobRow.attempts), *placement.COLUMNS)
+        select(col(JobRow.id), col(JobRow.payload), col(JobRow.attempts), *placement.PLACEMENT_COLUMNS)
         .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
         .where(col(SweepJobRow.sweep) == sweep_id)
     )

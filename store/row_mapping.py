@@ -4,10 +4,10 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Insert, func, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlmodel import SQLModel, col
 
@@ -141,7 +141,7 @@ def environment_row(environment: Environment) -> dict[str, Any]:
 
 
 def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, Any]]], parent: int | None = None) -> list[int]:
-    """Queue jobs as waiting, in order, each with its `placement.COLUMNS`, and return their rows.
+    """Queue jobs as waiting, in order, each with its `placement.PLACEMENT_COLUMNS`, and return their rows.
 
     All within one write transaction, so that rows follow each other.
     """
@@ -196,8 +196,8 @@ def insert_new(connection: Connection, table: type[SQLModel], rows: Sequence[Map
 @lru_cache(maxsize=100)
 def _insert_new_sql(table: type[SQLModel], names: tuple[str, ...], dialect: Dialect) -> tuple[str, list[str] | None]:
     """The statement, and the order of its parameters where they have no names."""
-    insert_or_skip = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
-    compiled = insert_or_skip(table).on_conflict_do_nothing().compile(dialect=dialect, column_keys=list(names))
+    insert_on = import_module(f"sqlalchemy.dialects.{dialect.name}").insert  # ON CONFLICT has no common construct
+    compiled = insert_on(table).on_conflict_do_nothing().compile(dialect=dialect, column_keys=list(names))
     assert isinstance(compiled, SQLCompiler)
     return str(compiled), compiled.positiontup
 

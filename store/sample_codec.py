@@ -52,7 +52,7 @@ def timings(samples: Samples) -> Timings:
     return Timings(list(samples.arms), seconds, rounds.get("device_seconds"), series)
 
 
-def pack(samples: Samples) -> dict[str, Any]:
+def pack_samples(samples: Samples) -> dict[str, Any]:
     """The columns of table `sample`. Raises `ValueError` for samples that are not rectangular."""
     arrays = timings(samples)
     rounds, columns = arrays.seconds.shape
@@ -69,12 +69,12 @@ def pack(samples: Samples) -> dict[str, Any]:
 
 
 def pack_series(samples: Samples) -> list[dict[str, Any]]:
-    """The rows of table `sample_series`, but for the attempt. Raises as `pack` does."""
+    """The rows of table `sample_series`, but for the attempt. Raises as `pack_samples` does."""
     found = timings(samples).series
     return [{"metric": name, "seconds": _squeeze(found[name], "<f8")} for name in sorted(found)]
 
 
-def unpack(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
+def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
     """The timings in a row of table `sample`, with its rows of `sample_series`."""
     shape = (row.rounds, row.columns)
     device = None if row.device_seconds is None else _stretch(row.device_seconds, shape)

@@ -10,7 +10,7 @@ from sqlmodel import col
 
 from store import placement
 from store.overlap import Overlap, find_overlap
-from store.owners import alive, owner
+from store.owners import is_alive, owner
 from store.placement import Pin, Wanted, placement_columns
 from store.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
 from store.tables.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow
@@ -19,7 +19,7 @@ from sweeps.identity import canonical
 from sweeps.job import Comparison, Job
 from sweeps.protocol import Protocol
 
-BATCH = 5000
+IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 
 Requested = Comparison | tuple[Comparison, Mapping[str, str]] | Job
@@ -60,7 +60,7 @@ def submit_sweep(
             insert_new(connection, ComparisonRow, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
             insert_new(connection, SweepComparisonRow, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
             _derive(connection, sweep)
-        pins = placement.live_pins(connection, new.name, owner(), alive)
+        pins = placement.live_pins(connection, new.name, owner(), is_alive)
         queued = _queue(connection, jobs, pins, find_overlap(connection, new.name, since))
         _drop_stale_plan(connection, new.name, queued)
         link_jobs(connection, sweep, sorted(queued))
@@ -140,7 +140,7 @@ def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[p
         if row.state == "waiting":
             moved.append({**placed, "row": row.id})
     if moved:
-        values: dict[str, Any] = {column.key: bindparam(column.key) for column in placement.COLUMNS}
+        values: dict[str, Any] = {column.key: bindparam(column.key) for column in placement.PLACEMENT_COLUMNS}
         connection.execute(update(JobRow).where(col(JobRow.id) == bindparam("row")).values(values), moved)
     return rows.union(insert_jobs(connection, new))
 
@@ -162,8 +162,8 @@ def _active(connection: Connection, keys: Collection[tuple[str, str]]) -> dict[t
     active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
     columns = (col(JobRow.id), col(JobRow.job_id), col(JobRow.resources), col(JobRow.state), col(JobRow.payload))
     ids = list({job_id for job_id, _ in keys})
-    for start in range(0, len(ids), BATCH):
-        equal = col(JobRow.job_id).in_(ids[start : start + BATCH])
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        equal = col(JobRow.job_id).in_(ids[start : start + IDS_AT_ONCE])
         query = select(*columns).where(equal, col(JobRow.state).in_(("waiting", "running"))).order_by(col(JobRow.id))
         for row in connection.execute(query):
             if (row.job_id, row.resources) in keys:

@@ -24,14 +24,16 @@ def sweeps(url: str | None = None) -> pd.DataFrame:
     SQLAlchemy URL (default: as for `breakeven`).
     """
     with _store(url) as engine:
-        frame = pd.DataFrame(queries.sweeps(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(COLUMNS_OF_SWEEPS))
+        frame = (
+            pd.DataFrame(queries.sweep_summaries(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(COLUMNS_OF_SWEEPS))
+        )
     return frame.assign(submitted_at=pd.to_datetime(frame["submitted_at"], utc=True))
 
 
 def question(sweep: str, url: str | None = None) -> str:
     """The question of the sweep. Raises `StoreError` that names the nearest sweeps if there is none of this name."""
     with _store(url) as engine:
-        return str(queries.sweep(engine, sweep)["question"])
+        return str(queries.find_sweep(engine, sweep)["question"])
 
 
 def view_rows(sweep: str, view: str, url: str | None = None) -> pd.DataFrame:

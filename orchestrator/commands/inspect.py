@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 
 def show_status(db: str | None, name: str | None) -> None:
     """One line for each sweep (newest revision): jobs by state, comparisons measured and failed."""
-    from store.queries import sweep as find
-    from store.queries import sweeps
+    from store.queries import find_sweep, sweep_summaries
     from store.queue import progress
 
     engine = connect_readonly(db)
-    chosen = None if name is None else find(engine, name)["id"]
+    chosen = None if name is None else find_sweep(engine, name)["id"]
     rows = []
-    for sweep in sweeps(engine):
+    for sweep in sweep_summaries(engine):
         if chosen in (None, sweep["id"]):
             state = progress(engine, sweep["id"])
             counts = ", ".join(f"{count} {word}" for word, count in state.counts.items() if count) or "none"

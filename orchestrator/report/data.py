@@ -7,7 +7,7 @@ import pandas as pd
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
-from store.queries import sweep, sweep_rows, zeroshot_rows
+from store.queries import find_sweep, sweep_rows, zeroshot_rows
 from workers.methods import control
 
 
@@ -42,7 +42,7 @@ class Report:
 def load_report(db: str | None, name: str) -> Report:
     """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an unknown name."""
     engine = connect_readonly(db)
-    question = sweep(engine, name)["question"]
+    question = find_sweep(engine, name)["question"]
     speedups = sweep_rows(engine, name, "speedup")
     macs_speedup = speedups["gmacs_baseline"] / speedups["gmacs_total"]
     return Report(

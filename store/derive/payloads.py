@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, select
 from sqlmodel import SQLModel
 
 from store.row_mapping import finite
-from store.sample_codec import Timings, pack, pack_series, timings, unpack
+from store.sample_codec import Timings, pack_samples, pack_series, timings, unpack_samples
 from store.tables.planned import core
 from store.tables.results import ImagePredictionsRow, SampleRow, SampleSeriesRow, TextScoresRow
 from sweeps.kinds import KINDS, KindSpec, Payload
@@ -84,11 +84,11 @@ class SampleStore(PayloadStore[Timings]):
         if outcome.samples is None:
             return []
         series = [(SampleSeriesRow, columns) for columns in pack_series(outcome.samples)]
-        return [(SampleRow, pack(outcome.samples)), *series]
+        return [(SampleRow, pack_samples(outcome.samples)), *series]
 
     def load(self, connection: Connection, attempt: int) -> Timings:
         of = {"attempt": attempt}
-        return unpack(connection.execute(_SAMPLES, of).one(), connection.execute(_SERIES, of))
+        return unpack_samples(connection.execute(_SAMPLES, of).one(), connection.execute(_SERIES, of))
 
     def missing(self, data: Timings | None, arm: int) -> str | None:
         if data is None or arm not in data.arms:

@@ -98,7 +98,7 @@ def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation
     assert (state.comparisons, state.measured, state.failed) == (2, 1, 1)
     record(engine, None, None, make_evaluation(job, losses=(0, 0), ended_at=1_790_000_100.0))
     assert rows(engine, "SELECT * FROM failures") == []
-    (listed,) = queries.sweeps(engine)
+    (listed,) = queries.sweep_summaries(engine)
     assert (listed["measured"], listed["failures"]) == (2, 0)
 
 

@@ -10,12 +10,17 @@ from store.answers import answers, doubted
 from store.errors import StoreError
 from store.record import record
 from store.submission import NewSweep, submit_sweep
+from store.user_sql import run_query
 from sweeps.job import Job
 from sweeps.outcome import Environment, Failure, Outcome
 from sweeps.protocol import Protocol
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
+
+
+def rows(engine: Engine, sql: str) -> list[tuple[object, ...]]:
+    return run_query(engine.url.database, sql).rows
 
 
 def is_answered(engine: Engine, outcomes: Sequence[Outcome], asked: Protocol) -> bool:
@@ -69,10 +74,10 @@ def test_pairs_reached_decide_not_pairs_asked(engine: Engine, make_job: MakeJob,
     comparison, environment = cut.job.comparison_ids()[0], cut.environment.environment_id
     record(engine, None, None, cut)
     assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (set(), {(comparison, 0): 12}, {})
-    assert list(queries.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
+    assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
     record(engine, None, None, make_outcome(make_job(), pairs=18, noise=0.0001, seed=1))
     assert answers(engine, {comparison: Protocol()}, [environment])[:3] == ({(comparison, 0)}, {}, {})
-    assert queries.table(engine, "SELECT verdict, pairs FROM speedup").to_dict("records") == [{"verdict": "faster", "pairs": 30}]
+    assert rows(engine, "SELECT verdict, pairs FROM speedup") == [("faster", 30)]
 
 
 def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -85,7 +90,7 @@ def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outc
     (environment,) = queries.environments(engine)
     found = answers(engine, {comparison: protocol}, [environment["environment_id"]])
     assert (found.answered, found.pairs) == ({(comparison, 0)}, {(comparison, 1): 5})
-    assert list(queries.table(engine, "SELECT verdict FROM speedup")["verdict"]) == ["insufficient"]
+    assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
 
 
 def test_pairs_of_other_environments_do_not_add_up(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -104,7 +109,7 @@ def test_flagged_pairs_count_until_unflagged_ones_suffice(engine: Engine, make_j
     record(engine, None, None, make_outcome(make_job(), flags=["contended"]))
     for seed, (pairs, flags) in enumerate([(5, "contended"), (30, "")], start=1):
         record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
-        assert list(queries.table(engine, "SELECT flags FROM speedup")["flags"]) == [flags]
+        assert rows(engine, "SELECT flags FROM speedup") == [(flags,)]
 
 
 def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -158,7 +163,7 @@ def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     first, second = queue.claim(engine, row, owner=me, limit=2)
     record(engine, first.row, me, make_outcome(first.job))
     record(engine, second.row, me, make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]))
-    (sweep,) = queries.sweeps(engine)
+    (sweep,) = queries.sweep_summaries(engine)
     shown = {
         key: sweep[key]
         for key in ("name", "question", "comparisons", "measured", "failures", "waiting", "running", "done", "failed")
@@ -173,17 +178,21 @@ def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
 def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
     """A name that is not there is answered with the nearest ones."""
     with pytest.raises(StoreError, match="no sweep called quick; there is none yet"):
-        queries.sweep(engine, "quick")
+        queries.find_sweep(engine, "quick")
     submit_sweep(engine, NewSweep("quickstart", "text", "?"), make_job().comparisons(), [])
-    assert queries.sweep(engine, "quickstart")["text"] == "text"
+    assert queries.find_sweep(engine, "quickstart")["text"] == "text"
     with pytest.raises(StoreError, match="did you mean quickstart"):
-        queries.sweep(engine, "quickstrat")
+        queries.find_sweep(engine, "quickstrat")
 
 
-def test_table(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A query with parameters becomes a data frame, and a wrong one a StoreError."""
-    record(engine, None, None, make_outcome(make_job(64)))
-    frame = queries.table(engine, "SELECT tokens, method FROM speedup WHERE image_size = :size", size=64)
-    assert frame.to_dict("records") == [{"tokens": 16, "method": "topk"}]
+def test_rows_of_a_sweep(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The rows of a view that belong to a sweep become a data frame, in the view's order; those of other sweeps are left out."""
+    for size in (96, 64, 32):
+        record(engine, None, None, make_outcome(make_job(size)))
+    submit_sweep(engine, NewSweep("two", "text", "?"), [make_job(96), make_job(64)], [])
+    frame = queries.sweep_rows(engine, "two", "speedup")[["tokens", "method"]]
+    assert frame.to_dict("records") == [{"tokens": 16, "method": "topk"}, {"tokens": 36, "method": "topk"}]
+    assert all(queries.sweep_rows(engine, "one", view).empty for view in queries.SWEEP_VIEWS)
+    assert queries.zeroshot_rows(engine, "two").empty
     with pytest.raises(StoreError, match="no such column: token"):
-        queries.table(engine, "SELECT token FROM speedup")
+        rows(engine, "SELECT token FROM speedup")

@@ -15,7 +15,7 @@ from store import record
 from store.engine import connect, connect_readonly
 from store.errors import StoreError
 from store.location import location, network_file_system
-from store.queries import sweeps
+from store.queries import sweep_summaries
 from store.transactions import writing
 from store.user_sql import run_query
 from sweeps.job import Job
@@ -236,7 +236,7 @@ def test_store_in_a_read_only_folder_is_read(
 
     def read(store: Path) -> None:
         reader = connect_readonly(str(store))
-        found = sweeps(reader), run_query(str(store), "SELECT count(*) FROM speedup").rows
+        found = sweep_summaries(reader), run_query(str(store), "SELECT count(*) FROM speedup").rows
         reader.dispose()
         raise StoreError(str(found))
 

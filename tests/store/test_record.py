@@ -13,7 +13,7 @@ from store import owners, queue
 from store.derive import break_evens
 from store.errors import StoreError
 from store.record import reanalyse, record, record_imported
-from store.sample_codec import unpack
+from store.sample_codec import unpack_samples
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.job import Job
@@ -37,7 +37,7 @@ def rebuilt(engine: Engine, attempt: int) -> Outcome:
     with engine.connect() as connection:
         row = connection.execute(text("SELECT * FROM sample WHERE attempt = :attempt"), {"attempt": attempt}).one_or_none()
     if row is not None:
-        timings = unpack(row)
+        timings = unpack_samples(row)
         order = np.frombuffer(zlib.decompress(row.run_order), "<i4").reshape(row.rounds, row.columns)
         device = timings.device_seconds
         document["samples"] = Samples(
@@ -234,7 +234,7 @@ def test_impossible_times(engine: Engine, make_job: MakeJob, make_outcome: MakeO
     (failed,) = rows(engine, "SELECT reason, message FROM failures")
     assert "not positive and finite for arm 0, dense" in failed["message"]
     with engine.connect() as connection:
-        kept = unpack(connection.execute(text("SELECT * FROM sample")).one()).seconds[0, 0]
+        kept = unpack_samples(connection.execute(text("SELECT * FROM sample")).one()).seconds[0, 0]
     assert kept == bad or math.isnan(bad)
 
 
