@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from store.errors import EmptyStoreError, StoreError
 from store.location import display_name
 from store.transactions import set_write_ahead, writing
+from store.views import public
 
 SCHEMA = "0006"
 """The newest migration in `migrations/versions`."""
@@ -28,6 +29,7 @@ def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schem
         found = version(connection)
     if found == schema:
         set_write_ahead(engine)
+        refresh_views(engine)
         return
     if found is not None:
         _check_known(found, scripts, engine)
@@ -37,6 +39,16 @@ def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schem
     with writing(engine) as connection:
         if version(connection) != schema:  # another process may have been faster
             _upgrade(connection, scripts)
+
+
+def refresh_views(engine: Engine) -> None:
+    """Create the views again where declarations of metrics or kinds changed their columns since they were created."""
+    with engine.connect() as connection:
+        if public.is_current(connection):
+            return
+    with writing(engine) as connection:
+        public.drop(connection)
+        public.create(connection)
 
 
 def check_current(engine: Engine) -> None:

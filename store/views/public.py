@@ -37,8 +37,6 @@ EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), c
 ASKED, BREAK_EVEN, METRIC, FAILURE = core(SweepComparisonRow), core(BreakEvenRow), core(MetricRow), core(FailureRow)
 ATTEMPT, ARM = core(AttemptRow), core(ArmResultRow)
 
-DECLARED = tuple(spec for name, spec in METRICS.items() if "*" not in name)
-"""Metrics that the view `arm` has a column for; those of a family (`zeroshot_*`) are rows of `metric` alone."""
 FORMER = ("language",)
 """Views of older schemas, which a migration drops."""
 
@@ -257,6 +255,11 @@ def _sweep_comparison() -> Select[Any]:
     return select(SWEEP.c.name.label("sweep"), ASKED.c.comparison_id).select_from(asked).where(newest_revision(SWEEP))
 
 
+def _declared() -> list[MetricSpec]:
+    """Metrics that the view `arm` has a column for; those of a family (`zeroshot_*`) are rows of `metric` alone."""
+    return [spec for name, spec in METRICS.items() if "*" not in name]
+
+
 def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
     """Column of the view `arm` for a metric, and how many of its units each unit is that a worker may report."""
     if spec.unit == "ms":
@@ -269,7 +272,7 @@ def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
 def _arm() -> Select[Any]:
     """For each arm and condition the newest attempt, one without a flag before one with any."""
     wide = []
-    for spec in DECLARED:
+    for spec in _declared():
         name, factors = metric_column(spec)
         scaled = METRIC.c.value * case(*((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1) if factors else None
         wide.append(func.max(case((METRIC.c.metric == spec.name, METRIC.c.value if scaled is None else scaled))).label(name))
@@ -313,32 +316,36 @@ def _arm() -> Select[Any]:
 
 def _generation() -> Select[Any]:
     arm = CreateView(_arm(), "arm").table
-    other = {metric_column(spec)[0] for spec in DECLARED if spec.modality == "vision" or spec.read == "item"}
+    other = {metric_column(spec)[0] for spec in _declared() if spec.modality == "vision" or spec.read == "item"}
     hidden = other | {"image_size", "corruption", "severity", "batch"}
     timed = [kind.name for kind in kinds_of("language") if kind.timed]
     return select(*(column for column in arm.c if column.name not in hidden)).where(arm.c.kind.in_(timed))
 
 
-VIEWS: dict[str, Select[Any]] = {
-    "effect": _effect(),
-    "speedup": _speedup(),
-    "accuracy": _accuracy(),
-    "quality": _quality(),
-    "break_even": _break_even(),
-    "failures": _failures(),
-    "metric": _metric(),
-    "sweep_comparison": _sweep_comparison(),
-    "arm": _arm(),
-    "generation": _generation(),
-}
-"""Name of each view and the statement behind it, those that a view selects from before it."""
+def statements() -> dict[str, Select[Any]]:
+    """Name of each view and the statement behind it by the declarations of metrics and kinds, after those that it selects from."""
+    return {
+        "effect": _effect(),
+        "speedup": _speedup(),
+        "accuracy": _accuracy(),
+        "quality": _quality(),
+        "break_even": _break_even(),
+        "failures": _failures(),
+        "metric": _metric(),
+        "sweep_comparison": _sweep_comparison(),
+        "arm": _arm(),
+        "generation": _generation(),
+    }
+
+
+VIEWS = statements()
 TABLES: Mapping[str, Table] = {name: CreateView(statement, name).table for name, statement in VIEWS.items()}
 """The views as tables to select from."""
 
 
 def create(connection: Connection) -> None:
     """Create all views."""
-    for name, statement in VIEWS.items():
+    for name, statement in statements().items():
         connection.execute(CreateView(statement, name))
 
 
@@ -348,18 +355,11 @@ def drop(connection: Connection) -> None:
         connection.execute(DropView(Table(name, MetaData()), if_exists=True))
 
 
-def refresh(connection: Connection) -> None:
-    """Create the views again where the declarations of metrics or kinds have changed their columns."""
-    if not is_current(connection):
-        drop(connection)
-        create(connection)
-
-
 def is_current(connection: Connection) -> bool:
     """Whether every view has the columns of today's declarations."""
     inspector = inspect(connection)
     there = set(inspector.get_view_names())
-    return all(
-        name in there and [column["name"] for column in inspector.get_columns(name)] == table.c.keys()
-        for name, table in TABLES.items()
+    return there >= VIEWS.keys() and all(
+        [column["name"] for column in inspector.get_columns(name)] == statement.selected_columns.keys()
+        for name, statement in statements().items()
     )

@@ -154,7 +154,7 @@ def test_an_older_store_is_upgraded_without_loss(server: Path, tmp_path: Path) -
     try:
         # The views of today read columns that schema 0002 lacks.
         with plain.begin() as connection, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(public, "VIEWS", {})
+            patch.setattr(public, "create", lambda _: None)
             config.attributes["connection"] = connection
             command.upgrade(config, "0002")
         copy(path, plain)
