@@ -82,7 +82,7 @@ def test_there_are_queries_to_check() -> None:
 
 def test_names_in_the_stores_readme_exist(path: Path) -> None:
     """Each name of a column or table that the chapter on views mentions exists."""
-    section = STORE_README.partition("## The public views")[2].partition("## Why")[0]
+    section = STORE_README.partition("## The public views")[2].partition("## Decisions")[0]
     named = set(re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+)+)`", section))
     engine = connect(str(path))
     tables = set(inspect(engine).get_table_names()) | set(VIEWS)
