@@ -1,8 +1,8 @@
-"""Hubs and the farthest from them: which tokens hquota keeps, where the others go, and what becomes of the merged ones.
+"""Grouping of tokens around hubs and the tokens farthest from them, and merging of the groups.
 
 Shapes: B images, N tokens, of which the first P are prefix tokens and n are patch tokens; K patch tokens kept, Q of them hubs, R
-removed, M = P + K left; D channels (E with the size), H heads, d channels of a matching feature, G neighbours. Shapes follow from
-shapes and plain numbers only, and nothing waits for the device.
+removed, M = P + K left; D channels, H heads, d channels of a matching feature, G neighbours. Shapes follow from shapes and plain
+numbers only, and nothing waits for the device.
 """
 
 import math
@@ -15,25 +15,25 @@ from torch.nn.functional import normalize, pad
 
 from workers.token_reduction import tome_cpp
 from workers.token_reduction.patch_vit import AttentionState, MergeAroundAttention, Merged, Reduction, attention_before
-from workers.token_reduction.token_ops import select
+from workers.token_reduction.token_ops import add_to_groups, group_means, select, weighted_sums
 
-SMALL = 1e-6
-"""No length is taken for less: a token alone is at its own centre."""
+MIN_LENGTH = 1e-6
+"""Lower bound of a length that is divided by: a token alone in its group is at the group's centre."""
 
 
 class Groups(NamedTuple):
-    """Which tokens stay, and which of them takes in each of the others."""
+    """Which tokens stay, and which of them each of the others is merged into."""
 
     order_BN: Tensor
-    """The places of the prefix tokens, of the kept and of the removed patch tokens, in this order."""
+    """Indices of the prefix tokens, of the kept and of the removed patch tokens, in this order."""
     target_BR: Tensor
-    """For each removed token the kept one that takes it in, counted among the K."""
-    likeness_BRK: Tensor
-    """How alike removed and kept tokens are: the cosine of their features."""
+    """For each removed token the index, among the K, of the kept token that it is merged into."""
+    similarity_BRK: Tensor
+    """Cosine of the features of removed and kept tokens."""
 
 
-class Settling(NamedTuple):
-    """What is done to merged tokens beyond the mean; the defaults do nothing. See the method file for what each is."""
+class MergeAdjustment(NamedTuple):
+    """What is done to merged tokens beyond the mean; the defaults do nothing. See the method file for the meaning of each."""
 
     alpha: float = 0
     beta: float = 1
@@ -46,61 +46,64 @@ class Settling(NamedTuple):
     clip: str | None = None
 
 
-class Choice(NamedTuple):
-    """Which tokens a block groups, and by what."""
+class Grouping(NamedTuple):
+    """How a block groups its tokens."""
 
     prefix: int
     kept: int
     """Patch tokens that are left."""
     quota: float
     by_key: bool
-    """Similar by the keys' mean over heads, else by the normalised tokens."""
+    """Features are the keys' mean over heads, else the normalised tokens."""
     native: bool
     """Selected and merged by compiled code, which runs for float32 on a CPU only."""
 
-    def groups(self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor) -> "Groups":
+    def groups(self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor) -> Groups:
         feature_BNd = k_BHNd.mean(1) if self.by_key else read_BND
         size_Bn1 = None if size_BN1 is None else size_BN1[:, self.prefix :]
         signature_BnH = inflow_BHN[:, :, self.prefix :].mT
-        by = {"prefix": self.prefix, "kept": self.kept}
-        return group(signature_BnH, size_Bn1, feature_BNd, quota=self.quota, native=self.native, **by)
+        options = {"prefix": self.prefix, "kept": self.kept}
+        return group(signature_BnH, size_Bn1, feature_BNd, quota=self.quota, native=self.native, **options)
 
 
-def merge_after(choice: Choice, settling: Settling, *, whole: bool) -> Reduction:
-    """Leaves the prefix tokens and the kept patch tokens, the others merged into them: whole tokens or what attention brought."""
-    left = choice.prefix + choice.kept
+def merge_after(grouping: Grouping, adjustment: MergeAdjustment, *, whole: bool) -> Reduction:
+    """A reduction to the prefix tokens and the kept patch tokens; it merges whole tokens, or only what the attention adds."""
+    left = grouping.prefix + grouping.kept
 
     def reduction(x_BND: Tensor, size_BN1: Tensor | None, attended: AttentionState) -> tuple[Tensor, Tensor | None]:
-        assert attended.inflow_BHN is not None  # `fit` was asked for it
-        groups = choice.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
+        assert attended.inflow_BHN is not None  # requested with `fit(inflow=True)`
+        groups = grouping.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
         if whole:
-            return merge(x_BND, size_BN1, groups, choice.prefix, settling, native=choice.native)
-        brought_BMD, size_BM1 = merge(attended.brought_BND, size_BN1, groups, choice.prefix, settling, native=choice.native)
-        return select(x_BND - attended.brought_BND, groups.order_BN[:, :left]) + brought_BMD, size_BM1
+            return merge_groups(x_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native)
+        added_BND = attended.added_BND
+        added_BMD, size_BM1 = merge_groups(added_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native)
+        return select(x_BND - added_BND, groups.order_BN[:, :left]) + added_BMD, size_BM1
 
     return reduction
 
 
-def merge_around(choice: Choice, settling: Settling, *, whole: bool, by_size: bool, groups: bool) -> MergeAroundAttention:
+def merge_around(
+    grouping: Grouping, adjustment: MergeAdjustment, *, whole: bool, by_size: bool, groups: bool
+) -> MergeAroundAttention:
     """Merges for the attention only: whole tokens or values, in attention `by_size` or not.
 
-    `groups`: the block groups tokens, and does not hold older groups.
+    `groups`: the block forms new groups; otherwise it uses those of the block before.
     """
-    left = choice.prefix + choice.kept
+    left = grouping.prefix + grouping.kept
 
     def grouped(attn: Any, read_BND: Tensor) -> Groups:
         attention_BHNN, k_BHNd = attention_before(attn, read_BND)
-        return choice.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
+        return grouping.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
 
     def merged(read_BND: Tensor, groups: Groups) -> Merged:
-        merged_BMD, size_BM1 = merge(read_BND, None, groups, choice.prefix, settling, native=choice.native)
+        merged_BMD, size_BM1 = merge_groups(read_BND, None, groups, grouping.prefix, adjustment, native=grouping.native)
         size = size_BM1 if by_size else None
         if whole:
             return Merged(merged_BMD, None, size)
         return Merged(select(read_BND, groups.order_BN[:, :left]), merged_BMD, size)
 
     def unmerged(y_BMD: Tensor, groups: Groups) -> Tensor:
-        return unmerge(y_BMD, groups, choice.prefix)
+        return unmerge(y_BMD, groups, grouping.prefix)
 
     return MergeAroundAttention(grouped if groups else None, merged, unmerged)
 
@@ -115,7 +118,7 @@ def group(
     quota: float,
     native: bool = False,
 ) -> Groups:
-    """Groups around `kept` patch tokens: `ceil(quota x kept)` hubs (at least one), then farthest first, the rest to the most alike.
+    """Groups around `kept` patch tokens: `ceil(quota x kept)` hubs (at least one), then farthest first; the rest by similarity.
 
     Hubs are the tokens with the largest inflow times size (`None`: all sizes are 1). Distance is that between signatures of unit
     length, whose order is that of the cosine. Features are compared by cosine too.
@@ -123,118 +126,115 @@ def group(
     strength_Bn = signature_BnH.sum(-1)
     if size_Bn1 is not None:
         strength_Bn = strength_Bn * size_Bn1[..., 0]
-    first_BQ = strength_Bn.topk(hubs(kept, quota)).indices
+    first_BQ = strength_Bn.topk(hub_count(kept, quota)).indices
     unit_BnH = normalize(signature_BnH, dim=-1)
-    likeness_Bnn = unit_BnH @ unit_BnH.mT
-    likeness_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    order_BN = (tome_cpp.farthest_first if native else farthest_first)(likeness_Bnn, first_BQ, kept)
+    similarity_Bnn = unit_BnH @ unit_BnH.mT
+    similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
+    order_BN = (tome_cpp.farthest_first_cpp if native else farthest_first)(similarity_Bnn, first_BQ, kept)
     if prefix:
         order_BN = pad(order_BN + prefix, (prefix, 0))
         order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
     unit_BKRd = normalize(select(feature_BNd, order_BN[:, prefix:]), dim=-1)
-    likeness_BRK = unit_BKRd[:, kept:] @ unit_BKRd[:, :kept].mT
-    return Groups(order_BN, likeness_BRK.argmax(-1), likeness_BRK)
+    similarity_BRK = unit_BKRd[:, kept:] @ unit_BKRd[:, :kept].mT
+    return Groups(order_BN, similarity_BRK.argmax(-1), similarity_BRK)
 
 
-def hubs(kept: int, quota: float) -> int:
-    """Of `kept` tokens those that are hubs; one even at quota 0, for farthest-first needs a beginning."""
+def hub_count(kept: int, quota: float) -> int:
+    """Hubs among `kept` tokens; one even at quota 0, because farthest-first needs a first token."""
     return max(1, math.ceil(round(quota * kept, 9)))
 
 
 @torch.library.custom_op("breakeven::farthest_first", mutates_args=())
-def farthest_first(likeness_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
-    """Places of all tokens, [B, N]: the tokens `first_BQ`, then those farthest first up to `kept`, then the others.
+def farthest_first(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
+    """Indices of all tokens, [B, N]: the tokens `first_BQ`, then those farthest first up to `kept`, then the others.
 
-    Each next token is the one whose greatest likeness to those already chosen is the least (of equals the first). The diagonal is
-    infinite, and nothing else: so a chosen token is not chosen again. Gonzalez, Clustering to minimize the maximum intercluster
-    distance, TCS 1985. An operator of its own, so that a compiler does not unroll the loop; on CUDA it is one kernel.
+    Each next token is the one whose greatest similarity to the selected tokens is the least (of equals the first). The diagonal is
+    infinite, and nothing else is, so that no token is selected twice. Gonzalez, Clustering to minimize the maximum intercluster
+    distance, TCS 1985. It is an operator of its own, so that a compiler does not unroll the loop; on CUDA it is one kernel.
     """
-    if likeness_BNN.is_cuda:
-        from workers.token_reduction import farthest_triton
+    if similarity_BNN.is_cuda:
+        from workers.token_reduction.farthest_triton import farthest_first_triton
 
-        return farthest_triton.farthest_first(likeness_BNN, first_BQ, kept)
-    return step_by_step(likeness_BNN, first_BQ, kept)
+        return farthest_first_triton(similarity_BNN, first_BQ, kept)
+    return farthest_first_numpy(similarity_BNN, first_BQ, kept)
 
 
 @farthest_first.register_fake
-def _(likeness_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:  # noqa: ARG001 - a shape does not depend on how many
-    return likeness_BNN.new_empty(likeness_BNN.shape[:2], dtype=torch.int64)
+def _(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:  # noqa: ARG001 - the shape does not depend on `kept`
+    return similarity_BNN.new_empty(similarity_BNN.shape[:2], dtype=torch.int64)
 
 
-def step_by_step(likeness_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
-    """The same on a CPU, in three steps for each token: all images at once, in NumPy, which starts no threads for so little."""
-    likeness, first = likeness_BNN.detach().float().numpy(), first_BQ.numpy()
-    (images, tokens), hubs = likeness_BNN.shape[:2], first_BQ.shape[1]
+def farthest_first_numpy(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
+    """`farthest_first` on a CPU: three NumPy calls for each token and all images, without starting threads."""
+    similarity, first = similarity_BNN.detach().float().numpy(), first_BQ.numpy()
+    (images, tokens), hubs = similarity_BNN.shape[:2], first_BQ.shape[1]
     image, order = np.arange(images), np.empty((images, tokens), np.int64)
     order[:, :hubs] = first
-    nearest = likeness[image[:, None], first].max(1)
+    nearest = similarity[image[:, None], first].max(1)
     for step in range(hubs, kept):
-        chosen = nearest.argmin(1)
-        order[:, step] = chosen
-        np.maximum(nearest, likeness[image, chosen], out=nearest)
+        selected = nearest.argmin(1)
+        order[:, step] = selected
+        np.maximum(nearest, similarity[image, selected], out=nearest)
     order[:, kept:] = np.isinf(nearest).argsort(1, kind="stable")[:, : tokens - kept]
     return torch.from_numpy(order)
 
 
-def merge(
-    x_BND: Tensor, size_BN1: Tensor | None, groups: Groups, prefix: int, settling: Settling, *, native: bool = False
+def merge_groups(
+    x_BND: Tensor, size_BN1: Tensor | None, groups: Groups, prefix: int, adjustment: MergeAdjustment, *, native: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], prefix tokens first.
 
-    A merged token is the mean of its group weighted by size (`None`: all are 1), and is then settled.
+    A merged token is the mean of its group weighted by size (`None`: all are 1), and is then adjusted.
     """
-    mean = tome_cpp.merge_groups if native else means
+    mean = tome_cpp.merge_groups_cpp if native else merge_groups_torch
     out_BMD, size_BM1 = mean(x_BND, size_BN1, groups.order_BN, groups.target_BR, prefix)
-    if settling != Settling():
+    if adjustment != MergeAdjustment():
         alone_BND = select(x_BND, groups.order_BN[:, prefix:])
-        kept_BKD = settle(out_BMD[:, prefix:], size_BM1[:, prefix:], alone_BND, groups.likeness_BRK, settling)
+        kept_BKD = adjust(out_BMD[:, prefix:], size_BM1[:, prefix:], alone_BND, groups.similarity_BRK, adjustment)
         out_BMD = torch.cat((out_BMD[:, :prefix], kept_BKD), 1)
     return out_BMD, size_BM1
 
 
-def means(x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int) -> tuple[Tensor, Tensor]:
+def merge_groups_torch(
+    x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int
+) -> tuple[Tensor, Tensor]:
     """Tokens and sizes of the groups, means weighted by size: [B, M, D] and [B, M, 1]."""
-    D, left = x_BND.shape[-1], order_BN.shape[1] - target_BR.shape[1]
-    # The sizes ride along as one more channel, so that tokens and sizes move in the same operators.
-    sum_BNE = pad(x_BND, (0, 1), value=1.0) if size_BN1 is None else torch.cat((x_BND * size_BN1, size_BN1), -1)
-    moved_BNE = select(sum_BNE, order_BN)
+    left = order_BN.shape[1] - target_BR.shape[1]
+    moved_BNE = select(weighted_sums(x_BND, size_BN1), order_BN)
     out_BME = moved_BNE[:, :left]
-    target_BRE = target_BR[:, :, None].expand(-1, -1, D + 1)
-    out_BME[:, prefix:].scatter_add_(1, target_BRE, moved_BNE[:, left:])
-    size_BM1 = out_BME[..., D:]
-    out_BMD = out_BME[..., :D] / size_BM1
-    return out_BMD, size_BM1
+    add_to_groups(out_BME[:, prefix:], target_BR, moved_BNE[:, left:])
+    return group_means(out_BME)
 
 
-def settle(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, likeness_BRK: Tensor, settling: Settling) -> Tensor:
+def adjust(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, similarity_BRK: Tensor, adjustment: MergeAdjustment) -> Tensor:
     """Merged patch tokens after stabiliser, push and normalisation: [B, K, D].
 
     `alone_BND` are the patch tokens before the merge, the kept ones first.
     """
-    alpha, beta, delta, top_r, eta, tau, temperature, recentre, clip = settling
+    alpha, beta, delta, top_r, eta, tau, temperature, recentre, clip = adjustment
     B, K, D = x_BKD.shape
     share_BK1 = size_BK1 / size_BK1.mean(1, keepdim=True)
     if eta:
         x_BKD = x_BKD.lerp(alone_BND[:, :K], eta)
     if alpha:
-        likeness_BGK, near_BGK = likeness_BRK.topk(min(top_r, likeness_BRK.shape[1]), dim=1)
+        similarity_BGK, near_BGK = similarity_BRK.topk(min(top_r, similarity_BRK.shape[1]), dim=1)
         near_BKGD = select(alone_BND[:, K:], near_BGK.mT.reshape(B, -1)).view(B, K, -1, D)
-        step_BK1 = (likeness_BGK.mean(1).clamp(min=0) * alpha)[..., None].to(x_BKD.dtype)
+        step_BK1 = (similarity_BGK.mean(1).clamp(min=0) * alpha)[..., None].to(x_BKD.dtype)
         x_BKD = x_BKD.lerp(near_BKGD.mean(2), torch.minimum(step_BK1, beta * share_BK1**delta))
     if recentre:
         mean_B1D = (x_BKD * share_BK1).mean(1, keepdim=True)
         x_BKD = x_BKD - x_BKD.mean(1, keepdim=True)
     if tau is not None:
-        length_BK1 = x_BKD.norm(dim=-1, keepdim=True).clamp(min=SMALL)
-        most = tau if clip == "absolute" else tau * length_BK1.mean(1, keepdim=True)
-        x_BKD = x_BKD * (most / length_BK1).clamp(max=1)
+        length_BK1 = x_BKD.norm(dim=-1, keepdim=True).clamp(min=MIN_LENGTH)
+        limit = tau if clip == "absolute" else tau * length_BK1.mean(1, keepdim=True)
+        x_BKD = x_BKD * (limit / length_BK1).clamp(max=1)
     if temperature:
         x_BKD = x_BKD * share_BK1**temperature
     return x_BKD + mean_B1D if recentre else x_BKD
 
 
 def unmerge(x_BMD: Tensor, groups: Groups, prefix: int) -> Tensor:
-    """The tokens [B, N, D] at their old places again, each as what its group became."""
+    """All tokens [B, N, D] in their original order, each with the value of the token that it was merged into."""
     group_BN = pad(groups.target_BR + prefix, (x_BMD.shape[1], 0))
     group_BN[:, : x_BMD.shape[1]] = torch.arange(x_BMD.shape[1], device=x_BMD.device)
     return select(x_BMD, torch.empty_like(group_BN).scatter_(1, groups.order_BN, group_BN))

@@ -1,6 +1,6 @@
-"""The choice between torch's operators and a compiled kernel that give equal results, for methods that have both."""
+"""The choice between torch's operators and a compiled kernel with equal results, for methods that have both; imports no torch."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -9,31 +9,19 @@ from sweeps.job import Condition
 if TYPE_CHECKING:
     from torch import Tensor
 
-Implementation = Literal["auto", "torch", "native"]
 ImplementationField = Annotated[
-    Implementation | None,
-    AfterValidator(lambda asked: None if asked == "auto" else asked),
+    Literal["auto", "torch", "native"] | None,
+    AfterValidator(lambda requested: None if requested == "auto" else requested),
     Field(
         description="native: matching and merging by compiled code, float32 on a CPU only; torch: torch's operators; "
         "auto (the default): native where it can run, else torch",
     ),
 ]
-"""`auto` is stored as no value, so that arms keep the identity that they had before there was a choice."""
+"""`auto` is stored as no value, so that arms keep the identity that they had before this parameter existed."""
 
 
-class Chooses(Protocol):
-    """Parameters with an implementation."""
-
-    implementation: ImplementationField
-
-    def model_copy(self, *, update: dict[str, Any]) -> Any: ...
-
-
-P = TypeVar("P", bound=Chooses)
-
-
-def choose(params: P, condition: Condition) -> P:
-    """The parameters with the implementation that `auto` stands for under an arm's own condition."""
+def choose(params: Any, condition: Condition) -> Any:
+    """The parameters with `auto` replaced by the implementation that runs under an arm's own condition."""
     if params.implementation is not None:
         return params
     native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
@@ -41,17 +29,16 @@ def choose(params: P, condition: Condition) -> P:
         from workers.token_reduction.tome_cpp import missing
 
         native = missing() is None
-    chosen: P = params.model_copy(update={"implementation": "native" if native else "torch"})
-    return chosen
+    return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
-def eager_only(params: Chooses) -> str | None:
+def eager_only(params: Any) -> str | None:
     """Why these parameters can be neither compiled nor captured; see EAGER_ONLY in workers/methods/README.md."""
     return "its compiled kernel is no operator of torch" if params.implementation == "native" else None
 
 
 def check_native(like: "Tensor") -> None:
-    """Raise `Unsupported` unless the compiled kernel is there and takes tokens like the model's weights."""
+    """Raise `Unsupported` unless the compiled kernel is present and takes tokens like the model's weights."""
     from workers.errors import Unsupported
     from workers.token_reduction.tome_cpp import available
 

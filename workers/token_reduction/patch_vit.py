@@ -1,7 +1,7 @@
-"""Fits a token reduction into the blocks of a timm vision transformer: what all such methods share.
+"""Inserts token reductions into the blocks of a timm vision transformer.
 
 Shapes: B images, N tokens, M of them after merging, D channels, H heads, d channels of a head, C channels of a projection. Nothing
-is kept between forwards: tokens, sizes and groups are handed on from block to block.
+is stored between forwards: tokens, sizes and groups are passed from block to block.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,11 +17,11 @@ from workers.errors import Unsupported
 from workers.models.share_weights import M, twin
 
 CACHE_BYTES = 2 << 20
-"""An attention matrix of all images is formed whole up to this size, about the level-2 cache of two cores."""
+"""Largest attention matrix that is formed for all images at once: about the level-2 cache of two cores."""
 
 
 class AttentionState(NamedTuple):
-    """What a block's attention leaves for a reduction to choose by."""
+    """What a block's attention computed, as input of a reduction."""
 
     q_BHNd: Tensor
     k_BHNd: Tensor
@@ -31,41 +31,41 @@ class AttentionState(NamedTuple):
     v_BHNd: Tensor
     read_BND: Tensor
     """The normalised tokens that the attention read."""
-    brought_BND: Tensor
+    added_BND: Tensor
     """What the attention adds to the tokens, before layer scale in `attend`, after it in a reduction."""
     inflow_BHN: Tensor | None = None
-    """The attention that each token receives in each head, summed over all queries, in float32; `None` unless asked for."""
+    """The attention that each token receives in each head, summed over all queries, in float32; `None` unless requested."""
 
 
 Reduction = Callable[[Tensor, Tensor | None, AttentionState], tuple[Tensor, Tensor | None]]
-"""What removes tokens between a block's attention and its MLP.
+"""Removes tokens between a block's attention and its MLP.
 
-It gets the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and what the attention
+It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and what the attention
 computed, and returns the tokens left, prefix tokens first, and their sizes.
 """
 
 
 class Merged(NamedTuple):
-    """What a block's attention reads in place of all tokens."""
+    """Input of a block's attention in place of all tokens."""
 
     x_BMD: Tensor
     """Tokens from which queries and keys are made."""
     value_BMD: Tensor | None
     """Tokens from which values are made; `None`: the same."""
     size_BM1: Tensor | None
-    """How many tokens each stands for; `None`: attention does not ask."""
+    """How many tokens each stands for; `None`: attention ignores sizes."""
 
 
 @dataclass(frozen=True)
 class MergeAroundAttention:
-    """What merges tokens for a block's attention only: all come back before its MLP."""
+    """Merges tokens for a block's attention only: all are restored before its MLP."""
 
     group: Callable[[Any, Tensor], Any] | None
-    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the block before are held."""
+    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the block before are used."""
     merge: Callable[[Tensor, Any], Merged]
-    """From all normalised tokens and the groups to what the attention reads."""
+    """From all normalised tokens and the groups to the attention's input."""
     unmerge: Callable[[Tensor, Any], Tensor]
-    """From what the attention brings the merged tokens [B, M, D], and the groups, to what it brings all [B, N, D]."""
+    """From the attention's output for the merged tokens [B, M, D], and the groups, to its output for all [B, N, D]."""
 
 
 class FittedBlock(nn.Module):
@@ -73,17 +73,16 @@ class FittedBlock(nn.Module):
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()
-        parts = dict(block.named_children())
-        self.norm1, self.attn, self.ls1, self.drop_path1 = (parts[name] for name in ("norm1", "attn", "ls1", "drop_path1"))
-        self.norm2, self.mlp, self.ls2, self.drop_path2 = (parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2"))
+        for name in ("norm1", "attn", "ls1", "drop_path1", "norm2", "mlp", "ls2", "drop_path2"):
+            self.add_module(name, block.get_submodule(name))
 
     def after(self, x_BND: Tensor) -> Tensor:
-        """The block's second half: its MLP on the tokens that are there."""
-        return cast(Tensor, x_BND + self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND)))))
+        """The block's second half: its MLP on the tokens left."""
+        return x_BND + self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND))))
 
 
 class ReducingBlock(FittedBlock):
-    """timm's `Block` with a reduction after its attention and, if asked, attention in proportion to token sizes."""
+    """timm's `Block` with a reduction after its attention and, optionally, attention in proportion to token sizes."""
 
     def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool, inflow: bool = False) -> None:
         super().__init__(block)
@@ -94,10 +93,10 @@ class ReducingBlock(FittedBlock):
     def forward(self, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Tensor | None]:
         size_in = size_BN1 if self.proportional else None
         y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in, inflow=self.inflow)
-        brought_BND = self.drop_path1(self.ls1(y_BND))
-        x_BND = x_BND + brought_BND
+        added_BND = self.drop_path1(self.ls1(y_BND))
+        x_BND = x_BND + added_BND
         if self.reduction is not None:
-            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, attended._replace(brought_BND=brought_BND))
+            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, attended._replace(added_BND=added_BND))
         return self.after(x_BND), size_BN1
 
 
@@ -128,7 +127,7 @@ class Average(NamedTuple):
 
 
 class Trunk(nn.Sequential):
-    """The blocks one after the other, with the sizes of the tokens handed from each to the next."""
+    """The blocks one after the other, with the token sizes passed from each to the next."""
 
     def __init__(self, *blocks: nn.Module, average: Average | None) -> None:
         super().__init__(*blocks)
@@ -144,7 +143,7 @@ class Trunk(nn.Sequential):
             else:
                 x_BND = block(x_BND)
         if self.average is not None and size_BN1 is not None:
-            # The plain mean over tokens that follows becomes their mean weighted by size.
+            # Turns the plain mean over tokens that follows into their mean weighted by size.
             x_BND = x_BND * (size_BN1 * ((x_BND.shape[1] - self.average.left_out) / self.average.tokens))
         return x_BND
 
@@ -152,11 +151,11 @@ class Trunk(nn.Sequential):
 def attend(
     attn: Any, x_BND: Tensor, size_BN1: Tensor | None, value_BND: Tensor | None = None, *, inflow: bool = False
 ) -> tuple[Tensor, AttentionState]:
-    """What timm's `Attention` computes (less dropout), and what a reduction may choose by.
+    """The output of timm's `Attention` (without dropout), and the input of a reduction.
 
     Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et al., ICLR 2023,
     arXiv 2210.09461, section 3. Values are made from `value_BND` if given. `inflow`: the column sums of the attention matrix
-    are returned too, for which the matrix is formed even where attention is fused.
+    are returned too; the matrix is then formed even where attention is fused.
     """
     B, N, _ = x_BND.shape
     q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND)).unbind(0)
@@ -164,15 +163,15 @@ def attend(
     if value_BND is not None:
         v_BHNd = project(attn, value_BND, slice(2, 3))[0]
     bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
-    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:  # at one image operators that do nothing cost time too
+    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:  # at one image operators without effect cost time too
         bias_B11N = bias_B11N.to(q_BHNd.dtype)
     attention_BHNN = inflow_BHN = None
     if inflow:
-        y_BHNd, inflow_BHN = received(q_BHNd, k_BHNd, v_BHNd, attn.scale, bias_B11N)
+        y_BHNd, inflow_BHN = attend_with_inflow(q_BHNd, k_BHNd, v_BHNd, attn.scale, bias_B11N)
     elif attn.fused_attn:
         y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
     else:
-        attention_BHNN = weigh(q_BHNd, k_BHNd, attn.scale, bias_B11N)
+        attention_BHNN = attention_matrix(q_BHNd, k_BHNd, attn.scale, bias_B11N)
         y_BHNd = attention_BHNN @ v_BHNd
     y_BND = attn.norm(y_BHNd.transpose(1, 2).reshape(B, N, -1))
     if attn.gate is not None:
@@ -181,21 +180,23 @@ def attend(
     return y_BND, AttentionState(q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND, inflow_BHN)
 
 
-def received(q_BHNd: Tensor, k_BHNd: Tensor, v_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> tuple[Tensor, Tensor]:
+def attend_with_inflow(
+    q_BHNd: Tensor, k_BHNd: Tensor, v_BHNd: Tensor, scale: float, bias_B11N: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """The output of the attention, [B, H, N, d], and the attention that each token receives, [B, H, N] in float32.
 
-    On a CPU a matrix that does not stay in cache is formed image by image, so that the passes over it (softmax, column sums,
-    product with the values) do not read it from memory. On a GPU and in compiled code all images go at once.
+    On a CPU a matrix that exceeds the cache is formed image by image, so that the passes over it (softmax, column sums,
+    product with the values) do not read it from memory. On a GPU and in compiled code all images are processed at once.
     """
     B, H, N, _ = q_BHNd.shape
     small = B * H * N * N * q_BHNd.element_size() <= CACHE_BYTES
     if B == 1 or small or not q_BHNd.is_cpu or torch.compiler.is_compiling():
-        attention_BHNN = weigh(q_BHNd, k_BHNd, scale, bias_B11N)
+        attention_BHNN = attention_matrix(q_BHNd, k_BHNd, scale, bias_B11N)
         return attention_BHNN @ v_BHNd, attention_BHNN.sum(2, dtype=torch.float32)
     bias = [None] * B if bias_B11N is None else bias_B11N[:, None]
     images = zip(q_BHNd[:, None], k_BHNd[:, None], v_BHNd[:, None], bias, strict=True)
-    y, inflow = zip(*(received(q, k, v, scale, own) for q, k, v, own in images), strict=True)
-    # Stacked in the order of memory that the output projection reads, so that this is the only copy.
+    y, inflow = zip(*(attend_with_inflow(q, k, v, scale, own) for q, k, v, own in images), strict=True)
+    # Concatenated in the memory order that the output projection reads, so that this is the only copy.
     return torch.cat([each.transpose(1, 2) for each in y]).transpose(1, 2), torch.cat(inflow)
 
 
@@ -203,14 +204,14 @@ def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
     """The attention matrix [B, H, N, N] and the keys [B, H, N, d] that `attn` would have on all tokens, without its values."""
     q_BHNd, k_BHNd = project(attn, x_BND, slice(0, 2)).unbind(0)
     q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
-    return weigh(q_BHNd, k_BHNd, attn.scale, None), k_BHNd
+    return attention_matrix(q_BHNd, k_BHNd, attn.scale, None), k_BHNd
 
 
-def weigh(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> Tensor:
+def attention_matrix(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> Tensor:
     """The attention matrix after the softmax, [B, H, N, N]."""
     if bias_B11N is None:
         return ((q_BHNd * scale) @ k_BHNd.mT).softmax(-1)
-    # Scale and bias inside of the product: the matrix is the largest tensor of a block, and each pass over it takes time.
+    # Scale and bias inside the product: the matrix is the largest tensor of a block, and each pass over it takes time.
     B, H, N, d = q_BHNd.shape
     bias_X1N = bias_B11N.expand(B, H, 1, N).reshape(B * H, 1, N)
     q_XNd, k_XdN = q_BHNd.reshape(B * H, N, d), k_BHNd.reshape(B * H, N, d).mT
@@ -225,9 +226,21 @@ def project(attn: Any, x_BND: Tensor, parts: slice) -> Tensor:
 
 
 def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
-    """What a projection gives for each token, sorted by part (queries, keys, values) and head: [parts, B, H, N, d]."""
+    """The output of a projection split by part (queries, keys, values) and head: [parts, B, H, N, d]."""
     B, N, _ = projected_BNC.shape
     return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
+
+
+def fit_stages(
+    model: M, left: Mapping[int, int], make: Callable[[int, int], Reduction], *, proportional: bool = False, by_size: bool = False
+) -> M:
+    """`fit` with `make(patches, left)`, the patch tokens that enter and leave, in each block of `left` that loses some."""
+    patches, reductions = cast(Any, model).patch_embed.num_patches, {}
+    for layer, count in left.items():
+        if count < patches:
+            reductions[layer] = make(patches, count)
+        patches = count
+    return fit(model, reductions, proportional=proportional, by_size=by_size)
 
 
 def fit(
@@ -238,29 +251,29 @@ def fit(
     by_size: bool = False,
     inflow: bool = False,
 ) -> M:
-    """A twin of `model` that runs each reduction in the block of its index; all other blocks stay timm's own.
+    """A copy of `model` on shared weights that runs each reduction in the block of its index; all other blocks stay timm's own.
 
     `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: average
-    pooling is too. `inflow`: reductions need the attention that each token receives. Raises `Unsupported` unless
+    pooling is too. `inflow`: reductions get the attention that each token receives. Raises `Unsupported` unless
     every block is timm's plain `Block` with plain `Attention`.
     """
     fitted: Any = twin(model)
     parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
-    strange = next((part for part in parts if type(part) not in (Block, Attention)), None)
-    if type(fitted.blocks) is not nn.Sequential or strange is not None:
-        made_of = type(fitted.blocks if strange is None else strange).__name__
-        raise Unsupported(f"tokens can be removed from plain timm blocks only, and this model's are made of {made_of}")
+    other = next((part for part in parts if type(part) not in (Block, Attention)), None)
+    if type(fitted.blocks) is not nn.Sequential or other is not None:
+        found = type(fitted.blocks if other is None else other).__name__
+        raise Unsupported(f"tokens can be removed from plain timm blocks only, and this model's are made of {found}")
     if not reductions:
         return cast(M, fitted)
     first = min(reductions)
 
     def fit_one(index: int, block: nn.Module) -> nn.Module:
-        own, later = reductions.get(index), proportional and index > first
-        if isinstance(own, MergeAroundAttention):
-            return MergingBlock(block, own)
-        if own is None and not later:
+        reduction, by_sizes = reductions.get(index), proportional and index > first
+        if isinstance(reduction, MergeAroundAttention):
+            return MergingBlock(block, reduction)
+        if reduction is None and not by_sizes:
             return block
-        return ReducingBlock(block, own, proportional=later, inflow=inflow and own is not None)
+        return ReducingBlock(block, reduction, proportional=by_sizes, inflow=inflow and reduction is not None)
 
     blocks = [fit_one(index, block) for index, block in enumerate(fitted.blocks)]
     average = None

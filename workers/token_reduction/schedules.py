@@ -1,4 +1,4 @@
-"""Schedules: how many tokens a rule keeps or merges in each block; arithmetic that planning can do without torch."""
+"""Schedules: how many tokens are kept or merged in each block; computed without torch, for planning."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from sweeps.method import BlockTokens, Network, Params
 ROUNDING = 9
 """Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating point, 56."""
 AMOUNTS = ("r", "r_ratio", "keep_rate", "budget")
-"""Parameters that only say how much is reduced: arms that differ in these alone and leave the same tokens are one arm."""
+"""Parameters that only set how much is reduced: arms that differ in these alone and leave the same tokens are one arm."""
 Count = Annotated[int, Field(ge=0)]
-UNSOLVED = "a budget is given, from which the parameter is solved first; see workers.arms.budget"
+UNSOLVED = "the budget must be solved first, see workers.arms.budget"
 
 
 class Budget(FrozenModel):
-    """What one image may cost, the method's own MACs included; `workers.arms.budget` finds the parameter that keeps to it."""
+    """The cost limit of one image, the method's own MACs included; `workers.arms.budget` solves the parameter for it."""
 
     gmacs: float | None = Field(default=None, gt=0, description="in 1e9 multiply-accumulates")
     gmacs_ratio: float | None = Field(
@@ -65,26 +65,28 @@ class KeepParams(Params):
     @field_validator("layers")
     @classmethod
     def _ordered(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
-        if min(layers) < 0 or len(set(layers)) < len(layers):
-            raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0")
-        return tuple(sorted(layers))
+        return ordered_blocks(layers)
 
     def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
         """Patch tokens that leave each reducing block when `patches` enter the first, beside `prefix` others.
 
-        Each time `ceil(keep_rate x tokens left)`. `align` then rounds these counts up; it does not change what later blocks
-        count from, or a share that is less than one tile would never take effect. Raises `ValueError` before a budget is solved.
+        Each time those of `stage`. `align` then rounds these counts up; it does not change what later blocks
+        count from, or a share of less than one tile would never take effect. Raises `ValueError` before a budget is solved.
         """
         if self.keep_rate is None:
             raise ValueError(UNSOLVED)
         counts, left = [], patches
         for _ in self.layers:
-            left = math.ceil(round(self.keep_rate * left, ROUNDING))
+            left = self.stage(self.keep_rate, left)
             counts.append(left)
         return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
+    def stage(self, keep_rate: float, present: int) -> int:
+        """Patch tokens that leave a reducing block when `present` enter it: `ceil(keep_rate x present)`."""
+        return math.ceil(round(keep_rate * present, ROUNDING))
+
     def tokens(self, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-        """Tokens in each block, the prefix tokens being kept always."""
+        """Tokens in each block; prefix tokens are always kept."""
         patches = network.patch_tokens(image_size)
         kept = self.kept(patches, network.prefix_tokens)
         removed, left = [], patches
@@ -95,9 +97,7 @@ class KeepParams(Params):
 
     def too_deep(self, network: Network) -> str | None:
         """Why `layers` do not fit the network, or `None`."""
-        if self.layers[-1] < network.depth:
-            return None
-        return f"layers name block {self.layers[-1]}, but {network.name} has the blocks 0 to {network.depth - 1}"
+        return beyond(self.layers, network)
 
 
 class MergeParams(Params):
@@ -126,8 +126,8 @@ class MergeParams(Params):
             raise ValueError("inflect needs a single r, of which it makes a ramp")
         return self
 
-    def asked(self, depth: int) -> tuple[int, ...]:
-        """Tokens to be merged in each of `depth` blocks as asked by `r`, before the cap."""
+    def requested(self, depth: int) -> tuple[int, ...]:
+        """Tokens to be merged in each of `depth` blocks as requested by `r`, before the cap."""
         if not isinstance(self.r, int):
             return ((self.r or ()) + (0,) * depth)[:depth]
         if self.inflect is None:
@@ -139,13 +139,13 @@ class MergeParams(Params):
     def merged(self, depth: int, patches: int, prefix: int = 0) -> tuple[int, ...]:
         """Tokens that are merged in each of `depth` blocks when `patches` enter the first, beside `prefix` others.
 
-        At most half of those present; `align` lets a block wait until its merges fill a tile. Raises `ValueError` before a
+        At most half of those present; with `align` a block merges once the merges so far fill a tile. Raises `ValueError` before a
         budget is solved.
         """
         if self.budget is not None:
             raise ValueError(UNSOLVED)
         counts, left = [], patches
-        for r in self.asked(depth):
+        for r in self.requested(depth):
             share = r if self.r_ratio is None else math.floor(round(self.r_ratio * left, ROUNDING))
             left -= min(share, left // 2)
             counts.append(left)
@@ -156,7 +156,7 @@ class MergeParams(Params):
         return tuple(merged)
 
     def tokens(self, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-        """Tokens in each block, the prefix tokens being kept always."""
+        """Tokens in each block; prefix tokens are always kept."""
         patches = network.patch_tokens(image_size)
         return removing(self.merged(network.depth, patches, network.prefix_tokens), patches + network.prefix_tokens)
 
@@ -164,7 +164,7 @@ class MergeParams(Params):
         """`r_capped_blocks`: in how many blocks r was more than half of the patch tokens, so that fewer were merged."""
         patches, capped = network.patch_tokens(image_size), 0
         merged = self.merged(network.depth, patches, network.prefix_tokens)
-        for r, removed in zip(self.asked(network.depth), merged, strict=True):
+        for r, removed in zip(self.requested(network.depth), merged, strict=True):
             capped += r > patches // 2
             patches -= removed
         return {"r_capped_blocks": capped} if capped else {}
@@ -177,18 +177,32 @@ class MergeParams(Params):
 
 
 def one_amount(**amounts: object) -> None:
-    """Raise `ValueError` unless exactly one of the parameters that say how much is reduced was given."""
+    """Raise `ValueError` unless exactly one of the parameters that set how much is reduced was given."""
     given = [name for name, value in amounts.items() if value is not None]
     if len(given) != 1:
         *others, last = amounts
         raise ValueError(f"give either {', '.join(others)} or {last}" + (f", not both {' and '.join(given)}" if given else ""))
 
 
-def aligned(counts: Sequence[int], patches: int, prefix: int, align: int | None) -> tuple[int, ...]:
-    """The patch tokens `counts`, one after the other, so that with `prefix` they are multiples of `align`, where tokens are left.
+def ordered_blocks(layers: tuple[int, ...], other: str = "") -> tuple[int, ...]:
+    """The blocks in order. Raises `ValueError` unless they are different blocks counted from 0; `other` ends the message."""
+    if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
+        raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0{other}")
+    return tuple(sorted(layers))
 
-    Rounded up: never fewer than asked for, and never more than the `patches` at the beginning or the count before. Prefix
-    tokens count, because they are rows of the same matrices, and it is the number of rows that fills tiles or does not.
+
+def beyond(layers: tuple[int, ...], network: Network) -> str | None:
+    """Why the blocks `layers`, in order, do not fit the network, or `None`."""
+    if layers[-1] < network.depth:
+        return None
+    return f"layers name block {layers[-1]}, but {network.name} has the blocks 0 to {network.depth - 1}"
+
+
+def aligned(counts: Sequence[int], patches: int, prefix: int, align: int | None) -> tuple[int, ...]:
+    """The patch tokens `counts`, block after block, rounded up so that with `prefix` they are multiples of `align`.
+
+    Never fewer than requested, and never more than the `patches` at the beginning or the count before. Prefix tokens count,
+    because they are rows of the same matrices, and the number of rows decides whether tiles are full.
     """
     if align is None:
         return tuple(counts)

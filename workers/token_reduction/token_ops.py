@@ -1,4 +1,4 @@
-"""Token arithmetic that reduction methods share: class-token scores, selection, bipartite matching and merging; it knows no model.
+"""Token operations that reduction methods share: class-token scores, selection, bipartite matching and merging.
 
 Shapes: B images, N tokens, K tokens selected, D channels (E with the size), H heads, d channels of a head, X images times heads;
 P prefix tokens, A and C tokens in the sets A and B of a matching, R of them merged, M tokens left. All shapes follow from the
@@ -31,112 +31,112 @@ def class_token_attention(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attentio
 
 
 def prefix_bonus(prefix: int, patches: int, *, like: Tensor) -> Tensor:
-    """What puts the prefix tokens before all others, in their order, when it is added to scores of at most 1: [1, N]."""
+    """A bonus [1, N] that, added to scores of at most 1, ranks the prefix tokens before all others, in their order."""
     return like.new_tensor([[*range(prefix + 1, 1, -1), *([0] * patches)]])
 
 
 def select(x_BND: Tensor, index_BK: Tensor) -> Tensor:
-    """The tokens of each image that `index_BK` names, in its order: [B, K, D]."""
+    """The tokens of each image at the indices `index_BK`, in that order: [B, K, D]."""
     B, N, D = x_BND.shape
     if x_BND.is_cuda:  # one launch; on a CPU it is several times slower than the forms below
         return x_BND.gather(1, index_BK[:, :, None].expand(-1, -1, D))
     if B == 1:
         return x_BND.index_select(1, index_BK[0])
-    if x_BND.is_contiguous():  # whole rows of one table; on a CPU 1.6 times as fast as the form for strided tokens
+    if x_BND.is_contiguous():  # whole rows of one table: 1.6 times as fast on a CPU as the form for strided tokens
         first_B1 = torch.arange(0, B * N, N, device=x_BND.device)[:, None]
         return x_BND.view(B * N, D).index_select(0, (index_BK + first_B1).view(-1)).view(B, -1, D)
     return x_BND[torch.arange(B, device=x_BND.device)[:, None], index_BK]
 
 
-class Places(NamedTuple):
-    """Where the tokens of a matching stand, as constants [1, count] on the device; see `places`."""
+class BipartiteSets(NamedTuple):
+    """Token indices of a matching, as constants [1, count] on the device; see `bipartite_sets`."""
 
     prefix_1P: Tensor
     a_1A: Tensor
     b_1C: Tensor
 
 
-def places(prefix: int, tokens: int, device: torch.device) -> Places:
-    """Which of `tokens` tokens are the `prefix` tokens, and which others are in the sets A (even places) and B (odd places)."""
-    place_1N = torch.arange(tokens, device=device)[None]
-    return Places(place_1N[:, :prefix], place_1N[:, prefix + prefix % 2 :: 2], place_1N[:, prefix + 1 - prefix % 2 :: 2])
+def bipartite_sets(prefix: int, tokens: int, device: torch.device) -> BipartiteSets:
+    """The indices of the `prefix` tokens and, of the others among `tokens` tokens, of the sets A (even) and B (odd)."""
+    index_1N = torch.arange(tokens, device=device)[None]
+    return BipartiteSets(index_1N[:, :prefix], index_1N[:, prefix + prefix % 2 :: 2], index_1N[:, prefix + 1 - prefix % 2 :: 2])
 
 
 class Matching(NamedTuple):
-    """Which patch tokens are merged into which; see `match`."""
+    """Which patch tokens are merged into which; see `bipartite_match`."""
 
     order_BN: Tensor
-    """The places of all tokens: those that stay (prefix, unmerged A in ascending order, all of B), then the R merged away."""
+    """The indices of all tokens: those that stay (prefix, unmerged A in ascending order, all of B), then the R merged away."""
     target_BR: Tensor
-    """For each token merged away the one that takes it in, counted among the tokens of B."""
-    takers: int
-    """How many tokens B has."""
+    """For each token merged away the index, among the tokens of B, of the one that it is merged into."""
+    targets: int
+    """Tokens of B."""
 
 
-def unit(metric_BNd: Tensor) -> Tensor:
-    """The same directions at length 1, so that a product of two is their cosine."""
+def unit_length(metric_BNd: Tensor) -> Tensor:
+    """The vectors scaled to length 1, so that a product of two is their cosine."""
     length_BN1: Tensor = torch.linalg.vector_norm(metric_BNd, dim=-1, keepdim=True)
     return metric_BNd / length_BN1
 
 
-def match(metric_BNd: Tensor, at: Places, r: int) -> Matching:
+def bipartite_match(metric_BNd: Tensor, sets: BipartiteSets, r: int) -> Matching:
     """Bipartite soft matching: the `r` tokens of A most similar (by cosine) to a token of B, each with that token.
 
     `r` is at most half of the patch tokens. Bolya et al., ICLR 2023, arXiv 2210.09461, section 3 and appendix D.
     """
-    B, prefix, takers = len(metric_BNd), at.prefix_1P.shape[1], at.b_1C.shape[1]
-    unit_BNd = unit(metric_BNd)
+    B, prefix, targets = len(metric_BNd), sets.prefix_1P.shape[1], sets.b_1C.shape[1]
+    unit_BNd = unit_length(metric_BNd)
     similarity_BAC = (unit_BNd[:, ::2] @ unit_BNd[:, 1::2].mT)[:, (prefix + 1) // 2 :, prefix // 2 :]
     best_BA, nearest_BA = similarity_BAC.max(-1)
     rank_BA = best_BA.argsort(-1, descending=True)
-    place_BA = at.a_1A.take(rank_BA)
-    unmerged_BK = place_BA[:, r:].sort(-1).values
-    order_BN = torch.cat((at.prefix_1P.expand(B, -1), unmerged_BK, at.b_1C.expand(B, -1), place_BA[:, :r]), 1)
-    return Matching(order_BN, nearest_BA.gather(1, rank_BA[:, :r]), takers)
+    index_BA = sets.a_1A.take(rank_BA)
+    unmerged_BK = index_BA[:, r:].sort(-1).values
+    order_BN = torch.cat((sets.prefix_1P.expand(B, -1), unmerged_BK, sets.b_1C.expand(B, -1), index_BA[:, :r]), 1)
+    return Matching(order_BN, nearest_BA.gather(1, rank_BA[:, :r]), targets)
 
 
-def merge(x_BND: Tensor, size_BN1: Tensor | None, matching: Matching) -> tuple[Tensor, Tensor]:
+def merge_matched(x_BND: Tensor, size_BN1: Tensor | None, matching: Matching) -> tuple[Tensor, Tensor]:
     """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], in the order prefix, unmerged A, B.
 
     A merged token is the mean of its parts weighted by their sizes (the number of input tokens each stands for; `None`: all are 1).
     """
-    order_BN, target_BR, takers = matching
+    order_BN, target_BR, targets = matching
     left = order_BN.shape[1] - target_BR.shape[1]
-    # All rows move once; what follows happens in place, in no more rows than merging concerns.
+    # All rows are moved once; the rest happens in place, on the rows that merging changes.
     x_BND = select(x_BND, order_BN)
-    into_BCD, from_BRD = x_BND[:, left - takers : left], x_BND[:, left:]
+    into_BCD, from_BRD = x_BND[:, left - targets : left], x_BND[:, left:]
     if size_BN1 is None:
         size_BN1 = x_BND.new_ones((*order_BN.shape, 1))
     else:
         size_BN1 = size_BN1[..., 0].gather(1, order_BN)[..., None]
-        x_BND[:, left - takers :].mul_(size_BN1[:, left - takers :])
-    size_BC1 = size_BN1[:, left - takers : left]
+        x_BND[:, left - targets :].mul_(size_BN1[:, left - targets :])
+    size_BC1 = size_BN1[:, left - targets : left]
     size_BC1[..., 0].scatter_add_(1, target_BR, size_BN1[:, left:, 0])
-    absorb(into_BCD, target_BR, from_BRD)
+    add_to_groups(into_BCD, target_BR, from_BRD)
     into_BCD.div_(size_BC1)
     return x_BND[:, :left], size_BN1[:, :left]
 
 
-def sums(x_BND: Tensor, size_BN1: Tensor | None) -> Tensor:
-    """The tokens times their sizes, with the size as one more channel, so that both move in the same operators: [B, N, E]."""
+def weighted_sums(x_BND: Tensor, size_BN1: Tensor | None) -> Tensor:
+    """The tokens times their sizes, with the size as one more channel, so that both are moved by the same operators: [B, N, E]."""
     if size_BN1 is None:
         return torch.nn.functional.pad(x_BND, (0, 1), value=1.0)
     return torch.cat((x_BND * size_BN1, size_BN1), -1)
 
 
-def absorb(into_BCE: Tensor, target_BR: Tensor, sum_BRE: Tensor) -> None:
-    """Add each of the sums to the one at its target, in place."""
+def add_to_groups(into_BCE: Tensor, target_BR: Tensor, sum_BRE: Tensor) -> None:
+    """Add each sum to the one at its target, in place."""
     into_BCE.scatter_add_(1, target_BR[:, :, None].expand(-1, -1, sum_BRE.shape[-1]), sum_BRE)
 
 
-def collect(sum_BNE: Tensor, group_BN: Tensor, groups: int) -> Tensor:
+def sum_groups(sum_BNE: Tensor, group_BN: Tensor, groups: int) -> Tensor:
     """The total of the sums of each group, numbered from 0: [B, K, E]."""
     total_BKE = sum_BNE.new_zeros(len(sum_BNE), groups, sum_BNE.shape[-1])
-    absorb(total_BKE, group_BN, sum_BNE)
+    add_to_groups(total_BKE, group_BN, sum_BNE)
     return total_BKE
 
 
-def means(sum_BME: Tensor) -> tuple[Tensor, Tensor]:
+def group_means(sum_BME: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens that the sums stand for and their sizes: [B, M, D] and [B, M, 1]."""
     size_BM1 = sum_BME[..., -1:]
     return sum_BME[..., :-1] / size_BM1, size_BM1

@@ -1,10 +1,10 @@
-"""ToMe's matching and merging, and hquota's selection and merging, on a CPU in compiled calls.
+"""Token matching, selection and merging on a CPU in compiled calls.
 
 Shapes: B images, N tokens, M of them left, R merged away, Q of them hubs, D channels, H heads, d channels of a head.
 """
 
 import ctypes
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +12,42 @@ import torch
 from torch import Tensor
 
 from workers.errors import Unsupported
-from workers.models.cpp_build import NotBuilt, library
+from workers.models.cpp_build import NotBuilt, functions
 
 SOURCE = Path(__file__).with_name("tome.cpp")
-WIDEST_HEAD = 1024
+MAX_HEAD_DIM = 1024
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
-_ARGUMENTS = {
-    "merge_similar": (_POINTER, _POINTER, *(_COUNT,) * 3, *(_POINTER,) * 3, *(_COUNT,) * 7, ctypes.c_int),
-    "farthest_first": (*(_POINTER,) * 3, *(_COUNT,) * 4, ctypes.c_int),
-    "merge_groups": (*(_POINTER,) * 6, *(_COUNT,) * 5, ctypes.c_int),
+_SIGNATURES = {
+    "merge_similar": (None, (_POINTER, _POINTER, *(_COUNT,) * 3, *(_POINTER,) * 3, *(_COUNT,) * 7, ctypes.c_int)),
+    "farthest_first": (None, (*(_POINTER,) * 3, *(_COUNT,) * 4, ctypes.c_int)),
+    "merge_groups": (None, (*(_POINTER,) * 6, *(_COUNT,) * 5, ctypes.c_int)),
 }
 
 
 def missing() -> str | None:
-    """Why there is no compiled code on this machine; `None` where there is. Compiles it where that was not done before."""
+    """Why there is no compiled code on this machine, or `None`; compiles it on the first call."""
     try:
-        library(SOURCE)
+        _function("merge_similar")
     except NotBuilt as reason:
         return str(reason)
     return None
 
 
 def available(like: Tensor) -> str | None:
-    """Why tokens like this tensor cannot be merged here; `None` where they can."""
+    """Why tokens like this tensor cannot be merged here, or `None`."""
     return missing() or _unfit(like)
 
 
-def merge_similar(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int) -> tuple[Tensor, Tensor]:
-    """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `tokens.merge` by `tokens.match` on the sum of the keys.
+def merge_similar_cpp(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int) -> tuple[Tensor, Tensor]:
+    """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `merge_matched` by `bipartite_match` on the sum of the keys.
 
-    `r` is at most half of the tokens behind the `prefix` ones. Raises `NotBuilt`, and `Unsupported` for what is not float32 on a
-    CPU.
+    `r` is at most half of the tokens after the `prefix` ones. Raises `NotBuilt`, and `Unsupported` unless it is float32 on a CPU.
     """
     (B, N, D), (_, H, _, d) = x_BND.shape, k_BHNd.shape
     _check(x_BND)
     _check(k_BHNd)
-    if d > WIDEST_HEAD:
-        raise Unsupported(f"the compiled kernel takes heads of up to {WIDEST_HEAD} channels, not {d}")
+    if d > MAX_HEAD_DIM:
+        raise Unsupported(f"the compiled kernel takes heads of up to {MAX_HEAD_DIM} channels, not {d}")
     x_BND = x_BND.contiguous()
     batch, head, token, channel = k_BHNd.stride()
     if channel != 1:
@@ -70,18 +69,20 @@ def merge_similar(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix
     return left_BMD, size_BM1
 
 
-def farthest_first(likeness_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
-    """Places of all tokens, [B, N]: what `hquota_ops.farthest_first` returns. Raises `NotBuilt`, and `Unsupported` as above."""
-    _check(likeness_BNN)
-    likeness_BNN, first_BQ = likeness_BNN.contiguous(), first_BQ.contiguous()
-    (B, N, _), Q = likeness_BNN.shape, first_BQ.shape[1]
+def farthest_first_cpp(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
+    """Indices of all tokens, [B, N]: what `hquota_ops.farthest_first` returns. Raises `NotBuilt`, and `Unsupported` as above."""
+    _check(similarity_BNN)
+    similarity_BNN, first_BQ = similarity_BNN.contiguous(), first_BQ.contiguous()
+    (B, N, _), Q = similarity_BNN.shape, first_BQ.shape[1]
     order_BN = torch.empty(B, N, dtype=torch.int64)
-    pointers = (each.data_ptr() for each in (likeness_BNN, first_BQ, order_BN))
+    pointers = (each.data_ptr() for each in (similarity_BNN, first_BQ, order_BN))
     _function("farthest_first")(*pointers, *(B, N, Q, kept), torch.get_num_threads())
     return order_BN
 
 
-def merge_groups(x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int) -> tuple[Tensor, Tensor]:
+def merge_groups_cpp(
+    x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int
+) -> tuple[Tensor, Tensor]:
     """Tokens and sizes of the groups (see `hquota_ops.Groups`), means weighted by size: [B, M, D] and [B, M, 1].
 
     Raises `NotBuilt`, and `Unsupported` as above.
@@ -108,8 +109,5 @@ def _unfit(tensor: Tensor) -> str | None:
     return f"the compiled kernel takes float32 on a CPU, not {tensor.dtype} on {tensor.device.type}"
 
 
-@cache
-def _function(name: str) -> Any:
-    found = getattr(library(SOURCE), name)
-    found.restype, found.argtypes = None, _ARGUMENTS[name]
-    return found
+def _function(name: str) -> Callable[..., Any]:
+    return functions(SOURCE, _SIGNATURES)[name]
