@@ -21,10 +21,10 @@ from workers.data.text import corpus
 from workers.data.tokenization import trained
 from workers.methods.language.adaptivocab import Params, apply
 from workers.models.language import LanguageModel, load
-from workers.vocabulary.build import Mode, Recipe, build
+from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.finetune import cut
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Vocabulary
-from workers.vocabulary.ngrams import match, trie
+from workers.vocabulary.ngrams import replace_ngrams, trie
 from workers.vocabulary.vocab_embeddings import Init
 
 ROUNDS = 7
@@ -54,13 +54,13 @@ def speed() -> None:
     """The patch tokenizer and the scans, side by side."""
     text = corpus("topics")
     tokenizer = trained(2048)
-    vocabulary: Vocabulary = build(tokenizer, text.train, Recipe(ngrams=NGRAMS))
+    vocabulary: Vocabulary = build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=NGRAMS))
     patch = PatchTokenizer(tokenizer, vocabulary)
     documents = [tokenizer.encode(document) for document in text.held_out]
     numbered = dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True))
     root = trie(numbered)
     ways: dict[str, Callable[[], list[list[int]]]] = {
-        "trie": lambda: [match(tokens, root) for tokens in documents],
+        "trie": lambda: [replace_ngrams(tokens, root) for tokens in documents],
         "scan, longest first": lambda: [scan(tokens, numbered) for tokens in documents],
         "scan, most saving first": lambda: [scan_in_order(tokens, numbered) for tokens in documents],
         "tokenizer below": lambda: [tokenizer.encode(document) for document in text.held_out],
@@ -94,7 +94,7 @@ def reduction() -> None:
     tokenizer = trained(2048)
     for mode in get_args(Mode):
         for ngrams in (100, 250, NGRAMS, 1000):
-            patch = PatchTokenizer(tokenizer, build(tokenizer, text.train, Recipe(ngrams=ngrams, mode=mode)))
+            patch = PatchTokenizer(tokenizer, build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=ngrams, mode=mode)))
             patch.encode_batch(text.held_out)
             counts = patch.counts()
             saved = 1 - counts["encoded_tokens"] / counts["encoded_tokens_base"]
@@ -115,13 +115,13 @@ def quality(model: str, steps: int) -> None:
         Params(ngrams=NGRAMS, mode="replace", finetune_steps=steps),
     ]
     for params in arms:
-        nats, tokens, size = read(apply(given, params), list(cut(text.held_out, PIECE)))
+        nats, tokens, size = read_vocabulary(apply(given, params), list(cut(text.held_out, PIECE)))
         said = f"{params.ngrams:4} n-tokens, {params.mode:7}, {params.init:10}, {params.finetune_steps:3} steps"
         bits, perplexity = nats / math.log(2) / size, math.exp(nats / tokens)
         print(f"{said}: {bits:.3f} bits per byte, {tokens} tokens, perplexity {perplexity:.0f} of its own tokens", flush=True)
 
 
-def read(speaker: LanguageModel, pieces: Sequence[str]) -> tuple[float, int, int]:
+def read_vocabulary(speaker: LanguageModel, pieces: Sequence[str]) -> tuple[float, int, int]:
     """Nats of all pieces, each read behind a token that ends a document; their tokens, and their bytes."""
     nats, tokens = 0.0, 0
     with torch.inference_mode():

@@ -17,7 +17,7 @@ from workers import methods
 from workers.errors import DataError, Unsupported
 from workers.methods.language import adaptivocab
 from workers.methods.language.adaptivocab import EXAMPLES, NEUTRAL, Params, apply, macs, refuses, skipped
-from workers.vocabulary.build import Recipe, build
+from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -166,7 +166,7 @@ def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
     """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is said."""
     tokenizer, given = bytes_bpe(), speaker()
     file = tmp_path / "own.json"
-    build(tokenizer, TEXTS, Recipe(ngrams=15)).write(file)
+    build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=15)).write(file)
     made = apply(given, Params(ngrams=15, file=str(file), data=domain))
     assert made.tokenizer.size == tokenizer.size + 15
     with pytest.raises(UnusableVocabulary, match=r"\(15, 0\) tokens.*\(14, 0\)"):
@@ -192,7 +192,7 @@ def test_what_cannot_be_done() -> None:
         apply(given, Params(data="nothing"))
     with pytest.raises(UnusableVocabulary, match="at most so many"):
         apply(given, Params(ngrams=100_000))
-    patched = PatchTokenizer(bytes_bpe(), build(bytes_bpe(), TEXTS, Recipe(ngrams=5)))
+    patched = PatchTokenizer(bytes_bpe(), build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=5)))
     with pytest.raises(UnusableVocabulary, match="patched already"):
         apply(dataclasses.replace(given, tokenizer=patched), Params(ngrams=5))
     with pytest.raises(Unsupported, match="first in a stack"):

@@ -16,8 +16,18 @@ from tokenizers import models
 from tests.workers.domain import TEXTS, bytes_bpe, word_piece
 from workers.data.tokenization import END, FastTokenizer
 from workers.errors import Unsupported
-from workers.vocabulary.build import Chosen, Recipe, build, choose, decomposed, disjoint, merges, obtain, removals
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, fingerprint
+from workers.vocabulary.build import (
+    Chosen,
+    VocabularyRecipe,
+    build_vocabulary,
+    choose,
+    decomposed,
+    disjoint,
+    merges,
+    obtain,
+    removals,
+)
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, tokenizer_hash
 
 A, B, C, D, X = range(5)
 
@@ -132,7 +142,7 @@ def test_disjoint_takes_the_earlier_of_equals_and_the_more_saving_of_others() ->
 def test_savings_are_those_of_the_text() -> None:
     """Where no n-gram stands in another's way, the tokens saved in the text are the sum of the savings, for one n-gram exactly."""
     tokenizer = bytes_bpe()
-    vocabulary = build(tokenizer, TEXTS, Recipe(ngrams=1))
+    vocabulary = build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=1))
     patched = PatchTokenizer(tokenizer, vocabulary)
     before = sum(len(tokenizer.encode(text)) for text in TEXTS)
     assert before - sum(map(len, patched.encode_batch(TEXTS))) == vocabulary.savings[0] > 0
@@ -141,7 +151,7 @@ def test_savings_are_those_of_the_text() -> None:
 def test_more_n_grams_save_more() -> None:
     """Vocabularies are nested, savings fall from one n-gram to the next, and tokens fall with their number."""
     tokenizer = bytes_bpe()
-    built = [build(tokenizer, TEXTS, Recipe(ngrams=count)) for count in (10, 40, 80)]
+    built = [build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=count)) for count in (10, 40, 80)]
     assert built[0].ngrams == built[2].ngrams[:10]
     assert list(built[2].savings) == sorted(built[2].savings, reverse=True)
     counts = [sum(map(len, PatchTokenizer(tokenizer, vocabulary).encode_batch(TEXTS))) for vocabulary in built]
@@ -204,8 +214,8 @@ def test_a_tokenizer_without_merges() -> None:
     """It has nothing to write in a removed token's place, which is said; adding needs no merges."""
     assert merges(word_piece()) == {}
     with pytest.raises(Unsupported, match="without merges"):
-        build(word_piece(), TEXTS, Recipe(ngrams=5, mode="replace"))
-    patched = PatchTokenizer(word_piece(), build(word_piece(), TEXTS, Recipe(ngrams=5)))
+        build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5, mode="replace"))
+    patched = PatchTokenizer(word_piece(), build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5)))
     plain = word_piece().encode(TEXTS[0])
     assert len(patched.encode(TEXTS[0])) < len(plain.ids)
     assert patched.decode(patched.encode(TEXTS[0])) == word_piece().decode(plain.ids, skip_special_tokens=False)
@@ -214,16 +224,16 @@ def test_a_tokenizer_without_merges() -> None:
 def test_a_text_too_short() -> None:
     """Fewer n-grams than asked are an error that says how many there are."""
     with pytest.raises(UnusableVocabulary, match=r"holds 1 n-grams .* at most so many \(ngrams: 5"):
-        build(tower(), ["ddaddaddad" * 2], Recipe(ngrams=5, longest=2, minimum=5))
+        build_vocabulary(tower(), ["ddaddaddad" * 2], VocabularyRecipe(ngrams=5, longest=2, minimum=5))
 
 
 def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary is built once, and anew for another text, recipe, model or tokenizer."""
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
-    tokenizer, recipe = bytes_bpe(), Recipe(ngrams=5)
+    tokenizer, recipe = bytes_bpe(), VocabularyRecipe(ngrams=5)
 
     def obtained(
-        tokenizer: FastTokenizer = tokenizer, recipe: Recipe = recipe, *, origin: str = "m", text: str = "t"
+        tokenizer: FastTokenizer = tokenizer, recipe: VocabularyRecipe = recipe, *, origin: str = "m", text: str = "t"
     ) -> Vocabulary:
         return obtain(tokenizer, TEXTS, recipe, origin=origin, text=text)
 
@@ -231,12 +241,12 @@ def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("vocabulary-*.json")}
 
     first = obtained()
-    assert (first.tokenizer, first.text, len(first.ngrams)) == (fingerprint(tokenizer), "t", 5)
+    assert (first.tokenizer, first.text, len(first.ngrams)) == (tokenizer_hash(tokenizer), "t", 5)
     written = files()
     assert obtained() == first
     assert files() == written
     obtained(text="other")
-    obtained(recipe=Recipe(ngrams=5, mode="replace"))
+    obtained(recipe=VocabularyRecipe(ngrams=5, mode="replace"))
     obtained(origin="other")
     obtained(bytes_bpe(400))
     assert len(files()) == 5
@@ -245,9 +255,9 @@ def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_same_text_gives_the_same_vocabulary() -> None:
     """Nothing is drawn: two builds are equal, and so is one of the documents in another order but for ties in the savings."""
     tokenizer = bytes_bpe()
-    recipe = Recipe(ngrams=40)
-    built = build(tokenizer, TEXTS, recipe)
-    assert build(tokenizer, TEXTS, recipe) == built
+    recipe = VocabularyRecipe(ngrams=40)
+    built = build_vocabulary(tokenizer, TEXTS, recipe)
+    assert build_vocabulary(tokenizer, TEXTS, recipe) == built
     mixed = list(TEXTS)
     random.Random(0).shuffle(mixed)
-    assert build(tokenizer, mixed, recipe) == built
+    assert build_vocabulary(tokenizer, mixed, recipe) == built

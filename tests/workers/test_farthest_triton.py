@@ -15,7 +15,7 @@ from workers.token_reduction.hquota_ops import farthest_first
 calm = pytest.fixture(autouse=True)(calm)
 
 
-def likeness(points):
+def similarity(points):
     """Cosines of points [B, N, H] with an infinite diagonal."""
     unit = torch.nn.functional.normalize(points, dim=-1)
     cosines = unit @ unit.mT
@@ -31,7 +31,7 @@ def on_a_circle(*degrees):
 
 def test_known_answer():
     """On a quarter of a circle it takes the other end, then the middle, then what is left farthest off, and leaves the rest."""
-    near = likeness(on_a_circle(0.0, 10.0, 25.0, 50.0, 90.0))
+    near = similarity(on_a_circle(0.0, 10.0, 25.0, 50.0, 90.0))
     assert farthest_first(near, torch.tensor([[0]]), 4).tolist() == [[0, 4, 3, 2, 1]]
     assert farthest_first(near, torch.tensor([[3]]), 3).tolist()[0][:3] == [3, 0, 4]
     assert farthest_first(near, torch.tensor([[4, 1]]), 4).tolist()[0][:4] == [4, 1, 3, 2]
@@ -41,7 +41,7 @@ def test_known_answer():
 def test_each_step_maximises_the_least_distance():
     """Each token chosen is, image by image, as far from those before as any token is: what loops over all distances find."""
     points = torch.randn(3, 40, 6)
-    order = farthest_first(likeness(points), torch.tensor([[7, 2], [0, 39], [5, 6]]), 25)
+    order = farthest_first(similarity(points), torch.tensor([[7, 2], [0, 39], [5, 6]]), 25)
     for image, chosen in zip(torch.nn.functional.normalize(points, dim=-1), order.tolist(), strict=True):
         apart = torch.cdist(image, image)
         for step in range(2, 25):
@@ -53,7 +53,7 @@ def test_each_step_maximises_the_least_distance():
 def test_no_token_is_farther_than_twice_the_best_choice():
     """Its guarantee: the farthest token from the chosen is at most twice as far as with the best choice of as many (by angle)."""
     for points in torch.randn(5, 1, 9, 3):
-        cosines = likeness(points)
+        cosines = similarity(points)
         order = farthest_first(cosines, torch.tensor([[0]]), 3)[0].tolist()
         angle = cosines[0].clamp(-1, 1).acos()
         best = min(float(angle[:, list(choice)].amin(1).max()) for choice in itertools.combinations(range(9), 3))
@@ -62,21 +62,21 @@ def test_no_token_is_farther_than_twice_the_best_choice():
 
 def test_equal_tokens_are_chosen_once_each():
     """Where nothing tells tokens apart it takes the first ones, and none twice."""
-    order = farthest_first(likeness(torch.ones(2, 6, 1)), torch.tensor([[3], [0]]), 5)
+    order = farthest_first(similarity(torch.ones(2, 6, 1)), torch.tensor([[3], [0]]), 5)
     assert order.tolist() == [[3, 0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
 
 
 IN_THE_INTERPRETER = """
 import torch
-from workers.token_reduction.hquota_ops import step_by_step
-from workers.token_reduction.farthest_triton import farthest_first
+from workers.token_reduction.hquota_ops import farthest_first_numpy
+from workers.token_reduction.farthest_triton import farthest_first_triton
 
 for batch, tokens, hubs, kept in ((1, 2, 1, 1), (3, 25, 4, 17), (2, 64, 1, 63), (1, 196, 30, 100), (2, 130, 65, 65)):
     unit = torch.nn.functional.normalize(torch.rand(batch, tokens, 6), dim=-1)
-    likeness = unit @ unit.mT
-    likeness.diagonal(dim1=1, dim2=2).fill_(float("inf"))
+    similarity = unit @ unit.mT
+    similarity.diagonal(dim1=1, dim2=2).fill_(float("inf"))
     first = torch.rand(batch, tokens).topk(hubs).indices
-    fused, steps = farthest_first(likeness, first, kept), step_by_step(likeness, first, kept)
+    fused, steps = farthest_first_triton(similarity, first, kept), farthest_first_numpy(similarity, first, kept)
     assert torch.equal(fused, steps), (batch, tokens, hubs, kept)
 print("equal")
 """

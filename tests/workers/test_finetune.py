@@ -12,10 +12,10 @@ from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, speaker
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
-from workers.vocabulary.build import Recipe, build
-from workers.vocabulary.finetune import Tuning, cut, facts, share, trained, tune, tuned, with_weights
+from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
+from workers.vocabulary.finetune import Tuning, cut, facts, share, tune, tuned, tuned_names, with_weights
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer
-from workers.vocabulary.vocab_embeddings import fitted, geometry
+from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
 BRIEF = Tuning(steps=2, learning_rate=1e-2, pieces=2, characters=200)
@@ -31,10 +31,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def untied(architecture: Architecture = "llama", ngrams: int = 10) -> LanguageModel:
     """A small model ready to be tuned, with so many n-tokens."""
     given = speaker(architecture)
-    vocabulary = build(bytes_bpe(), TEXTS, Recipe(ngrams=ngrams))
-    model = fitted(given.model, vocabulary, "exp", untie=True)
+    vocabulary = build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=ngrams))
+    model = with_vocabulary(given.model, vocabulary, "exp", untie=True)
     patch = PatchTokenizer(bytes_bpe(), vocabulary)
-    return dataclasses.replace(given, model=model, tokenizer=patch, network=geometry(given.network, model))
+    return dataclasses.replace(given, model=model, tokenizer=patch, network=resized(given.network, model))
 
 
 def nats(made: LanguageModel, text: str) -> float:
@@ -50,7 +50,7 @@ def test_the_first_and_the_last_layer_move_and_those_between_do_not(architecture
     made = untied(architecture)
     weights, losses = tune(made, TEXTS, BRIEF)
     assert len(losses) == 2
-    assert sorted(weights) == sorted(trained(made.model, made.network.layers))
+    assert sorted(weights) == sorted(tuned_names(made.model, made.network.layers))
     layers = {name.split("layers.")[-1].split("h.")[-1][0] for name in weights if ".layers." in name or ".h." in name}
     assert layers == {"0", "2"}
     for name, values in weights.items():
@@ -115,7 +115,7 @@ def test_kept_as_safetensors_with_facts(cache: Path) -> None:
     assert facts(file)["tuning"] == BRIEF.model_dump()
     assert len(facts(file)["losses"]) == 2
     loaded = with_weights(made.model, file)
-    names = trained(made.model, made.network.layers)
+    names = tuned_names(made.model, made.network.layers)
     weights = load_file(file)
     assert sorted(weights) == sorted(names)
     for name, parameter in loaded.named_parameters():

@@ -1,4 +1,4 @@
-"""What hquota selects, merges and settles, against the plainest code that does the same, and its schedule."""
+"""What hquota selects, merges and adjusts, against the plainest code that does the same, and its schedule."""
 
 import math
 
@@ -11,7 +11,7 @@ from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import calm, small
 from workers.methods.vision import hquota
 from workers.methods.vision.hquota import Params
-from workers.token_reduction.hquota_ops import Settling, group, merge, settle, unmerge
+from workers.token_reduction.hquota_ops import MergeAdjustment, adjust, group, merge_groups, unmerge
 
 calm = pytest.fixture(autouse=True)(calm)
 DEIT_S = networks()["deit_small_patch16_224"]
@@ -54,7 +54,7 @@ def test_the_rest_of_the_kept_are_farthest_first():
 def test_merges_as_loops_do(sized):
     """Each removed token goes to the kept one with the most similar feature; the merged token is the mean weighted by size."""
     x, size, _, feature, groups = some(sized=sized)
-    out, sizes = merge(x, size, groups, PREFIX, Settling())
+    out, sizes = merge_groups(x, size, groups, PREFIX, MergeAdjustment())
     size = torch.ones(2, PREFIX + PATCHES, 1) if size is None else size
     for image in range(2):
         order = groups.order_BN[image].tolist()
@@ -75,7 +75,7 @@ def test_merges_as_loops_do(sized):
 def test_unmerge_gives_each_token_what_its_group_became():
     """Every token comes back at its place: kept and prefix tokens as themselves after the merge, removed ones as their target."""
     x, _, _, _, groups = some(sized=False)
-    merged, sizes = merge(x, None, groups, PREFIX, Settling())
+    merged, sizes = merge_groups(x, None, groups, PREFIX, MergeAdjustment())
     back = unmerge(merged, groups, PREFIX)
     for image in range(2):
         order, target = groups.order_BN[image].tolist(), groups.target_BR[image].tolist()
@@ -107,40 +107,40 @@ def test_twins_merge_without_loss(params):
         torch.testing.assert_close(blocks(x)[:, 0], model.blocks(x)[:, 0], rtol=0, atol=1e-4)
 
 
-def settled(**parts):
-    """Merged tokens of `some` settled, and what they were settled from: (settled, merged, sizes, alone, likeness)."""
+def adjusted(**parts):
+    """Merged tokens of `some` adjusted, and what they were adjusted from: (adjusted, merged, sizes, alone, similarity)."""
     x, size, _, _, groups = some()
-    out, sizes = merge(x, size, groups, PREFIX, Settling())
+    out, sizes = merge_groups(x, size, groups, PREFIX, MergeAdjustment())
     alone = torch.stack([image[order] for image, order in zip(x, groups.order_BN[:, PREFIX:], strict=True)])
     kept, kept_sizes = out[:, PREFIX:], sizes[:, PREFIX:]
-    both, _ = merge(x, size, groups, PREFIX, Settling(**parts))
-    result = settle(kept, kept_sizes, alone, groups.likeness_BRK, Settling(**parts))
+    both, _ = merge_groups(x, size, groups, PREFIX, MergeAdjustment(**parts))
+    result = adjust(kept, kept_sizes, alone, groups.similarity_BRK, MergeAdjustment(**parts))
     assert torch.equal(both[:, PREFIX:], result)
     torch.testing.assert_close(both[:, :PREFIX], x[:, :PREFIX])
-    return result, kept, kept_sizes, alone, groups.likeness_BRK
+    return result, kept, kept_sizes, alone, groups.similarity_BRK
 
 
-def test_settling_by_default_does_nothing():
+def test_adjustment_by_default_does_nothing():
     """With the parts at their neutral values, and with only caps and exponents given, the mean stays the mean."""
     for parts in ({}, {"beta": 0.1, "delta": 1, "top_r": 3}, {"tau": 1e9}):
-        result, merged, *_ = settled(**parts)
+        result, merged, *_ = adjusted(**parts)
         assert torch.equal(result, merged)
 
 
 def test_stabiliser_keeps_a_share_of_the_token_itself():
     """An eta of 0.2 is four fifths of the mean and one fifth of the kept token alone."""
-    result, merged, _, alone, _ = settled(eta=0.2)
+    result, merged, _, alone, _ = adjusted(eta=0.2)
     torch.testing.assert_close(result, 0.8 * merged + 0.2 * alone[:, :KEPT])
 
 
 def test_push_goes_toward_similar_removed_tokens():
     """Each kept token goes toward the mean of its most similar removed tokens by alpha times their cosine, at most by its cap."""
-    result, merged, sizes, alone, likeness = settled(alpha=0.15, beta=0.05, delta=0.5, top_r=2)
+    result, merged, sizes, alone, similarity = adjusted(alpha=0.15, beta=0.05, delta=0.5, top_r=2)
     capped = 0
     for image in range(2):
         for kept in range(KEPT):
-            near = likeness[image, :, kept].argsort(descending=True)[:2]
-            step = 0.15 * max(float(likeness[image, near, kept].mean()), 0)
+            near = similarity[image, :, kept].argsort(descending=True)[:2]
+            step = 0.15 * max(float(similarity[image, near, kept].mean()), 0)
             cap = 0.05 * math.sqrt(float(sizes[image, kept, 0] / sizes[image].mean()))
             capped += step > cap
             toward = alone[image, KEPT + near].mean(0)
@@ -150,14 +150,14 @@ def test_push_goes_toward_similar_removed_tokens():
 
 def test_size_normalisation():
     """Re-centred tokens have the mean weighted by size, no length is above tau times the mean length, and n weights by size."""
-    result, merged, sizes, *_ = settled(recentre=True)
+    result, merged, sizes, *_ = adjusted(recentre=True)
     weighted = (merged * sizes).sum(1) / sizes.sum(1)
     torch.testing.assert_close(result.mean(1), weighted)
     torch.testing.assert_close(result - result.mean(1, keepdim=True), merged - merged.mean(1, keepdim=True))
-    result, merged, *_ = settled(tau=1.1)
+    result, merged, *_ = adjusted(tau=1.1)
     limit = 1.1 * merged.norm(dim=-1).mean(1, keepdim=True)
     torch.testing.assert_close(result.norm(dim=-1), torch.minimum(merged.norm(dim=-1), limit))
-    result, merged, sizes, *_ = settled(temperature=0.5)
+    result, merged, sizes, *_ = adjusted(temperature=0.5)
     torch.testing.assert_close(result, merged * (sizes / sizes.mean(1, keepdim=True)).sqrt())
 
 
@@ -239,9 +239,9 @@ def test_layers_that_are_not_there():
 def test_an_absolute_clip_is_a_length():
     """With `clip: absolute` no merged token is longer than tau, and shorter ones stay as they are; without it tau is a share."""
     x = torch.randn(2, 6, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
-    sizes, likeness = torch.ones(2, 6, 1), torch.rand(2, 3, 6)
+    sizes, similarity = torch.ones(2, 6, 1), torch.rand(2, 3, 6)
     alone = torch.randn(2, 9, 4)
-    clipped = settle(x, sizes, alone, likeness, Settling(tau=3.0, clip="absolute"))
+    clipped = adjust(x, sizes, alone, similarity, MergeAdjustment(tau=3.0, clip="absolute"))
     long = x.norm(dim=-1) > 3
     assert long.any()
     torch.testing.assert_close(clipped[~long], x[~long])

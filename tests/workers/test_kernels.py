@@ -12,7 +12,7 @@ from workers.methods.vision import topk
 
 AGREES = """
 import torch
-from workers.token_reduction.topk_triton import keep_best
+from workers.token_reduction.topk_triton import keep_best_triton
 from workers.token_reduction.token_ops import prefix_bonus, select
 
 for batch, tokens, heads, channels, prefix, kept, dtype in (
@@ -27,13 +27,13 @@ for batch, tokens, heads, channels, prefix, kept, dtype in (
     weight = (attention / attention.sum(-1, keepdim=True))[:, :, 0]  # strided, as a row of the attention matrix is
     score = weight.mean(1) + prefix_bonus(prefix, tokens - prefix, like=weight)
     expected = select(x, score.topk(prefix + kept).indices)
-    assert torch.equal(keep_best(x, weight, prefix, kept), expected), (batch, tokens)
-    assert torch.equal(keep_best(x.mT.contiguous().mT, weight, prefix, kept), expected), "strided tokens"
+    assert torch.equal(keep_best_triton(x, weight, prefix, kept), expected), (batch, tokens)
+    assert torch.equal(keep_best_triton(x.mT.contiguous().mT, weight, prefix, kept), expected), "strided tokens"
 
 x, equal = torch.arange(12.0).view(1, 12, 1), torch.zeros(1, 2, 12)
-assert keep_best(x, equal, 1, 4).flatten().tolist() == [0, 1, 2, 3, 4], "equal scores go by place"
+assert keep_best_triton(x, equal, 1, 4).flatten().tolist() == [0, 1, 2, 3, 4], "equal scores go by place"
 equal[0, 1, 7] = torch.nan
-assert keep_best(x, equal, 1, 4).flatten().tolist() == [0, 7, 1, 2, 3], "what is not a number comes first"
+assert keep_best_triton(x, equal, 1, 4).flatten().tolist() == [0, 7, 1, 2, 3], "what is not a number comes first"
 print("agrees")
 """
 

@@ -172,12 +172,12 @@ def test_tome_matching_adds_little(network, percent):
 def test_tome_amounts():
     """A ramp keeps its mean and truncates, a list ends in zeros, and a ratio is a share of the patch tokens present."""
     params = FOUND["tome"].Params
-    assert params(r=16, inflect=-1).asked(12)[:3] == (32, 29, 26)
-    assert params(r=16, inflect=-1).asked(12)[-1] == 0
-    assert params(r=16, inflect=1).asked(12)[0] == 0
-    assert params(r=8, inflect=0).asked(3) == (8, 8, 8)
-    assert params(r=5, inflect=1).asked(1) == (0,)
-    assert params(r=(4, 2)).asked(4) == (4, 2, 0, 0)
+    assert params(r=16, inflect=-1).requested(12)[:3] == (32, 29, 26)
+    assert params(r=16, inflect=-1).requested(12)[-1] == 0
+    assert params(r=16, inflect=1).requested(12)[0] == 0
+    assert params(r=8, inflect=0).requested(3) == (8, 8, 8)
+    assert params(r=5, inflect=1).requested(1) == (0,)
+    assert params(r=(4, 2)).requested(4) == (4, 2, 0, 0)
     assert params(r_ratio=0.1).merged(3, 100) == (10, 9, 8)
     assert params(r_ratio=0.29).merged(1, 100) == (29,)
     assert params(r_ratio=0.5).merged(3, 5) == (2, 1, 1)

@@ -15,12 +15,12 @@ from tokenizers import Tokenizer as Backend
 from tests.workers.domain import TEXTS, bytes_bpe
 from tests.workers.test_ngrams import scan
 from workers.data.tokenization import END
-from workers.vocabulary.build import Mode, Recipe, build
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Span, UnusableVocabulary, Vocabulary, fingerprint, read
-from workers.vocabulary.ngrams import match, trie
+from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Span, UnusableVocabulary, Vocabulary, read_vocabulary, tokenizer_hash
+from workers.vocabulary.ngrams import replace_ngrams, trie
 
 MODES: tuple[Mode, ...] = ("append", "replace")
-BUILT = {mode: build(bytes_bpe(), TEXTS, Recipe(ngrams=60, mode=mode)) for mode in MODES}
+BUILT = {mode: build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=60, mode=mode)) for mode in MODES}
 PATCHED = {mode: PatchTokenizer(bytes_bpe(), vocabulary) for mode, vocabulary in BUILT.items()}
 
 
@@ -86,7 +86,7 @@ def test_spans_by_hand() -> None:
     """Each token has the characters from the first to the last of the tokens that it stands for."""
     tokenizer = bytes_bpe()
     first, second, third = (tokenizer.encode(text)[0] for text in ("é", "x", "("))
-    vocabulary = Vocabulary(tokenizer=fingerprint(tokenizer), tokens=tokenizer.size, ngrams=((second, third),))
+    vocabulary = Vocabulary(tokenizer=tokenizer_hash(tokenizer), tokens=tokenizer.size, ngrams=((second, third),))
     patched = PatchTokenizer(tokenizer, vocabulary)
     a, b = tokenizer.encode("é")
     assert first == a
@@ -132,11 +132,11 @@ def test_padding_asks_for_a_token() -> None:
     parts = json.loads(bytes_bpe().backend.to_str())
     parts["added_tokens"] = []
     bare = Backend.from_str(json.dumps(parts))
-    patched = PatchTokenizer(bare, Vocabulary(tokenizer=fingerprint(bare), tokens=500))
+    patched = PatchTokenizer(bare, Vocabulary(tokenizer=tokenizer_hash(bare), tokens=500))
     with pytest.raises(UnusableVocabulary, match="pad=TOKEN"):
         patched.padded(["a"])
     bare.add_special_tokens([AddedToken("<bos>"), AddedToken("<pad>")])
-    named = PatchTokenizer(bare, Vocabulary(tokenizer=fingerprint(bare), tokens=502))
+    named = PatchTokenizer(bare, Vocabulary(tokenizer=tokenizer_hash(bare), tokens=502))
     assert named.pad == bare.token_to_id("<pad>")
 
 
@@ -155,8 +155,8 @@ def test_json_round_trip(tmp_path: Path) -> None:
     for mode, vocabulary in BUILT.items():
         file = tmp_path / f"{mode}.json"
         vocabulary.write(file)
-        assert read(file) == vocabulary
-        assert json.loads(file.read_text())["tokenizer"] == fingerprint(bytes_bpe())
+        assert read_vocabulary(file) == vocabulary
+        assert json.loads(file.read_text())["tokenizer"] == tokenizer_hash(bytes_bpe())
 
 
 class Bomb:
@@ -175,7 +175,7 @@ def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(pickle.dumps({"ngram_dict": Bomb(tmp_path / "exploded")}))
     with pytest.raises(UnusableVocabulary, match="JSON"):
-        read(file)
+        read_vocabulary(file)
     assert not (tmp_path / "exploded").exists()
 
 
@@ -197,14 +197,14 @@ def test_broken_files_say_what_is_wrong(text: str, message: str, tmp_path: Path)
     file = tmp_path / "vocabulary.json"
     file.write_text(text)
     with pytest.raises(UnusableVocabulary, match=message) as refused:
-        read(file)
+        read_vocabulary(file)
     assert "vocabulary.json" in str(refused.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(UnusableVocabulary, match=r"gone\.json: cannot be read"):
-        read(tmp_path / "gone.json")
+        read_vocabulary(tmp_path / "gone.json")
 
 
 def test_a_vocabulary_of_another_tokenizer_is_refused() -> None:
@@ -216,7 +216,7 @@ def test_a_vocabulary_of_another_tokenizer_is_refused() -> None:
 def test_special_tokens_are_left_alone() -> None:
     """A vocabulary that merges or removes one is refused, and one in the text stays itself."""
     tokenizer = bytes_bpe()
-    known = {"tokenizer": fingerprint(tokenizer), "tokens": tokenizer.size}
+    known = {"tokenizer": tokenizer_hash(tokenizer), "tokens": tokenizer.size}
     with pytest.raises(UnusableVocabulary, match=r"\[0\], special"):
         PatchTokenizer(tokenizer, Vocabulary(**known, ngrams=((0, 5),)))
     with pytest.raises(UnusableVocabulary, match=r"\[0\], special"):
@@ -235,11 +235,11 @@ def test_what_cannot_be_patched() -> None:
 def test_the_fingerprint_is_of_what_cuts_a_text() -> None:
     """Another vocabulary or pre-tokenizer is another tokenizer; padding is not."""
     backend = Backend.from_str(bytes_bpe().backend.to_str())
-    assert fingerprint(backend) == fingerprint(bytes_bpe())
+    assert tokenizer_hash(backend) == tokenizer_hash(bytes_bpe())
     backend.enable_padding(length=8)
-    assert fingerprint(backend) == fingerprint(bytes_bpe())
+    assert tokenizer_hash(backend) == tokenizer_hash(bytes_bpe())
     backend.add_tokens(["another"])
-    assert fingerprint(backend) != fingerprint(bytes_bpe())
+    assert tokenizer_hash(backend) != tokenizer_hash(bytes_bpe())
 
 
 def test_order_of_the_n_grams_does_not_matter() -> None:
@@ -249,7 +249,7 @@ def test_order_of_the_n_grams_does_not_matter() -> None:
     mixed = list(numbered.items())
     generator.shuffle(mixed)
     tokens = bytes_bpe().encode(TEXTS[1])
-    assert match(tokens, trie(dict(mixed))) == match(tokens, trie(numbered))
+    assert replace_ngrams(tokens, trie(dict(mixed))) == replace_ngrams(tokens, trie(numbered))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -266,7 +266,7 @@ def test_tokenizers_like_sentencepiece(kind: str) -> None:
     parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     below.decoder = decoders.Sequence(parts)
     below.train_from_iterator(TEXTS, trainer)
-    patched = PatchTokenizer(below, build(below, TEXTS, Recipe(ngrams=20)))
+    patched = PatchTokenizer(below, build_vocabulary(below, TEXTS, VocabularyRecipe(ngrams=20)))
     for text in TEXTS:
         plain = below.encode(text, add_special_tokens=False).ids
         assert patched.decode(patched.encode(text)) == below.decode(plain, skip_special_tokens=False)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.vocabulary.ngrams import match, trie
+from workers.vocabulary.ngrams import replace_ngrams, trie
 
 
 def scan(tokens: list[int], ngrams: dict[tuple[int, ...], int]) -> list[int]:
@@ -25,7 +25,7 @@ def scan(tokens: list[int], ngrams: dict[tuple[int, ...], int]) -> list[int]:
 def test_the_longest_match_is_what_a_scan_of_all_n_grams_finds(tokens: list[int], ngrams: set[tuple[int, ...]]) -> None:
     """On random strings over four tokens, where n-grams overlap and contain each other, the trie and the naive scan agree."""
     numbered = {ngram: 100 + index for index, ngram in enumerate(sorted(ngrams))}
-    assert match(tokens, trie(numbered)) == scan(tokens, numbered)
+    assert replace_ngrams(tokens, trie(numbered)) == scan(tokens, numbered)
 
 
 def test_longest_match_by_hand() -> None:
@@ -46,4 +46,4 @@ def test_segmentation_by_score_is_the_authors_scan(tokens: list[int], ngrams: li
         first = next((ngram for ngram in ngrams if tuple(tokens[at : at + len(ngram)]) == ngram), None)
         wanted.append(tokens[at] if first is None else numbered[first])
         at += len(first or (0,))
-    assert match(tokens, trie(numbered), {token: token for token in numbered.values()}) == wanted
+    assert replace_ngrams(tokens, trie(numbered), {token: token for token in numbered.values()}) == wanted

@@ -5,7 +5,7 @@ import torch
 
 from tests.workers.tiny_vits import MAKES, calm, images, small
 from workers.token_reduction import patch_vit
-from workers.token_reduction.patch_vit import MergeAroundAttention, Merged, attend, attention_before, fit, project, weigh
+from workers.token_reduction.patch_vit import MergeAroundAttention, Merged, attend, attention_before, attention_matrix, fit, project
 
 calm = pytest.fixture(autouse=True)(calm)
 NOTHING_AROUND = MergeAroundAttention(
@@ -45,9 +45,9 @@ def test_inflow_image_by_image(monkeypatch, cache_bytes, sized):
     q, k, v = torch.randn(B, N, 3, H, d).permute(2, 0, 3, 1, 4).unbind(0)
     bias = torch.rand(B, 1, 1, N) if sized else None
     monkeypatch.setattr(patch_vit, "CACHE_BYTES", cache_bytes)
-    y, inflow = patch_vit.received(q, k, v, 0.25, bias)
+    y, inflow = patch_vit.attend_with_inflow(q, k, v, 0.25, bias)
     torch.testing.assert_close(y, torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias))
-    matrix = weigh(q, k, 0.25, bias).tolist()
+    matrix = attention_matrix(q, k, 0.25, bias).tolist()
     expected = [[[sum(matrix[b][h][i][j] for i in range(N)) for j in range(N)] for h in range(H)] for b in range(B)]
     torch.testing.assert_close(inflow, torch.tensor(expected))
 
@@ -72,8 +72,8 @@ def test_what_a_reduction_is_handed():
     assert attended.inflow_BHN.shape == (2, 3, 30)
     torch.testing.assert_close(attended.inflow_BHN.sum(-1), torch.full((2, 3), 30.0))
     torch.testing.assert_close(attended.read_BND, block.norm1(came_in[0]))
-    torch.testing.assert_close(attended.brought_BND, block.ls1(block.attn(attended.read_BND)))
-    torch.testing.assert_close(x - attended.brought_BND, came_in[0])
+    torch.testing.assert_close(attended.added_BND, block.ls1(block.attn(attended.read_BND)))
+    torch.testing.assert_close(x - attended.added_BND, came_in[0])
 
 
 def test_groups_are_handed_on():
@@ -100,4 +100,4 @@ def test_the_matrix_is_that_of_the_formula(dtype):
     bias = torch.rand(2, 1, 1, 7, dtype=dtype)
     expected = ((q.double() * 0.3) @ k.double().mT + bias.double()).softmax(-1)
     tolerance = 1e-6 if dtype == torch.float32 else 2e-2
-    torch.testing.assert_close(weigh(q, k, 0.3, bias).double(), expected, rtol=0, atol=tolerance)
+    torch.testing.assert_close(attention_matrix(q, k, 0.3, bias).double(), expected, rtol=0, atol=tolerance)

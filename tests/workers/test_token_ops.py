@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.workers.tiny_vits import calm
-from workers.token_reduction.token_ops import class_token_scores, match, merge, places, select
+from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, class_token_scores, merge_matched, select
 
 calm = pytest.fixture(autouse=True)(calm)
 
@@ -32,7 +32,7 @@ def test_merges_as_the_paper_says(prefix, tokens):
     size, plain = None, torch.ones(3, tokens, 1)
     for r in (1, (tokens - prefix - 1) // 2):
         expected = [merged_by_loops(*each, prefix, r) for each in zip(x, plain, metric, strict=True)]
-        x, size = merge(x, size, match(metric, places(prefix, x.shape[1], x.device), r))
+        x, size = merge_matched(x, size, bipartite_match(metric, bipartite_sets(prefix, x.shape[1], x.device), r))
         plain = torch.stack([sizes for _, sizes in expected])
         torch.testing.assert_close(x, torch.stack([each for each, _ in expected]))
         torch.testing.assert_close(size, plain)

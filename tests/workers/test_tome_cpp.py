@@ -20,9 +20,9 @@ from workers.models import cpp_build
 from workers.models.vision import Loaded
 from workers.run import run
 from workers.token_reduction import tome_cpp
-from workers.token_reduction.hquota_ops import means, step_by_step
-from workers.token_reduction.token_ops import match, merge, places
-from workers.token_reduction.tome_cpp import merge_similar
+from workers.token_reduction.hquota_ops import farthest_first_numpy, merge_groups_torch
+from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
+from workers.token_reduction.tome_cpp import merge_similar_cpp
 
 try:
     cpp_build.library(tome_cpp.SOURCE)
@@ -53,11 +53,11 @@ def test_compiled_merging_agrees_with_torch(batch, tokens, heads, head_dim, chan
     keys = torch.randn(batch, tokens, 3, heads, head_dim).permute(2, 0, 3, 1, 4)[1]
     sizes = torch.randint(1, 5, (batch, tokens, 1)).float() if sized else None
     before, used = x.clone(), torch.get_num_threads()
-    expected, expected_sizes = merge(x, sizes, match(keys.sum(1), places(prefix, tokens, x.device), r))
+    expected, expected_sizes = merge_matched(x, sizes, bipartite_match(keys.sum(1), bipartite_sets(prefix, tokens, x.device), r))
     torch.set_num_threads(threads)
     try:
         for layout in (keys, keys.mT.contiguous().mT):
-            found, found_sizes = merge_similar(x, layout, sizes, prefix, r)
+            found, found_sizes = merge_similar_cpp(x, layout, sizes, prefix, r)
             torch.testing.assert_close(found, expected)
             torch.testing.assert_close(found_sizes, expected_sizes)
     finally:
@@ -70,7 +70,7 @@ def test_what_is_not_a_number_stays_so():
     """NaN among the keys neither stops the sort nor goes unseen: the tokens are counted as ever, and NaN tokens come out as NaN."""
     x, keys = torch.randn(2, 21, 6), torch.randn(2, 2, 21, 4)
     keys[1, :, 3:9], x[1, 3:9] = torch.nan, torch.nan
-    found, sizes = merge_similar(x, keys, None, 1, 7)
+    found, sizes = merge_similar_cpp(x, keys, None, 1, 7)
     assert found.shape == (2, 14, 6)
     assert sizes.sum((1, 2)).tolist() == [21, 21]
     assert torch.isfinite(found[0]).all()
@@ -98,13 +98,13 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
     likeness = unit @ unit.mT
     likeness.diagonal(dim1=1, dim2=2).fill_(float("inf"))
     first = torch.rand(5, tokens).topk(hubs).indices
-    order = tome_cpp.farthest_first(likeness, first, kept)
-    assert torch.equal(order, step_by_step(likeness, first, kept))
+    order = tome_cpp.farthest_first_cpp(likeness, first, kept)
+    assert torch.equal(order, farthest_first_numpy(likeness, first, kept))
     order = torch.cat((torch.arange(prefix).expand(5, -1), order + prefix), 1)
     target = torch.randint(0, kept, (5, tokens - kept))
     x, size = torch.randn(5, prefix + tokens, 19), torch.randint(1, 9, (5, prefix + tokens, 1)).float() if sized else None
     for found, expected in zip(
-        tome_cpp.merge_groups(x, size, order, target, prefix), means(x, size, order, target, prefix), strict=True
+        tome_cpp.merge_groups_cpp(x, size, order, target, prefix), merge_groups_torch(x, size, order, target, prefix), strict=True
     ):
         torch.testing.assert_close(found, expected)
 
@@ -112,7 +112,7 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
 @compiled
 def test_order_is_whole_where_likeness_is_not_a_number():
     """Places stay inside of the tensor where tokens are not numbers."""
-    order = tome_cpp.farthest_first(torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3)
+    order = tome_cpp.farthest_first_cpp(torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3)
     assert order.min() >= 0
     assert order.max() < 6
 
@@ -141,7 +141,7 @@ def test_other_types_are_refused():
     ):
         tome.apply(copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native"))
     with pytest.raises(Unsupported, match=r"not torch\.float16 on cpu"):
-        merge_similar(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)
+        merge_similar_cpp(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)
 
 
 @compiled
@@ -230,7 +230,7 @@ def test_equal_similarities_go_to_the_first():
     for tokens in (9, 33, 35, 67, 101, 120):
         x, keys = torch.arange(tokens * 2.0).view(1, tokens, 2), torch.ones(1, 1, tokens, 4)
         keys[:, :, 0] = -1
-        found, sizes = merge_similar(x, keys, None, 1, 3)
+        found, sizes = merge_similar_cpp(x, keys, None, 1, 3)
         left = [0, *range(8, tokens, 2)]  # tokens 2, 4 and 6 are merged, all into token 1
         assert sizes[0, :, 0].tolist() == [1.0] * len(left) + [4.0] + [1.0] * (tokens // 2 - 1)
         torch.testing.assert_close(found[0, : len(left)], x[0, left])

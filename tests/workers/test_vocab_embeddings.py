@@ -8,9 +8,9 @@ import torch
 from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
 from tests.workers.tiny_vits import calm
-from workers.vocabulary.build import Mode, Recipe, build
-from workers.vocabulary.ngram_tokenizer import Vocabulary, fingerprint
-from workers.vocabulary.vocab_embeddings import Init, fitted, geometry, rows, shares, widened
+from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
+from workers.vocabulary.ngram_tokenizer import Vocabulary, tokenizer_hash
+from workers.vocabulary.vocab_embeddings import Init, resized, rows, shares, widened, with_vocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = tuple(CONFIGS)
@@ -19,7 +19,7 @@ TABLE_VD = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0], [8.0, 80.0]])
 
 def vocabulary(count: int = 12, mode: Mode = "append") -> Vocabulary:
     """N-tokens for the small tokenizer."""
-    return build(bytes_bpe(), TEXTS, Recipe(ngrams=count, mode=mode))
+    return build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=count, mode=mode))
 
 
 def test_exponential_rows_by_hand() -> None:
@@ -73,7 +73,7 @@ def test_old_tokens_keep_their_logits(architecture: Architecture, mode: Mode) ->
     """For a text in tokens that stay, the logits of all that stay are those of the model as it was."""
     given = speaker(architecture)
     known = vocabulary(mode=mode)
-    made = fitted(given.model, known, "exp")
+    made = with_vocabulary(given.model, known, "exp")
     tokens = [token for token in bytes_bpe().encode(TEXTS[0]) if token not in known.removed][:40]
     before_TV = given.model(input_ids=torch.tensor([tokens])).logits[0]
     after_TW = made(input_ids=torch.tensor([tokens])).logits[0]
@@ -89,7 +89,7 @@ def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
     """Every other parameter is the given model's own tensor, and the given one is as it was, tied where it was tied."""
     given = speaker(architecture)
     before = {name: parameter.clone() for name, parameter in given.model.named_parameters()}
-    made = fitted(given.model, vocabulary(), "exp")
+    made = with_vocabulary(given.model, vocabulary(), "exp")
     new = {id(parameter) for part in (made.get_input_embeddings(), made.get_output_embeddings()) for parameter in part.parameters()}
     own = {parameter.data_ptr() for parameter in given.model.parameters()}
     assert {(id(parameter) in new) != (parameter.data_ptr() in own) for parameter in made.parameters()} == {True}
@@ -103,25 +103,25 @@ def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
 def test_a_tied_head_stays_tied_where_it_can(init: Init) -> None:
     """Means are the same rows at both ends; other first rows need a head of its own, and so does tuning."""
     given = speaker("gpt2")
-    made = fitted(given.model, vocabulary(), init)
-    assert geometry(given.network, made).tied == (init == "mean")
-    assert geometry(given.network, fitted(given.model, vocabulary(), init, untie=True)).tied is False
-    assert geometry(given.network, made).vocabulary == bytes_bpe().size + 12 + SPARE
+    made = with_vocabulary(given.model, vocabulary(), init)
+    assert resized(given.network, made).tied == (init == "mean")
+    assert resized(given.network, with_vocabulary(given.model, vocabulary(), init, untie=True)).tied is False
+    assert resized(given.network, made).vocabulary == bytes_bpe().size + 12 + SPARE
 
 
 def test_no_n_tokens_change_nothing() -> None:
     """An empty vocabulary gives the very same logits, tied or untied."""
     given = speaker("gpt2")
-    empty = Vocabulary(tokenizer=fingerprint(bytes_bpe()), tokens=bytes_bpe().size)
+    empty = Vocabulary(tokenizer=tokenizer_hash(bytes_bpe()), tokens=bytes_bpe().size)
     tokens = torch.tensor([bytes_bpe().encode(TEXTS[1])[:30]])
     for untie in (False, True):
-        made = fitted(given.model, empty, "exp", untie=untie)
+        made = with_vocabulary(given.model, empty, "exp", untie=untie)
         assert torch.equal(made(input_ids=tokens).logits, given.model(input_ids=tokens).logits)
 
 
 def test_an_untied_head_is_not_tied_again() -> None:
     """Where transformers is asked to tie weights, the two stay apart."""
-    made = fitted(speaker("qwen2").model, vocabulary(), "exp")
+    made = with_vocabulary(speaker("qwen2").model, vocabulary(), "exp")
     made.tie_weights()
     assert made.get_input_embeddings().weight is not made.get_output_embeddings().weight
 

@@ -8,7 +8,9 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from sweeps.identity import digest
 from workers.cache import cached
@@ -21,6 +23,22 @@ BUILD_S = 120.0
 
 class NotBuilt(Exception):  # noqa: N818 - a fact about a machine
     """The library cannot be had here; the message is the reason."""
+
+
+Signature = tuple[Any, tuple[Any, ...]]
+"""Types of the result and of the arguments, as ctypes names them."""
+_LOADED: dict[Path, Mapping[str, Callable[..., Any]]] = {}
+
+
+def functions(source: Path, signatures: Mapping[str, Signature]) -> Mapping[str, Callable[..., Any]]:
+    """The functions of a C++ file by name, compiled and loaded on the first call. Raises `NotBuilt`."""
+    if source not in _LOADED:
+        found = {}
+        for name, (result, arguments) in signatures.items():
+            found[name] = getattr(library(source), name)
+            found[name].restype, found[name].argtypes = result, arguments
+        _LOADED[source] = found
+    return _LOADED[source]
 
 
 @functools.cache

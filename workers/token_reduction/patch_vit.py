@@ -40,8 +40,8 @@ class AttentionState(NamedTuple):
 Reduction = Callable[[Tensor, Tensor | None, AttentionState], tuple[Tensor, Tensor | None]]
 """Removes tokens between a block's attention and its MLP.
 
-It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and what the attention
-computed, and returns the tokens left, prefix tokens first, and their sizes.
+It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and the state of the
+attention, and returns the tokens left, prefix tokens first, and their sizes.
 """
 
 
@@ -73,12 +73,13 @@ class FittedBlock(nn.Module):
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()
-        for name in ("norm1", "attn", "ls1", "drop_path1", "norm2", "mlp", "ls2", "drop_path2"):
-            self.add_module(name, block.get_submodule(name))
+        parts = dict(block.named_children())
+        self.norm1, self.attn, self.ls1, self.drop_path1 = (parts[name] for name in ("norm1", "attn", "ls1", "drop_path1"))
+        self.norm2, self.mlp, self.ls2, self.drop_path2 = (parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2"))
 
     def after(self, x_BND: Tensor) -> Tensor:
         """The block's second half: its MLP on the tokens left."""
-        return x_BND + self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND))))
+        return x_BND + cast(Tensor, self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND)))))
 
 
 class ReducingBlock(FittedBlock):

@@ -39,7 +39,7 @@ def available(like: Tensor) -> str | None:
 
 
 def merge_similar_cpp(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int) -> tuple[Tensor, Tensor]:
-    """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `merge_matched` by `bipartite_match` on the sum of the keys.
+    """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `merge_matched` on the sum of the keys.
 
     `r` is at most half of the tokens after the `prefix` ones. Raises `NotBuilt`, and `Unsupported` unless it is float32 on a CPU.
     """

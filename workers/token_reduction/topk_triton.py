@@ -1,7 +1,6 @@
-"""Selection by class-token attention as one fused Triton kernel: mean over heads, ranking and moving the kept tokens in one launch.
+"""Selection of tokens by attention weights as one fused Triton kernel: sum over heads, ranking and moving in one launch.
 
-Import it only where Triton is present. What is kept is what `methods/vision/topk.py` keeps; equal scores go by place, and a
-score that is not a number comes before all others.
+Import it only where Triton is installed. Equal scores are ordered by index, and NaN scores come before all others.
 """
 
 import torch
@@ -9,17 +8,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-ROWS = 16
-"""Tokens that one program ranks and moves."""
+TOKENS_PER_PROGRAM = 16
+"""Tokens ranked and moved by one program."""
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _score(weight, per_head, per_token, place, inside, HEADS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """The sum of the weights over heads at the places, in float32."""
+def _score(weight, per_head, per_token, place, valid, HEADS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """The sum of the weights over heads at the indices `place`, in float32."""
     total = tl.zeros(place.shape, tl.float32)
     for head in range(HEADS):
-        total += tl.load(weight + head * per_head + place * per_token, mask=inside, other=0.0).to(tl.float32)
-    return tl.where(total == total, total, float("inf"))  # noqa: PLR0124 - false for what is not a number
+        total += tl.load(weight + head * per_head + place * per_token, mask=valid, other=0.0).to(tl.float32)
+    return tl.where(total == total, total, float("inf"))  # noqa: PLR0124 - false for NaN
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -41,7 +40,7 @@ def _keep(  # type: ignore[no-untyped-def] # noqa: PLR0917
     SEEN: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """Some tokens of one image: how many others come before each is its place in the output, if it has one."""
+    """Some tokens of one image: the number of tokens ranked before each is its index in the output, if it is kept."""
     image = tl.program_id(0).to(tl.int64)
     x, weight, out = x + image * x_per_image, weight + image * weight_per_image, out + image * left * channels
     own = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
@@ -62,16 +61,16 @@ def _keep(  # type: ignore[no-untyped-def] # noqa: PLR0917
         tl.store(out + place[:, None] * channels + channel[None, :], row, mask=mask)
 
 
-def keep_best(x_BND: Tensor, weight_BHN: Tensor, prefix: int, kept: int) -> Tensor:
+def keep_best_triton(x_BND: Tensor, weight_BHN: Tensor, prefix: int, kept: int) -> Tensor:
     """The `prefix` tokens and then the `kept` others with the largest weights (summed over heads), best first: [B, P + K, D].
 
-    `weight_BHN` may be strided (a row of the attention matrix); the channels of `x_BND` are next to each other.
+    `weight_BHN` may be strided (a row of the attention matrix).
     """
     (B, N, D), H = x_BND.shape, weight_BHN.shape[1]
     x_BND = x_BND if x_BND.stride(2) == 1 else x_BND.contiguous()
     out_BKD = torch.empty((B, prefix + kept, D), dtype=x_BND.dtype, device=x_BND.device)
     seen, channels = min(triton.next_power_of_2(N), 256), min(triton.next_power_of_2(D), 256)
-    _keep[(B, triton.cdiv(N, ROWS))](
+    _keep[(B, triton.cdiv(N, TOKENS_PER_PROGRAM))](
         x_BND,
         weight_BHN,
         out_BKD,
@@ -83,7 +82,7 @@ def keep_best(x_BND: Tensor, weight_BHN: Tensor, prefix: int, kept: int) -> Tens
         x_BND.stride(1),
         *weight_BHN.stride(),
         HEADS=H,
-        ROWS=ROWS,
+        ROWS=TOKENS_PER_PROGRAM,
         SEEN=seen,
         CHANNELS=channels,
     )

@@ -29,7 +29,7 @@ def names() -> list[str]:
 
 @register_model
 def digits_vit_64(pretrained: bool = False, **options: Any) -> VisionTransformer:
-    """32 pixels in patches of 4; nobody publishes weights, see `workers.cache`."""
+    """32 pixels in patches of 4; weights are trained on demand, see `workers.training.weights`."""
     return _digits_vit("digits_vit_64", 4, pretrained, options)
 
 
@@ -42,13 +42,13 @@ def digits_vit_256(pretrained: bool = False, **options: Any) -> VisionTransforme
 def _digits_vit(name: str, patch: int, pretrained: bool, options: dict[str, Any]) -> VisionTransformer:
     geometry = {"img_size": SIZE, "patch_size": patch, "embed_dim": WIDTH, "depth": 12, "num_heads": HEADS, "mlp_ratio": MLP_RATIO}
     model: Any = build_model_with_cfg(VisionTransformer, name, pretrained, **{**geometry, **options})
-    # Training in two minutes needs signals and gradients of the right size through 12 blocks from the first step on: weights after
-    # Glorot and Bengio in place of timm's small ones, and positions that begin as sines and cosines and are learned from there.
+    # Training in two minutes needs well-scaled signals and gradients through 12 blocks from the first step on: Glorot weights in
+    # place of timm's small ones, and positions initialised as sines and cosines.
     for part in model.blocks.modules():
         if isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight)
-    places = build_sincos2d_pos_embed(list(model.patch_embed.grid_size), WIDTH)
+    positions = build_sincos2d_pos_embed(list(model.patch_embed.grid_size), WIDTH)
     with torch.no_grad():
         model.pos_embed[:, : model.num_prefix_tokens].zero_()
-        model.pos_embed[:, model.num_prefix_tokens :].copy_(places)
+        model.pos_embed[:, model.num_prefix_tokens :].copy_(positions)
     return cast(VisionTransformer, model)

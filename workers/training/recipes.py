@@ -59,7 +59,7 @@ class LanguageRecipe(FrozenModel):
     tokens: int = Field(default=256, gt=1)
     """Of each sequence."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """The highest; a tenth of the steps lead up to it, and half a cosine down from it."""
+    """The peak: warm-up over a tenth of the steps, then half a cosine."""
     weight_decay: float = Field(default=0.1, ge=0)
     seed: int = 0
     perplexity: float = Field(gt=1)

@@ -22,23 +22,18 @@ from workers.data import tokenization
 from workers.data.text import DOCS, corpus
 from workers.data.tokenization import END, FastTokenizer
 from workers.measure.threads import one_thread
+from workers.training.optimisation import TrainingTargetMissed, decay_groups, update, warmup_cosine
 from workers.training.recipes import LanguageRecipe
 
 LOG = logging.getLogger(__name__)
-RISE = 0.1
-"""Share of the steps in which the learning rate rises."""
 LAST = 0.05
-"""Share of the highest learning rate that is left at the last step."""
+"""Learning rate of the last step as a share of the peak."""
 EVALUATED = 2**15
-"""Tokens of held-out text, at most, that the perplexity is read from."""
-
-
-class TrainingTargetMissed(RuntimeError):  # noqa: N818 - reads as what it is in a message
-    """Training ended above the perplexity that the recipe asks for."""
+"""Tokens of held-out text, at most, that the perplexity is computed on."""
 
 
 class HeldOut(NamedTuple):
-    """How likely a model finds held-out text."""
+    """Quality of a model on held-out text."""
 
     perplexity: float
     """Per token of its tokenizer."""
@@ -59,13 +54,13 @@ def train(recipe: LanguageRecipe, folder: Path) -> None:
         )
         size = model.config.vocab_size
         tokenizer = tokenization.trained(size) if recipe.data == DOCS else FastTokenizer(tokenization.train(text.train, size))
-        losses = fit(model, encoded(text.train, tokenizer), recipe)
-        held_out = evaluated(model, text.held_out, tokenizer, recipe)
+        losses = fit_lm(model, encoded(text.train, tokenizer), recipe)
+        held_out = evaluate_lm(model, text.held_out, tokenizer, recipe)
     seconds = time.monotonic() - started
     LOG.info("%s: perplexity %.1f on held-out text after %.0f s", recipe.model, held_out.perplexity, seconds)
     if not held_out.perplexity <= recipe.perplexity:
         raise TrainingTargetMissed(
-            f"{recipe.model} has perplexity {held_out.perplexity:.1f} on held-out text; at most {recipe.perplexity:g} is asked for"
+            f"{recipe.model} has perplexity {held_out.perplexity:.1f} on held-out text; at most {recipe.perplexity:g} is required"
         )
     facts = {
         "recipe": recipe.model_dump(),
@@ -84,7 +79,7 @@ def train(recipe: LanguageRecipe, folder: Path) -> None:
 
 
 def encoded(documents: Iterable[str], tokenizer: FastTokenizer) -> Tensor:
-    """All documents as one row of tokens with `END` before each and after the last, [tokens]."""
+    """All documents as one row of tokens, `END` before each and after the last, [tokens]."""
     end = tokenizer.backend.token_to_id(END)
     tokens = [end]
     for document in documents:
@@ -92,25 +87,18 @@ def encoded(documents: Iterable[str], tokenizer: FastTokenizer) -> Tensor:
     return torch.tensor(tokens)
 
 
-def fit(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[float]:
-    """AdamW on sequences from random places; matrices decay, vectors do not. The mean loss (nats) of each tenth of the steps."""
-    decaying = [value for value in model.parameters() if value.ndim > 1]
-    others = [value for value in model.parameters() if value.ndim <= 1]
-    groups = [{"params": decaying, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+def fit_lm(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[float]:
+    """AdamW on sequences from random positions; the mean loss (nats) of each tenth of the steps."""
+    groups = decay_groups(model, recipe.weight_decay)
     optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: share(step, recipe.steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warmup_cosine(step, recipe.steps, last=LAST))
     places = torch.arange(recipe.tokens + 1)
     model.train()
     losses = []
     for step in range(recipe.steps):
         first_B1 = torch.randint(len(tokens) - recipe.tokens, (recipe.batch_size, 1))
         loss = _loss(model, tokens[first_B1 + places])
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        losses.append(loss.item())
+        losses.append(update(model, loss, optimiser, schedule))
         if step % 50 == 0:
             LOG.info("step %d of %d, loss %.3f", step, recipe.steps, losses[-1])
     model.eval()
@@ -118,16 +106,8 @@ def fit(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[float]
     return [sum(part) / len(part) for part in (losses[at : at + tenth] for at in range(0, len(losses), tenth))]
 
 
-def share(step: int, steps: int) -> float:
-    """The learning rate at a step as a share of the highest: a rise, then half a cosine."""
-    rise = max(1, round(RISE * steps))
-    if step < rise:
-        return (step + 1) / rise
-    return LAST + (1 - LAST) * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise))) / 2
-
-
-def evaluated(model: nn.Module, documents: Iterable[str], tokenizer: FastTokenizer, recipe: LanguageRecipe) -> HeldOut:
-    """How likely held-out text is, read in pieces of the length of training; the first token of each is not scored."""
+def evaluate_lm(model: nn.Module, documents: Iterable[str], tokenizer: FastTokenizer, recipe: LanguageRecipe) -> HeldOut:
+    """Quality on held-out text, read in pieces of the training length; the first token of each is not scored."""
     tokens = encoded(documents, tokenizer)[: EVALUATED + 1]
     pieces = [piece for piece in torch.split(tokens, recipe.tokens) if len(piece) > 1]
     nll, count, size = 0.0, 0, 0

@@ -1,4 +1,4 @@
-"""Trains a small vision transformer on the digits that are not held out, and writes its weights with what became of them."""
+"""Trains a small vision transformer on the digits that are not held out, and writes its weights with the facts of the training."""
 
 import json
 import logging
@@ -19,18 +19,15 @@ from sweeps.job import Condition
 from workers.data.digits import digits
 from workers.data.preprocessing import Preprocessing
 from workers.measure.threads import one_thread
+from workers.training.optimisation import TrainingTargetMissed, decay_groups, update
 from workers.training.recipes import Recipe
 
 LOG = logging.getLogger(__name__)
 EVALUATED_AT_ONCE = 128
 
 
-class TrainingTargetMissed(RuntimeError):  # noqa: N818 - reads as what it is in a message
-    """Training ended below the accuracy that the recipe asks for."""
-
-
-class Part(NamedTuple):
-    """Images as the model gets them, [images, 1, size, size], with their classes, [images]."""
+class Split(NamedTuple):
+    """Preprocessed images, [images, 1, size, size], with their classes, [images]."""
 
     x_BCHW: Tensor
     labels_B: Tensor
@@ -47,14 +44,14 @@ def train(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
         model: Any = timm.create_model(recipe.model)
         if initial is not None:
             timm.models.load_checkpoint(model, str(initial), use_ema=False, filter_fn=checkpoint_filter_fn)
-        learnt, held_out = parts(model)
-        fit(model, Part(*(each[: recipe.images] for each in learnt)), recipe)
-        accuracy = evaluated(model, held_out)
+        training, held_out = splits(model)
+        fit_vit(model, Split(*(each[: recipe.images] for each in training)), recipe)
+        accuracy = evaluate_vit(model, held_out)
     seconds = time.monotonic() - started
     LOG.info("%s: %.2f %% of the held-out digits right after %.0f s", recipe.model, 100 * accuracy, seconds)
     if accuracy < recipe.accuracy:
         raise TrainingTargetMissed(
-            f"{recipe.model} has {accuracy:.1%} of the held-out digits right; {recipe.accuracy:.1%} are asked for"
+            f"{recipe.model} has {accuracy:.1%} of the held-out digits right; {recipe.accuracy:.1%} are required"
         )
     facts = {
         "recipe": recipe.model_dump(),
@@ -66,21 +63,19 @@ def train(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
     save_file(model.state_dict(), file, metadata={"breakeven": json.dumps(facts)})
 
 
-def parts(model: Any) -> tuple[Part, Part]:
-    """The images to train on and the held-out ones, prepared as accuracy jobs prepare them."""
+def splits(model: Any) -> tuple[Split, Split]:
+    """The images to train on and the held-out ones, preprocessed as in accuracy jobs."""
     size = model.patch_embed.img_size[0]
     prepare = Preprocessing(model, Condition(model="", image_size=size), {size})
     found = digits()
     x_BCHW = torch.stack([prepare(Image.fromarray(pixels), "")[size] for pixels in found.pixels])
     labels_B, held_out_B = torch.as_tensor(found.labels), torch.as_tensor(found.held_out)
-    return Part(x_BCHW[~held_out_B], labels_B[~held_out_B]), Part(x_BCHW[held_out_B], labels_B[held_out_B])
+    return Split(x_BCHW[~held_out_B], labels_B[~held_out_B]), Split(x_BCHW[held_out_B], labels_B[held_out_B])
 
 
-def fit(model: nn.Module, part: Part, recipe: Recipe) -> None:
+def fit_vit(model: nn.Module, part: Split, recipe: Recipe) -> None:
     """AdamW on one cycle of the learning rate; matrices decay, vectors and positions do not."""
-    decaying = [value for name, value in model.named_parameters() if value.ndim > 1 and name not in ("pos_embed", "cls_token")]
-    others = [value for name, value in model.named_parameters() if value.ndim <= 1 or name in ("pos_embed", "cls_token")]
-    groups = [{"params": decaying, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = decay_groups(model, recipe.weight_decay, exempt=("pos_embed", "cls_token"))
     optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98))
     steps = math.ceil(len(part.labels_B) / recipe.batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, recipe.epochs * steps, pct_start=0.25)
@@ -89,33 +84,28 @@ def fit(model: nn.Module, part: Part, recipe: Recipe) -> None:
     for epoch in range(recipe.epochs):
         total = 0.0
         for chosen_B in torch.randperm(len(part.labels_B)).chunk(steps):
-            loss = loss_of(model(moved(part.x_BCHW[chosen_B], recipe.augmentation)), part.labels_B[chosen_B])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            total += loss.item()
+            loss = loss_of(model(augmented(part.x_BCHW[chosen_B], recipe.augmentation)), part.labels_B[chosen_B])
+            total += update(model, loss, optimiser, schedule)
         LOG.info("%s: epoch %d of %d, loss %.3f", recipe.model, epoch + 1, recipe.epochs, total / steps)
     model.eval()
 
 
-def moved(x_BCHW: Tensor, strength: float) -> Tensor:
-    """The images turned, shifted and scaled by random amounts (see `Recipe.augmentation`); what comes in from outside is paper."""
+def augmented(x_BCHW: Tensor, strength: float) -> Tensor:
+    """The images rotated, shifted and scaled by random amounts (see `Recipe.augmentation`), padded with the background value."""
     B = len(x_BCHW)
 
-    def random(*shape: int, reach: float) -> Tensor:
-        return (2 * torch.rand(B, *shape) - 1) * reach * strength
+    def random(*shape: int, limit: float) -> Tensor:
+        return (2 * torch.rand(B, *shape) - 1) * limit * strength
 
-    angle_B, scale_B, shift_B21 = random(reach=math.radians(10)), 1 + random(reach=0.1), random(2, 1, reach=0.15)  # 2 is the width
+    angle_B, scale_B, shift_B21 = random(limit=math.radians(10)), 1 + random(limit=0.1), random(2, 1, limit=0.15)  # 2 is the width
     cosine_B, sine_B = scale_B * angle_B.cos(), scale_B * angle_B.sin()
-    turned_B22 = torch.stack((cosine_B, -sine_B, sine_B, cosine_B), -1).view(B, 2, 2)
-    grid_BHW2 = nn.functional.affine_grid(torch.cat((turned_B22, shift_B21), -1), list(x_BCHW.shape), align_corners=False)
-    paper = x_BCHW.min()
-    return nn.functional.grid_sample(x_BCHW - paper, grid_BHW2, align_corners=False) + paper
+    rotation_B22 = torch.stack((cosine_B, -sine_B, sine_B, cosine_B), -1).view(B, 2, 2)
+    grid_BHW2 = nn.functional.affine_grid(torch.cat((rotation_B22, shift_B21), -1), list(x_BCHW.shape), align_corners=False)
+    background = x_BCHW.min()
+    return nn.functional.grid_sample(x_BCHW - background, grid_BHW2, align_corners=False) + background
 
 
-def evaluated(model: nn.Module, part: Part) -> float:
+def evaluate_vit(model: nn.Module, part: Split) -> float:
     """Share of the images whose class has the highest logit."""
     with torch.inference_mode():
         predicted_B = torch.cat([model(x_BCHW).argmax(-1) for x_BCHW in torch.split(part.x_BCHW, EVALUATED_AT_ONCE)])

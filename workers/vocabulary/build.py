@@ -1,8 +1,8 @@
-"""Finds the vocabulary of a domain: which tokens a patch removes, and which runs of tokens become one; imports no torch.
+"""Selects the vocabulary of a domain: which tokens a patch removes, and which runs of tokens become one; imports no torch.
 
-AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). The saving of an n-gram is exact for the n-grams chosen so far:
-the text is a row of units, each a token or an n-token; an occurrence counts where it begins and ends between units, and saves its
-units less one. A saving can only fall while others are chosen, so one that still leads when it is counted again is the largest.
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). The saving of an n-gram is exact given the n-grams selected
+so far: the text is a row of units, each a token or an n-token; an occurrence counts where it begins and ends between units, and
+saves its units less one. Savings only fall while others are selected, so one that still leads when it is recounted is the largest.
 """
 
 import heapq
@@ -17,20 +17,28 @@ from numpy.typing import NDArray
 from sweeps.identity import FrozenModel, digest
 from workers.cache import cached
 from workers.errors import Unsupported
-from workers.vocabulary.ngram_tokenizer import UnusableVocabulary, Vocabulary, backend, count, fingerprint, read, specials
-from workers.vocabulary.ngrams import expanded
+from workers.vocabulary.ngram_tokenizer import (
+    UnusableVocabulary,
+    Vocabulary,
+    backend,
+    read_vocabulary,
+    special_tokens,
+    token_count,
+    tokenizer_hash,
+)
+from workers.vocabulary.ngrams import without
 
 Mode = Literal["append", "replace"]
 Integers = NDArray[np.int64]
 _NONE = -1
-"""Between two documents, and where a special token stands: no n-gram spans it."""
+"""Between two documents, and in place of a special token: no n-gram spans it."""
 
 
-class Recipe(FrozenModel):
-    """How a vocabulary is found."""
+class VocabularyRecipe(FrozenModel):
+    """How a vocabulary is selected."""
 
     version: int = 1
-    """Raised when the same recipe would find another vocabulary."""
+    """Raised when the same recipe would give another vocabulary."""
     ngrams: int
     """How many n-tokens to add."""
     mode: Mode = "append"
@@ -38,51 +46,55 @@ class Recipe(FrozenModel):
     longest: int = 4
     """Tokens that an n-token stands for at most."""
     minimum: int = 3
-    """Occurrences that an n-gram needs, and documents (all, of fewer) that hold it: what is rarer says little of the domain."""
+    """Least number of occurrences of an n-gram, and of documents (or all of them) that contain it."""
 
 
-class Chosen(NamedTuple):
-    """An n-gram, and the tokens that it saved when it was chosen."""
+class SelectedNgram(NamedTuple):
+    """An n-gram, and the tokens that it saved when it was selected."""
 
     ngram: tuple[int, ...]
     saving: int
 
 
-def obtain(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, origin: str, text: str) -> Vocabulary:
-    """The vocabulary for a model's tokenizer, from the artifact cache or built now.
+def cached_vocabulary(
+    tokenizer: Any, texts: Sequence[str], recipe: VocabularyRecipe, *, weights_hash: str, text: str
+) -> Vocabulary:
+    """The vocabulary for a model's tokenizer, from the cache or built now.
 
-    `origin` is the model's, `text` the hash of `texts`. Raises what `build` raises.
+    `weights_hash` is the model's, `text` the hash of `texts`. Raises what `build_vocabulary` raises.
     """
-    key = digest({"recipe": recipe, "origin": origin, "tokenizer": fingerprint(tokenizer), "text": text})
+    key = digest({"recipe": recipe, "origin": weights_hash, "tokenizer": tokenizer_hash(tokenizer), "text": text})
 
     def make(file: Path) -> None:
-        build(tokenizer, texts, recipe, text=text).write(file)
+        build_vocabulary(tokenizer, texts, recipe, text=text).write(file)
 
-    return read(cached(f"vocabulary-{key}.json", make))
+    return read_vocabulary(cached(f"vocabulary-{key}.json", make))
 
 
-def build(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, text: str = "") -> Vocabulary:
+def build_vocabulary(tokenizer: Any, texts: Sequence[str], recipe: VocabularyRecipe, *, text: str = "") -> Vocabulary:
     """The vocabulary that saves tokens in `texts`; its hash is `text`.
 
-    Raises `UnusableVocabulary` where the texts give fewer n-grams than asked, or fewer tokens can be removed, and `Unsupported`
+    Raises `UnusableVocabulary` where the texts give fewer n-grams than requested, or fewer tokens can be removed, and `Unsupported`
     where tokens are to be removed from a tokenizer without merges.
     """
-    fast, special = backend(tokenizer), specials(tokenizer)
+    fast, special = backend(tokenizer), special_tokens(tokenizer)
     documents = [each.ids for each in fast.encode_batch_fast(list(texts), add_special_tokens=False)]
     removed: dict[int, tuple[int, ...]] = {}
     if recipe.mode == "replace":
-        counts = np.bincount(np.fromiter((token for each in documents for token in each), np.int64), minlength=count(tokenizer))
+        counts = np.bincount(
+            np.fromiter((token for each in documents for token in each), np.int64), minlength=token_count(tokenizer)
+        )
         removed = removals(tokenizer, counts, recipe.ngrams)
-        documents = [expanded(each, removed) for each in documents]
-    found = choose(documents, recipe.ngrams, longest=recipe.longest, minimum=recipe.minimum, never=special)
+        documents = [without(each, removed) for each in documents]
+    found = select_ngrams(documents, recipe.ngrams, longest=recipe.longest, minimum=recipe.minimum, never=special)
     if len(found) < recipe.ngrams:
         raise UnusableVocabulary(
-            f"the text holds {len(found)} n-grams that occur {recipe.minimum} times and save a token; ask for at most so many "
-            f"(ngrams: {recipe.ngrams} is asked for), or give a longer text"
+            f"the text holds {len(found)} n-grams that occur {recipe.minimum} times and save a token, fewer than "
+            f"ngrams: {recipe.ngrams}; request at most that many, or give a longer text"
         )
     return Vocabulary(
-        tokenizer=fingerprint(tokenizer),
-        tokens=count(tokenizer),
+        tokenizer=tokenizer_hash(tokenizer),
+        tokens=token_count(tokenizer),
         removed=removed,
         ngrams=tuple(each.ngram for each in found),
         savings=tuple(each.saving for each in found),
@@ -91,24 +103,24 @@ def build(tokenizer: Any, texts: Sequence[str], recipe: Recipe, *, text: str = "
 
 
 def removals(tokenizer: Any, counts: Integers, number: int) -> dict[int, tuple[int, ...]]:
-    """The `number` tokens of least value, each with the tokens left that stand in its place; `counts` [tokens] are the domain's.
+    """The `number` tokens of least value, each with the remaining tokens that replace it; `counts` [tokens] are the domain's.
 
-    Those that the domain lacks go first, the longest before others, then the least frequent. Special tokens, single characters and
-    what no merge makes stay. Raises as `build` does.
+    Tokens absent from the domain come first, the longest before others, then the least frequent. Special tokens, single characters
+    and tokens that no merge makes stay. Raises as `build_vocabulary` does.
     """
     parts = merges(tokenizer)
     if not parts:
-        raise Unsupported("a tokenizer without merges has no parts to put in a token's place; mode: append removes none")
+        raise Unsupported("a tokenizer without merges has no parts to replace a token by; mode: append removes none")
     name = {token: text for text, token in backend(tokenizer).get_vocab(with_added_tokens=True).items()}
     order = sorted(parts, key=lambda token: (counts[token], -len(name[token]), token))
     if len(order) < number:
-        raise UnusableVocabulary(f"{len(order)} tokens can be removed and {number} are to be; ask for fewer n-grams")
+        raise UnusableVocabulary(f"only {len(order)} of the {number} tokens can be removed; request fewer n-grams")
     gone = frozenset(order[:number])
     return {token: decomposed(token, parts, gone) for token in order[:number]}
 
 
 def decomposed(token: int, parts: Mapping[int, tuple[int, int]], gone: frozenset[int]) -> tuple[int, ...]:
-    """The tokens that stay and together are `token`: its two parts, and in place of a part that is gone too that one's parts."""
+    """The remaining tokens that together are `token`: its two parts, where a removed part is itself decomposed."""
     if token not in gone:
         return (token,)
     left, right = parts[token]
@@ -116,8 +128,8 @@ def decomposed(token: int, parts: Mapping[int, tuple[int, int]], gone: frozenset
 
 
 def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
-    """The tokens that may be removed, each with the two that its first merge makes it of; none for a tokenizer without merges."""
-    fast, special = backend(tokenizer), specials(tokenizer)
+    """The tokens that may be removed, each with the two parts of its first merge; none for a tokenizer without merges."""
+    fast, special = backend(tokenizer), special_tokens(tokenizer)
     vocabulary = fast.get_vocab(with_added_tokens=True)
     found: dict[int, tuple[int, int]] = {}
     for left, right in json.loads(fast.to_str())["model"].get("merges") or ():
@@ -127,12 +139,12 @@ def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
     return found
 
 
-def choose(
+def select_ngrams(
     documents: Sequence[Sequence[int]], number: int, *, longest: int, minimum: int, never: frozenset[int] = frozenset()
-) -> list[Chosen]:
-    """Up to `number` n-grams of 2 to `longest` tokens, each the one that then saves most; of equals the shorter, then the lower.
+) -> list[SelectedNgram]:
+    """Up to `number` n-grams of 2 to `longest` tokens, each the one that saves most given those before; of equals the shorter, then the lower.
 
-    An n-gram needs `minimum` occurrences that still save, and documents (see `Recipe`); none holds a token of `never`.
+    An n-gram needs `minimum` occurrences that still save, and documents (see `VocabularyRecipe`); none contains a token of `never`.
     """
     text = _joined(documents, longest, never)
     places = _occurrences(text, longest, minimum)
@@ -144,7 +156,7 @@ def choose(
     """Whether a unit begins there."""
     bounds = [(-len(at) * (length - 1), length, index) for index, (length, at) in enumerate(places)]
     heapq.heapify(bounds)
-    found: list[Chosen] = []
+    found: list[SelectedNgram] = []
     while bounds and len(found) < number:
         _, length, index = heapq.heappop(bounds)
         at = places[index][1]
@@ -161,7 +173,7 @@ def choose(
             heapq.heappush(bounds, bound)
             continue
         inside = at[taken]
-        found.append(Chosen(tuple(text[inside[0] : inside[0] + length].tolist()), -bound[0]))
+        found.append(SelectedNgram(tuple(text[inside[0] : inside[0] + length].tolist()), -bound[0]))
         for ahead in range(1, length):
             begins[inside + ahead] = False
     return found

@@ -1,13 +1,12 @@
-"""Light fine-tuning of a language model on a domain: embeddings, head, first and last layer, on text cut alike for any tokenizer.
+"""Light fine-tuning of a language model on a domain: embeddings, head, first and last layer, on the same text for any tokenizer.
 
 AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3.4). Shapes: B pieces of text, T tokens.
 """
 
 import json
 import logging
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,8 +16,10 @@ from torch import Tensor, nn
 
 from sweeps.identity import FrozenModel, digest
 from workers.cache import cached
+from workers.measure.threads import one_thread
 from workers.models.architectures import layers_of
 from workers.models.share_weights import twin
+from workers.training.optimisation import update, warmup_cosine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,26 +32,26 @@ _IGNORED = -100
 
 
 class Tuning(FrozenModel):
-    """How a model is tuned: each step reads pieces of text, the same ones whatever the tokenizer, so that two can be compared."""
+    """How a model is tuned: each step reads pieces of text, the same ones for any tokenizer, so that two can be compared."""
 
     version: int = 1
     """Raised when the same recipe would give other weights."""
     steps: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
-    """The highest; a tenth of the steps lead up to it, and half a cosine down from it."""
+    """The peak: warm-up over a tenth of the steps, then half a cosine."""
     weight_decay: float = Field(default=0.01, ge=0)
     pieces: int = Field(default=8, gt=0)
-    """Of each step."""
+    """Per step."""
     characters: int = Field(default=768, gt=0)
     """Of each piece, at most."""
     seed: int = 0
 
 
 def tuned(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of: str) -> "Path":
-    """The file (safetensors) with the tuned weights by name, from the artifact cache or tuned now.
+    """The file (safetensors) with the tuned weights by name, from the cache or tuned now.
 
-    The key is what the speaker was made of (`made_of`: origin, vocabulary, first rows, text), its type, and the tuning. The given
-    speaker stays as it was, apart from what its tokenizer counts.
+    The key is what the model was made of (`made_of`: weights, vocabulary, initial rows, text), its dtype, and the tuning. The given
+    model stays unchanged, except for the counts of its tokenizer.
     """
     dtype = str(next(speaker.model.parameters()).dtype).removeprefix("torch.")
     key = digest({"tuning": tuning, "of": made_of, "dtype": dtype})
@@ -67,7 +68,7 @@ def tuned(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, mad
 
 
 def with_weights(model: nn.Module, file: "Path") -> Any:
-    """A twin of `model` with the weights of `file`, by name; all others are shared."""
+    """A copy of `model` with the weights of `file`, by name; all others are shared."""
     made = twin(model)
     for name, values in load_file(file).items():
         module, _, last = name.rpartition(".")
@@ -80,24 +81,24 @@ def with_weights(model: nn.Module, file: "Path") -> Any:
 def tune(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dict[str, Tensor], list[float]]:
     """The tuned weights by name, in float32 on the CPU, and the loss of each step (nats per token). Raises `ValueError`.
 
-    The model's own tensors are only read. Dropout is off: so few steps need no more noise.
+    The model's own tensors are only read. Dropout is off.
     """
     pieces = list(cut(texts, tuning.characters))
     if not pieces:
         raise ValueError("there is no text to tune the model on")
-    with _one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
         model = _trainable(speaker)
         losses = _fit(model, speaker, pieces, tuning)
-        return {name: model.get_parameter(name).detach().cpu() for name in trained(model, speaker.network.layers)}, losses
+        return {name: model.get_parameter(name).detach().cpu() for name in tuned_names(model, speaker.network.layers)}, losses
 
 
 def _trainable(speaker: "LanguageModel") -> Any:
-    """A twin in float32 whose tensors are the given ones, apart from those to be tuned, which are copies."""
+    """A copy in float32 that shares all tensors but those to be tuned."""
     model = twin(speaker.model)
-    names = trained(model, speaker.network.layers)
+    names = tuned_names(model, speaker.network.layers)
     for name, before in list(model.named_parameters()):
         module, _, last = name.rpartition(".")
-        # Weights made under inference mode cannot take part in a backward pass; copies of them can.
+        # Tensors created in inference mode cannot take part in a backward pass; copies of them can.
         shared = before.detach() if name not in names and not before.is_inference() else before.detach().clone()
         setattr(model.get_submodule(module), last, nn.Parameter(shared.float(), requires_grad=name in names))
     for name, before in list(model.named_buffers()):
@@ -107,7 +108,7 @@ def _trainable(speaker: "LanguageModel") -> Any:
     return model
 
 
-def trained(model: nn.Module, count: int) -> list[str]:
+def tuned_names(model: nn.Module, count: int) -> list[str]:
     """Names of the parameters that are tuned: embedding, head, first and last of the `count` layers.
 
     Raises `ValueError` for a tied head, `Unsupported` where the layers are not found.
@@ -121,7 +122,7 @@ def trained(model: nn.Module, count: int) -> list[str]:
 
 
 def cut(texts: Sequence[str], characters: int) -> Iterator[str]:
-    """Pieces of the texts of at most so many characters, whole lines where these are short enough."""
+    """Pieces of the texts of at most that many characters, whole lines where they are short enough."""
     for text in texts:
         piece = ""
         for line in text.splitlines(keepends=True):
@@ -142,7 +143,7 @@ def _fit(model: Any, speaker: "LanguageModel", pieces: Sequence[str], tuning: Tu
         lr=tuning.learning_rate,
         weight_decay=tuning.weight_decay,
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: share(step, tuning.steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warmup_cosine(step, tuning.steps, offset=1))
     order: list[int] = []
     losses = []
     for _ in range(tuning.steps):
@@ -151,46 +152,14 @@ def _fit(model: Any, speaker: "LanguageModel", pieces: Sequence[str], tuning: Tu
         chosen, order = order[: tuning.pieces], order[tuning.pieces :]
         rows = [[*speaker.opening, *speaker.tokenizer.encode(pieces[index])][: speaker.network.positions] for index in chosen]
         loss = _loss(model, rows, next(model.parameters()).device)
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        losses.append(loss.item())
+        losses.append(update(model, loss, optimiser, schedule))
     return losses
 
 
-def share(step: int, steps: int) -> float:
-    """The learning rate of a step (from 0 on) as a share of the highest."""
-    leading = max(1, round(0.1 * steps))
-    if step < leading:
-        return (step + 1) / leading
-    return 0.5 * (1 + math.cos(math.pi * (step - leading + 1) / (steps - leading + 1)))
-
-
 def _loss(model: Any, rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """Nats per token that has one before it; rows are filled up at the right, where no token of the text looks."""
+    """Nats per token that has one before it; rows are padded on the right."""
     longest = max(map(len, rows))
     tokens_BT = torch.tensor([[*row, *([0] * (longest - len(row)))] for row in rows], device=device)
     targets_BT = torch.tensor([[*row, *([_IGNORED] * (longest - len(row)))] for row in rows], device=device)
     logits_BTW = model(input_ids=tokens_BT, use_cache=False).logits
     return nn.functional.cross_entropy(logits_BTW[:, :-1].flatten(0, 1).float(), targets_BT[:, 1:].flatten(), ignore_index=_IGNORED)
-
-
-class _one_thread:  # noqa: N801 - reads as what it is where it is used
-    """One CPU thread: sums are then made in the same order on any machine, and small tensors are no slower."""
-
-    def __enter__(self) -> None:
-        self.threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_num_threads(self.threads)
-
-
-def facts(file: "Path") -> Mapping[str, Any]:
-    """What tuning wrote down: recipe, loss of each step, seconds, torch's version."""
-    from safetensors import safe_open
-
-    with safe_open(file, framework="pt") as opened:
-        return dict(json.loads(opened.metadata()["breakeven"]))

@@ -1,56 +1,55 @@
-"""A patch over any fast tokenizer: some tokens are taken from it, runs of others become one token (an n-token); imports no torch.
+"""A patch over any fast tokenizer: some tokens are removed, runs of others become one token (an n-token); imports no torch.
 
-AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). A text is first cut by the tokenizer as it is, then each
-removed token is replaced by its parts, then from left to right the longest n-gram that begins at a token by its n-token, or, as in
-the authors' code, the one of the highest score.
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). A text is first encoded by the unmodified tokenizer; then each
+removed token is replaced by its parts, then, from left to right, the longest n-gram that begins at a token by its n-token, or, as in
+the authors' code, the one with the highest score.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 from tokenizers import Tokenizer as Backend
 
 from sweeps.identity import FrozenModel, digest
 from workers.errors import Unsupported
-from workers.vocabulary.ngrams import expanded, match, trie
+from workers.vocabulary.ngrams import replace_ngrams, trie, without
 
 Format = Literal["breakeven-vocabulary-1"]
 FORMAT: Format = "breakeven-vocabulary-1"
 PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
 
-Side = Literal["left", "right"]
 Segmentation = Literal["longest", "score"]
 """Which of several n-grams that begin at a token replaces it."""
 
 
 class UnusableVocabulary(Unsupported):
-    """A vocabulary that cannot be read, or not be used with this tokenizer; the message names the reason and the remedy."""
+    """A vocabulary that cannot be read or used with this tokenizer; the message names the reason and the remedy."""
 
 
 class Vocabulary(FrozenModel):
-    """What a patch takes from a tokenizer and adds to it; all tokens are those of the tokenizer as it was."""
+    """The tokens that a patch removes from a tokenizer and adds to it; all ids are those of the unmodified tokenizer."""
 
     format: Format = FORMAT
     tokenizer: str
-    """`fingerprint` of the tokenizer that it is made for."""
+    """`tokenizer_hash` of the tokenizer that it is made for."""
     tokens: int = Field(gt=0)
-    """Tokens of that tokenizer: the n-tokens that take no removed one's place are numbered from here on."""
+    """Tokens of that tokenizer: n-tokens without the id of a removed token are numbered from here on."""
     removed: dict[int, tuple[int, ...]] = Field(default_factory=dict)
-    """Tokens taken away, each with the tokens that stand in its place; in the order in which n-tokens take their numbers."""
+    """Removed tokens, each with the tokens that replace it, in the order in which n-tokens take their ids."""
     ngrams: tuple[tuple[int, ...], ...] = ()
     """The tokens that each n-token stands for; the one that saves most comes first."""
     savings: tuple[int, ...] = ()
-    """Tokens that each n-token saved in the text that it was found in, at the time it was chosen."""
+    """Tokens that each n-token saved in the text that it was found in, when it was selected."""
     text: str = ""
     """Hash of that text."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if len(set(self.ngrams)) < len(self.ngrams):
-            raise ValueError("an n-gram stands there twice")
+            raise ValueError("an n-gram is listed twice")
         if len(self.removed) > len(self.ngrams):
             raise ValueError(f"{len(self.removed)} tokens are removed and {len(self.ngrams)} added; a vocabulary does not shrink")
         for run in (*self.ngrams, *self.removed.values()):
@@ -63,7 +62,7 @@ class Vocabulary(FrozenModel):
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The number of each n-token: first those of the removed tokens, then those after the last token."""
+        """The id of each n-token: first those of the removed tokens, then those after the last token."""
         return (*self.removed, *range(self.tokens, self.size))
 
     @property
@@ -79,13 +78,13 @@ def refuse_pickle(file: Path) -> None:
     """Raises `UnusableVocabulary` for a file whose suffix is that of a pickle, before it is opened."""
     if file.suffix.lower() in PICKLES:
         raise UnusableVocabulary(
-            f"{file}: a pickle can run any code when it is opened, so it is not; convert n-grams and removed tokens to JSON like "
+            f"{file}: a pickle can run any code when it is opened, so it is not read; convert n-grams and removed tokens to JSON like "
             f'{{"format": "{FORMAT}", "tokenizer": HASH, "tokens": 32000, "removed": {{"ID": [ID, ID]}}, "ngrams": [[ID, ID]]}}'
         )
 
 
-def read(file: Path) -> Vocabulary:
-    """The vocabulary that `Vocabulary.write` wrote. Raises `UnusableVocabulary`; nothing is ever unpickled."""
+def read_vocabulary(file: Path) -> Vocabulary:
+    """The vocabulary in a file of `Vocabulary.write`. Raises `UnusableVocabulary`; nothing is ever unpickled."""
     refuse_pickle(file)
     try:
         text = file.read_text(encoding="utf-8")
@@ -95,14 +94,14 @@ def read(file: Path) -> Vocabulary:
         return Vocabulary.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
+        where = ".".join(map(str, first["loc"])) or "the file"
         raise UnusableVocabulary(
-            f"{file}: is no vocabulary ({FORMAT}): {where}: {first['msg']}; write it anew, or leave `file` out to have one built"
+            f"{file}: is no vocabulary ({FORMAT}): {where}: {first['msg']}; write it again, or leave `file` out to have one built"
         ) from error
 
 
 def backend(tokenizer: Any) -> Backend:
-    """The fast tokenizer inside `tokenizer`, neither padding nor truncating. Raises `UnusableVocabulary` where there is none."""
+    """The fast tokenizer inside `tokenizer`, without padding and truncation. Raises `UnusableVocabulary` where there is none."""
     if isinstance(tokenizer, PatchTokenizer):
         raise UnusableVocabulary("the tokenizer is patched already; a vocabulary is built for the one below it")
     inside = [tokenizer, *(getattr(tokenizer, name, None) for name in ("backend", "backend_tokenizer", "fast"))]
@@ -118,56 +117,41 @@ def backend(tokenizer: Any) -> Backend:
     return plain
 
 
-def fingerprint(tokenizer: Any) -> str:
-    """Hash of all that decides how a tokenizer cuts a text."""
+def tokenizer_hash(tokenizer: Any) -> str:
+    """Hash of everything that determines how a tokenizer splits a text."""
     parts: dict[str, Any] = json.loads(backend(tokenizer).to_str())
     return digest({key: value for key, value in parts.items() if key not in ("padding", "truncation", "post_processor")})
 
 
-def count(tokenizer: Any) -> int:
-    """Tokens of a tokenizer, numbers that none has included."""
+def token_count(tokenizer: Any) -> int:
+    """Tokens of a tokenizer, unused ids included."""
     return max(backend(tokenizer).get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
 
-def specials(tokenizer: Any) -> frozenset[int]:
+def special_tokens(tokenizer: Any) -> frozenset[int]:
     """The special and other added tokens: they are never removed and never part of an n-gram."""
     return frozenset(backend(tokenizer).get_added_tokens_decoder())
-
-
-class Span(NamedTuple):
-    """A token, and the characters of the text that it stands for: from `start` on, up to but without `end`."""
-
-    token: int
-    start: int
-    end: int
-
-
-class Padded(NamedTuple):
-    """Texts as rows of equal length: `tokens` and `mask` (1: a token of the text, 0: padding), each [texts, tokens]."""
-
-    tokens: list[list[int]]
-    mask: list[list[int]]
 
 
 class PatchTokenizer:
     """A `workers.models.language.Tokenizer` with a vocabulary's n-tokens in place of the tokens that it removes.
 
-    `decode(encode(text))` is what the tokenizer below makes of the text, which is the text itself for byte-level ones. The counts
-    since `reset` prove that n-tokens were used.
+    `decode(encode(text))` equals that of the base tokenizer, which is the text itself for byte-level ones. It counts the tokens
+    since `reset`.
     """
 
     def __init__(self, tokenizer: Any, vocabulary: Vocabulary, segmentation: Segmentation = "longest") -> None:
-        """`score`: of several n-grams the one that stands first in the vocabulary.
+        """`score`: of several n-grams the one that is listed first in the vocabulary.
 
         Raises `UnusableVocabulary` where the vocabulary was made for another tokenizer or touches its special tokens.
         """
         self.backend = backend(tokenizer)
-        if (own := fingerprint(tokenizer)) != vocabulary.tokenizer:
+        if (own := tokenizer_hash(tokenizer)) != vocabulary.tokenizer:
             raise UnusableVocabulary(
                 f"the vocabulary was made for another tokenizer ({vocabulary.tokenizer}, and the model's is {own}); build one for "
                 "this model: leave `file` out"
             )
-        self.specials = specials(tokenizer)
+        self.specials = special_tokens(tokenizer)
         for run in (vocabulary.removed, *vocabulary.ngrams):
             if touched := sorted(self.specials & set(run)):
                 raise UnusableVocabulary(f"the vocabulary removes or merges {touched}, special tokens of the tokenizer")
@@ -183,23 +167,19 @@ class PatchTokenizer:
         return self.vocabulary.size
 
     def encode(self, text: str) -> list[int]:
-        return self._patched(self.backend.encode(text, add_special_tokens=False).ids)
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text, as `encode` gives them."""
-        return [self._patched(each.ids) for each in self.backend.encode_batch_fast(list(texts), add_special_tokens=False)]
+        below = self.backend.encode(text, add_special_tokens=False).ids
+        found = replace_ngrams(without(below, self.vocabulary.removed), self._trie, self._rank)
+        self._encoded += len(found)
+        self._encoded_base += len(below)
+        return found
 
     def decode(self, tokens: Sequence[int]) -> str:
         self._decoded += len(tokens)
         self._decoded_merged += sum(token in self._merged for token in tokens)
         return str(self.backend.decode(self.expand(tokens), skip_special_tokens=False))
 
-    def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of tokens, as `decode` gives it."""
-        return [self.decode(row) for row in rows]
-
     def expand(self, tokens: Iterable[int]) -> list[int]:
-        """The tokens of the tokenizer below that some tokens stand for."""
+        """The tokens of the base tokenizer that some tokens stand for."""
         below: list[int] = []
         for token in tokens:
             if token in self._runs:
@@ -208,59 +188,15 @@ class PatchTokenizer:
                 below.append(token)
         return below
 
-    def spans(self, text: str) -> list[Span]:
-        """The tokens of a text with the characters that each stands for; parts of a removed token share those of the whole."""
-        cut = self.backend.encode(text, add_special_tokens=False)
-        below: list[Span] = []
-        for token, (start, end) in zip(cut.ids, cut.offsets, strict=True):
-            below.extend(Span(part, start, end) for part in self.vocabulary.removed.get(token, (token,)))
-        found: list[Span] = []
-        at = 0
-        for token in match([span.token for span in below], self._trie, self._rank):
-            ahead = at + (len(self._runs[token]) if token in self._merged else 1)
-            found.append(Span(token, below[at].start, below[ahead - 1].end))
-            at = ahead
-        return found
-
-    def padded(self, texts: Sequence[str], *, side: Side = "left", pad: int | None = None) -> Padded:
-        """The texts as rows of equal length, filled up with `pad` (default: the tokenizer's own, else its first special token).
-
-        Raises `UnusableVocabulary` where the tokenizer has no token to pad with.
-        """
-        fill = self.pad if pad is None else pad
-        if fill is None:
-            raise UnusableVocabulary("the tokenizer has no special token to pad with; name one: pad=TOKEN")
-        rows = self.encode_batch(texts)
-        longest = max(map(len, rows), default=0)
-        tokens, mask = [], []
-        for row in rows:
-            missing = longest - len(row)
-            filling, seen = [fill] * missing, [1] * len(row)
-            tokens.append([*filling, *row] if side == "left" else [*row, *filling])
-            mask.append([*([0] * missing), *seen] if side == "left" else [*seen, *([0] * missing)])
-        return Padded(tokens, mask)
-
-    @property
-    def pad(self) -> int | None:
-        """The token to pad with: one whose name says so, else the first special token."""
-        named = [token for token, added in self.backend.get_added_tokens_decoder().items() if "pad" in added.content.lower()]
-        return min(named or self.specials, default=None)
-
     def reset(self) -> None:
-        """Count from 0 again."""
+        """Set the counts to 0."""
         self._encoded = self._encoded_base = self._decoded = self._decoded_merged = 0
 
-    def counts(self) -> Mapping[str, float]:
-        """Since `reset`: tokens encoded, those of the tokenizer as it was for the same texts, tokens and n-tokens decoded."""
+    def metrics(self) -> Mapping[str, float]:
+        """Counts since `reset`: tokens encoded, those of the base tokenizer for the same texts, tokens and n-tokens decoded."""
         return {
             "encoded_tokens": self._encoded,
             "encoded_tokens_base": self._encoded_base,
             "decoded_tokens": self._decoded,
             "decoded_ntokens": self._decoded_merged,
         }
-
-    def _patched(self, below: list[int]) -> list[int]:
-        found = match(expanded(below, self.vocabulary.removed), self._trie, self._rank)
-        self._encoded += len(found)
-        self._encoded_base += len(below)
-        return found

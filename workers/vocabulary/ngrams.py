@@ -1,14 +1,14 @@
-"""N-grams: a trie of them, and token sequences in which they are replaced or expanded; imports no torch."""
+"""N-grams: a trie, and their replacement in token sequences; imports no torch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _END = -1
-"""The key of a trie's node under which the n-token stands that ends there; tokens are not negative."""
+"""The key of the n-token that ends at a node of the trie; tokens are not negative."""
 
 
 def trie(ngrams: Mapping[Sequence[int], int]) -> dict[int, Any]:
-    """N-grams, each with its n-token, as nested mappings from token to what may follow."""
+    """N-grams, each with its n-token, as nested mappings from token to its successors."""
     root: dict[int, Any] = {}
     for ngram, token in ngrams.items():
         node = root
@@ -18,7 +18,7 @@ def trie(ngrams: Mapping[Sequence[int], int]) -> dict[int, Any]:
     return root
 
 
-def match(tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int] | None = None) -> list[int]:
+def replace_ngrams(tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int] | None = None) -> list[int]:
     """The tokens with, from left to right, the longest n-gram that begins at a token replaced by its n-token.
 
     `rank`: of those that begin at a token, the one whose n-token has the lowest rank.
@@ -41,7 +41,7 @@ def match(tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int
     return found
 
 
-def expanded(tokens: list[int], removed: Mapping[int, Sequence[int]]) -> list[int]:
+def without(tokens: list[int], removed: Mapping[int, Sequence[int]]) -> list[int]:
     """The tokens with each removed one replaced by its parts."""
     if not removed:
         return tokens

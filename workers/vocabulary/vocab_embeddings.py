@@ -1,4 +1,4 @@
-"""Gives a causal language model the embeddings and the head of another vocabulary, on weights otherwise shared.
+"""Gives a causal language model the embeddings and the head of another vocabulary; all other weights are shared.
 
 AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3.3). Shapes: V rows before, W rows with the n-tokens, N n-tokens,
 L tokens of an n-gram, D width.
@@ -17,12 +17,12 @@ from workers.vocabulary.ngram_tokenizer import Vocabulary
 
 Init = Literal["exp", "mean", "random", "last_first"]
 Toward = Literal["last", "first"]
-"""The token of an n-gram that weighs most: the last where its row is read (what comes next depends on it most), the first where it
-is said (it is what the model would have said next)."""
+"""The token of an n-gram with the highest weight: the last in the embedding (the next token depends on it most), the first in the
+head (it is the token that the unmodified model would predict)."""
 
 
-def shares(length: int, init: Init, toward: Toward) -> Tensor:
-    """How much each token of an n-gram of `length` brings to its row, [L], in sum 1: halved at each step, equal, or one alone.
+def mixture_weights(length: int, init: Init, toward: Toward) -> Tensor:
+    """The weight of each token of an n-gram of `length` in its row, [L], with sum 1: halved at each step, equal, or one alone.
 
     Raises `ValueError` for `random`, which is no mixture.
     """
@@ -38,8 +38,8 @@ def shares(length: int, init: Init, toward: Toward) -> Tensor:
     return share_L.flip(0) if toward == "last" else share_L
 
 
-def rows(table_VD: Tensor, ngrams: Sequence[Sequence[int]], init: Init, toward: Toward, seed: int = 0) -> Tensor:
-    """A row for each n-gram made of the rows of its tokens, [N, D] (or [N] from a bias [V]), in the type of the table.
+def ngram_rows(table_VD: Tensor, ngrams: Sequence[Sequence[int]], init: Init, toward: Toward, seed: int = 0) -> Tensor:
+    """A row for each n-gram from the rows of its tokens, [N, D] (or [N] from a bias [V]), in the dtype of the table.
 
     `random` draws from the normal distribution with mean and deviation of each column.
     """
@@ -52,17 +52,17 @@ def rows(table_VD: Tensor, ngrams: Sequence[Sequence[int]], init: Init, toward: 
     for length in sorted({len(ngram) for ngram in ngrams}):
         chosen = [index for index, ngram in enumerate(ngrams) if len(ngram) == length]
         tokens_NL = torch.tensor([list(ngrams[index]) for index in chosen], device=wide.device)
-        share_L = shares(length, init, toward).to(wide)
+        share_L = mixture_weights(length, init, toward).to(wide)
         made[chosen] = torch.einsum("l,nl...->n...", share_L, wide[tokens_NL])
     return made.to(table_VD.dtype)
 
 
-def widened(table_VD: Tensor, vocabulary: Vocabulary, init: Init, toward: Toward, seed: int = 0) -> Tensor:
-    """The table with the n-tokens' rows, [W, D] (a bias: [W]): in place of the removed tokens' ones, then behind the last token.
+def extended(table_VD: Tensor, vocabulary: Vocabulary, init: Init, toward: Toward, seed: int = 0) -> Tensor:
+    """The table with the n-tokens' rows, [W, D] (a bias: [W]): in place of those of removed tokens, then after the last token.
 
-    Rows of the table that are no token's, which some models have for the sake of an even size, come last as before.
+    Padding rows of the table that belong to no token stay at the end.
     """
-    made_ND = rows(table_VD, vocabulary.ngrams, init, toward, seed)
+    made_ND = ngram_rows(table_VD, vocabulary.ngrams, init, toward, seed)
     table_VD, added = table_VD.detach(), vocabulary.size - vocabulary.tokens
     table_WD = torch.cat(
         (table_VD[: vocabulary.tokens], table_VD.new_empty((added, *table_VD.shape[1:])), table_VD[vocabulary.tokens :])
@@ -71,11 +71,11 @@ def widened(table_VD: Tensor, vocabulary: Vocabulary, init: Init, toward: Toward
     return table_WD
 
 
-def fitted(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: int = 0, *, untie: bool = False) -> Any:
-    """A twin of a `transformers` causal model with the embeddings and the head of the vocabulary; all other weights are shared.
+def with_vocabulary(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: int = 0, *, untie: bool = False) -> Any:
+    """A copy of a `transformers` causal model with the embeddings and the head of the vocabulary; all other weights are shared.
 
-    A head tied to the embedding stays so where both would get the same rows, unless `untie`. Raises `Unsupported` for a model
-    without a head, or with more tables than one that have a row for each token.
+    A head tied to the embedding stays tied where both would get the same rows, unless `untie`. Raises `Unsupported` for a model
+    without a head, or with a second table that has a row for each token.
     """
     made: Any = twin(model)
     embedding, head = made.get_input_embeddings(), made.get_output_embeddings()
@@ -86,14 +86,14 @@ def fitted(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: int = 0, 
             raise Unsupported(f"{type(model).__name__} has a second table of tokens ({name}), to which n-tokens cannot be added")
     tied = head.weight is embedding.weight
     if tied and not untie and (init == "mean" or not vocabulary.ngrams):
-        head.weight = embedding.weight = _parameter(widened(embedding.weight, vocabulary, init, "last", seed), embedding.weight)
+        head.weight = embedding.weight = _parameter(extended(embedding.weight, vocabulary, init, "last", seed), embedding.weight)
     else:
-        head.weight = _parameter(widened(head.weight, vocabulary, init, "first", seed), head.weight)
-        embedding.weight = _parameter(widened(embedding.weight, vocabulary, init, "last", seed), embedding.weight)
+        head.weight = _parameter(extended(head.weight, vocabulary, init, "first", seed), head.weight)
+        embedding.weight = _parameter(extended(embedding.weight, vocabulary, init, "last", seed), embedding.weight)
         made.config.tie_word_embeddings = False
-        made.all_tied_weights_keys = {}  # else whatever ties weights again, such as saving, undoes it
+        made.all_tied_weights_keys = {}  # otherwise saving, which ties weights again, undoes it
     if head.bias is not None:
-        head.bias = _parameter(widened(head.bias, vocabulary, init, "first", seed), head.bias)
+        head.bias = _parameter(extended(head.bias, vocabulary, init, "first", seed), head.bias)
     embedding.num_embeddings = head.out_features = made.config.vocab_size = len(embedding.weight)
     for part in (made, made.base_model):
         if hasattr(part, "vocab_size"):
@@ -101,7 +101,7 @@ def fitted(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: int = 0, 
     return made
 
 
-def geometry(network: LanguageNetwork, model: Any) -> LanguageNetwork:
+def resized(network: LanguageNetwork, model: Any) -> LanguageNetwork:
     """The network's geometry with the embedding and the head that `model` has."""
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     return network.model_copy(update={"vocabulary": len(embedding.weight), "tied": head.weight is embedding.weight})

@@ -125,28 +125,38 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     from workers.data.text import corpus
     from workers.errors import Unsupported
     from workers.models.share_weights import twin
-    from workers.vocabulary import build as vocabularies
+    from workers.vocabulary.build import VocabularyRecipe, cached_vocabulary
     from workers.vocabulary.finetune import Tuning, tuned, with_weights
-    from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, count, fingerprint, read
-    from workers.vocabulary.vocab_embeddings import fitted, geometry
+    from workers.vocabulary.ngram_tokenizer import (
+        PatchTokenizer,
+        UnusableVocabulary,
+        Vocabulary,
+        read_vocabulary,
+        token_count,
+        tokenizer_hash,
+    )
+    from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
     if params.ngrams == 0 and params.finetune_steps == 0:
         return dataclasses.replace(speaker, model=twin(speaker.model))
     if speaker.proofs:
         raise Unsupported("adaptivocab comes first in a stack: what comes before it has changed the model that it would adapt")
     if params.ngrams == 0:
-        vocabulary = Vocabulary(tokenizer=fingerprint(speaker.tokenizer), tokens=count(speaker.tokenizer))
+        vocabulary = Vocabulary(tokenizer=tokenizer_hash(speaker.tokenizer), tokens=token_count(speaker.tokenizer))
     elif params.file is not None:
-        vocabulary = read(Path(params.file))
-        held, asked = (len(vocabulary.ngrams), len(vocabulary.removed)), (params.ngrams, params.ngrams * (params.mode == "replace"))
-        if held != asked:
-            raise UnusableVocabulary(f"{params.file}: adds and removes {held} tokens; ngrams and mode ask for {asked}")
+        vocabulary = read_vocabulary(Path(params.file))
+        held, requested = (
+            (len(vocabulary.ngrams), len(vocabulary.removed)),
+            (params.ngrams, params.ngrams * (params.mode == "replace")),
+        )
+        if held != requested:
+            raise UnusableVocabulary(f"{params.file}: adds and removes {held} tokens; ngrams and mode request {requested}")
     else:
         text = corpus(params.data)
-        recipe = vocabularies.Recipe(ngrams=params.ngrams, mode=params.mode)
-        vocabulary = vocabularies.obtain(speaker.tokenizer, text.train, recipe, origin=speaker.origin, text=text.hash)
+        recipe = VocabularyRecipe(ngrams=params.ngrams, mode=params.mode)
+        vocabulary = cached_vocabulary(speaker.tokenizer, text.train, recipe, weights_hash=speaker.origin, text=text.hash)
     patch = PatchTokenizer(speaker.tokenizer, vocabulary, params.segmentation or "longest")
-    model = fitted(speaker.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
+    model = with_vocabulary(speaker.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
     made_of = {
         "origin": speaker.origin,
         "vocabulary": vocabulary,
@@ -158,7 +168,7 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
         speaker,
         model=model,
         tokenizer=patch,
-        network=geometry(speaker.network, model),
+        network=resized(speaker.network, model),
         origin=digest(made_of),
         proofs=(patch.counts,),
         prepare=(*speaker.prepare, patch.reset),

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sweeps.method import BlockTokens, Network
+from sweeps.method import Network
 from workers.token_reduction.schedules import ROUNDING, KeepParams, aligned
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Params(KeepParams):
         return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
 
+tokens, refuses = Params.tokens, Params.too_deep
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -84,46 +85,37 @@ EXAMPLES = (
 )
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    return params.tokens(network, image_size)
-
-
 def macs(params: Params, network: Network, image_size: int) -> int:
     """All pairwise products of the patch tokens in each block that clusters."""
     clustering = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum((count - network.prefix_tokens) ** 2 for count in clustering) * network.width
 
 
-def refuses(params: Params, network: Network) -> str | None:
-    return params.too_deep(network)
-
-
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
-    reductions = {}
-    for layer, clusters in params.kept(patches, prefix).items():
-        if clusters < patches:
-            reductions[layer] = merge_clusters(prefix, clusters, params.neighbours, like=like, sized=params.means is None)
-        patches = clusters
-    return fit(model, reductions, proportional=params.prop_attn, by_size=params.means is None)
+    prefix, embed, sized = model.num_prefix_tokens, model.patch_embed, params.means is None
+
+    def reduction(_: int, clusters: int) -> "Reduction":
+        return merge_clusters(prefix, clusters, params.neighbours, like=embed.proj.weight, sized=sized)
+
+    return fit_stages(model, params.kept(embed.num_patches, prefix), reduction, proportional=params.prop_attn, by_size=sized)
 
 
 def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor", sized: bool = True) -> "Reduction":
     """Leaves `clusters` tokens behind the `prefix` tokens; constants get the device of `like`. Without `sized` means are plain."""
     import torch
 
-    from workers.token_reduction.token_ops import collect, means, sums
+    from workers.token_reduction.token_ops import group_means, sum_groups, weighted_sums
 
     number_1K = torch.arange(clusters, device=like.device)[None]
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
         cluster_BN = assign(squared_distances(x_BND[:, prefix:]), number_1K, neighbours)
-        sum_BNE = sums(x_BND, size_BN1)
-        pooled_BKE = collect(sum_BNE[:, prefix:], cluster_BN, clusters)
-        mean_BMD, size_BM1 = means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
+        sum_BNE = weighted_sums(x_BND, size_BN1)
+        pooled_BKE = sum_groups(sum_BNE[:, prefix:], cluster_BN, clusters)
+        mean_BMD, size_BM1 = group_means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
         return mean_BMD, size_BM1 if sized else None
 
     return reduction

@@ -6,12 +6,10 @@ token, which counts among those left and can itself be dropped. As in the author
 A fused token that would stand for a single dropped one saves nothing: that one then stays as it is.
 """
 
-import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sweeps.method import BlockTokens, Network
-from workers.token_reduction.schedules import ROUNDING, UNSOLVED, KeepParams, aligned
+from sweeps.method import Network
+from workers.token_reduction.schedules import KeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -27,17 +25,12 @@ SOLVES = "keep_rate"
 class Params(KeepParams):
     """As for topk; the fused token comes on top of the share that is kept."""
 
-    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """Patch tokens that leave each reducing block, the fused one among them; otherwise as in `KeepParams`."""
-        if self.keep_rate is None:
-            raise ValueError(UNSOLVED)
-        counts, left = [], patches
-        for _ in self.layers:
-            left = min(left, math.ceil(round(self.keep_rate * left, ROUNDING)) + 1)
-            counts.append(left)
-        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
+    def stage(self, keep_rate: float, present: int) -> int:
+        """Patch tokens that leave a reducing block, the fused one included."""
+        return min(present, super().stage(keep_rate, present) + 1)
 
 
+tokens = Params.tokens
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -45,10 +38,6 @@ EXAMPLES = (
     Params(keep_rate=0.1, layers=(1, 2)),
     Params(keep_rate=0.5, layers=(0, 2), align=8),
 )
-
-
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    return params.tokens(network, image_size)
 
 
 def macs(params: Params, network: Network, image_size: int) -> int:
@@ -65,15 +54,14 @@ def refuses(params: Params, network: Network) -> str | None:
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that keeps the best patch tokens and fuses the rest. Raises `Unsupported` as `fit` does."""
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
-    reductions = {}
-    for layer, left in params.kept(patches, prefix).items():
-        if left < patches:
-            reductions[layer] = keep_best_and_fuse(prefix, patches, left - 1, like=model.patch_embed.proj.weight)
-        patches = left
-    return fit(model, reductions)
+    prefix, embed = model.num_prefix_tokens, model.patch_embed
+
+    def reduction(patches: int, left: int) -> "Reduction":
+        return keep_best_and_fuse(prefix, patches, left - 1, like=embed.proj.weight)
+
+    return fit_stages(model, params.kept(embed.num_patches, prefix), reduction)
 
 
 def keep_best_and_fuse(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":

@@ -52,7 +52,17 @@ from sweeps import method
 from sweeps.method import BlockTokens, Network
 from workers.token_reduction import implementations
 from workers.token_reduction.implementations import ImplementationField
-from workers.token_reduction.schedules import ROUNDING, UNSOLVED, AlignField, BudgetField, Count, aligned, one_amount
+from workers.token_reduction.schedules import (
+    ROUNDING,
+    UNSOLVED,
+    AlignField,
+    BudgetField,
+    Count,
+    aligned,
+    beyond,
+    one_amount,
+    ordered_blocks,
+)
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -122,11 +132,7 @@ class Params(method.Params):
     @field_validator("layers")
     @classmethod
     def _ordered(cls, layers: str | tuple[int, ...]) -> str | tuple[int, ...]:
-        if isinstance(layers, str):
-            return layers
-        if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
-            raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0, or `all` or `early`")
-        return tuple(sorted(layers))
+        return layers if isinstance(layers, str) else ordered_blocks(layers, ", or `all` or `early`")
 
     @model_validator(mode="after")
     def _fitting(self) -> "Params":
@@ -259,8 +265,8 @@ def solved(params: Params, network: Network, image_size: int) -> dict[str, float
 
 def refuses(params: Params, network: Network) -> str | None:
     named = params.named(network.depth)
-    if named[-1] >= network.depth:
-        return f"layers name block {named[-1]}, but {network.name} has the blocks 0 to {network.depth - 1}"
+    if (reason := beyond(named, network)) is not None:
+        return reason
     if isinstance(params.r, tuple) and len(params.r) > len(named):
         return f"r lists {len(params.r)} blocks, but {len(named)} of {network.name} reduce"
     return None
@@ -271,26 +277,26 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
     """
-    from workers.token_reduction.hquota_ops import Choice, Settling, merge_after, merge_around
+    from workers.token_reduction.hquota_ops import Grouping, MergeAdjustment, merge_after, merge_around
     from workers.token_reduction.patch_vit import fit
 
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     removed = params.removed(len(model.blocks), patches, prefix)
-    settling = Settling()
+    adjustment = MergeAdjustment()
     if params.alpha or params.eta or params.tau is not None or params.temperature or params.recentre:
-        settling = Settling(**{name: getattr(params, name) for name in Settling._fields})
+        adjustment = MergeAdjustment(**{name: getattr(params, name) for name in MergeAdjustment._fields})
     reductions: dict[int, Reduction | MergeAroundAttention] = {}
     native = params.implementation == "native"
     if native:
         implementations.check_native(model.patch_embed.proj.weight)
-    grouping, whole = params.grouping(removed), params.merge == "kv"
+    grouping_blocks, whole = params.grouping(removed), params.merge == "kv"
     for block, r in removed.items():
-        choice = Choice(prefix, patches - r, params.quota, by_key=params.match == "k", native=native)
+        grouping = Grouping(prefix, patches - r, params.quota, by_key=params.match == "k", native=native)
         if params.place == "around":
             by_size = params.prop_attn
-            reductions[block] = merge_around(choice, settling, whole=whole, by_size=by_size, groups=block in grouping)
+            reductions[block] = merge_around(grouping, adjustment, whole=whole, by_size=by_size, groups=block in grouping_blocks)
         else:
             patches -= r
-            reductions[block] = merge_after(choice, settling, whole=whole)
+            reductions[block] = merge_after(grouping, adjustment, whole=whole)
     after = params.place == "after"
     return fit(model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from sweeps.method import BlockTokens, Network
+from sweeps.method import Network
 from workers.token_reduction.schedules import MergeParams
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Params(MergeParams):
     alpha: float = Field(default=1.0, gt=0, le=10, description="weight of the tokens that are less alike")
 
 
+tokens, refuses, solved = Params.tokens, Params.too_long, Params.capped
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r_ratio=0.2),
@@ -48,10 +49,6 @@ EXAMPLES = (
 )
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    return params.tokens(network, image_size)
-
-
 def macs(params: Params, network: Network, image_size: int) -> int:
     """The similarities of all patch tokens, and again those of the tokens to be merged, in each block that merges."""
     total = 0
@@ -59,14 +56,6 @@ def macs(params: Params, network: Network, image_size: int) -> int:
         if (r := block.attention - block.mlp) > 0:
             total += (block.attention - network.prefix_tokens) ** 2 + r**2
     return total * network.head_dim
-
-
-def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
-    return params.capped(network, image_size)
-
-
-def refuses(params: Params, network: Network) -> str | None:
-    return params.too_long(network)
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
@@ -85,18 +74,18 @@ def merge_alike(prefix: int, r: int, margin: float, alpha: float) -> "Reduction"
     """Merges `r` tokens behind the `prefix` tokens."""
     import torch
 
-    from workers.token_reduction.token_ops import absorb, means, select, sums, unit
+    from workers.token_reduction.token_ops import add_to_groups, group_means, select, unit_length, weighted_sums
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
-        unit_BPd = unit(attended.k_BHNd[:, :, prefix:].sum(1))  # the direction of the mean
+        unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))  # the direction of the mean
         order_BP = energy(unit_BPd @ unit_BPd.mT, margin, alpha).argsort(-1, descending=True)
         merging_BQd = select(unit_BPd, order_BP[:, : 2 * r])
         target_BR = (merging_BQd[:, ::2] @ merging_BQd[:, 1::2].mT).argmax(-1)
-        sum_BNE = sums(x_BND, size_BN1)
+        sum_BNE = weighted_sums(x_BND, size_BN1)
         sorted_BPE = select(sum_BNE[:, prefix:], order_BP)
         out_BME = torch.cat((sum_BNE[:, :prefix], sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]), 1)
-        absorb(out_BME[:, -r:], target_BR, sorted_BPE[:, : 2 * r : 2])
-        return means(out_BME)
+        add_to_groups(out_BME[:, -r:], target_BR, sorted_BPE[:, : 2 * r : 2])
+        return group_means(out_BME)
 
     return reduction
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from sweeps.method import BlockTokens, Network
+from sweeps.method import Network
 from workers.token_reduction.schedules import KeepParams
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Params(KeepParams):
     seed: int = Field(default=0, ge=0, lt=2**63, description="seed of the draw")
 
 
+tokens, refuses = Params.tokens, Params.too_deep
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -35,39 +36,26 @@ EXAMPLES = (
 )
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    return params.tokens(network, image_size)
-
-
 def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG001 - choosing costs nothing
     return 0
-
-
-def refuses(params: Params, network: Network) -> str | None:
-    return params.too_deep(network)
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A twin of `model` that keeps tokens drawn at random. Raises `Unsupported` as `fit` does."""
     import torch
 
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
+    prefix, embed = model.num_prefix_tokens, model.patch_embed
     generator = torch.Generator().manual_seed(params.seed)
-    reductions = {}
-    for layer, kept in params.kept(patches, prefix).items():
-        if kept < patches:
-            drawn = torch.randperm(patches, generator=generator)[:kept].sort().values + prefix
-            reductions[layer] = keep(torch.cat((torch.arange(prefix), drawn)).to(model.patch_embed.proj.weight.device))
-        patches = kept
-    return fit(model, reductions)
 
+    def keep(patches: int, kept: int) -> "Reduction":
+        drawn = torch.randperm(patches, generator=generator)[:kept].sort().values + prefix
+        index_K = torch.cat((torch.arange(prefix), drawn)).to(embed.proj.weight.device)
 
-def keep(index_K: "Tensor") -> "Reduction":
-    """Keeps the tokens at the places `index_K`."""
+        def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+            return x_BND.index_select(1, index_K), size_BN1
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
-        return x_BND.index_select(1, index_K), size_BN1
+        return reduction
 
-    return reduction
+    return fit_stages(model, params.kept(embed.num_patches, prefix), keep)

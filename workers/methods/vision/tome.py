@@ -14,7 +14,7 @@ counts.
 
 from typing import TYPE_CHECKING
 
-from sweeps.method import BlockTokens, Network
+from sweeps.method import Network
 from workers.token_reduction import implementations
 from workers.token_reduction.implementations import ImplementationField
 from workers.token_reduction.schedules import MergeParams
@@ -37,6 +37,7 @@ class Params(MergeParams):
 
 
 choose, EAGER_ONLY = implementations.choose, implementations.eager_only
+tokens, refuses, solved = Params.tokens, Params.too_long, Params.capped
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -49,22 +50,10 @@ EXAMPLES = (
 )
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    return params.tokens(network, image_size)
-
-
 def macs(params: Params, network: Network, image_size: int) -> int:
     """The similarities of one half of the tokens with the other half, in each block that merges."""
     merging = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim
-
-
-def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
-    return params.capped(network, image_size)
-
-
-def refuses(params: Params, network: Network) -> str | None:
-    return params.too_long(network)
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
@@ -89,22 +78,22 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
 def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Reduction":
     """Merges `r` of the `patches` tokens behind the `prefix` tokens; constants get the device of `like`."""
-    from workers.token_reduction.token_ops import match, merge, places
+    from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
 
-    at = places(prefix, prefix + patches, like.device)
+    sets = bipartite_sets(prefix, prefix + patches, like.device)
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
         # Sums have the directions of means, and take a quarter less time.
-        return merge(x_BND, size_BN1, match(attended.k_BHNd.sum(1), at, r))
+        return merge_matched(x_BND, size_BN1, bipartite_match(attended.k_BHNd.sum(1), sets, r))
 
     return reduction
 
 
 def merge_natively(prefix: int, r: int) -> "Reduction":
     """As `merge_similar`, by one compiled call."""
-    from workers.token_reduction.tome_cpp import merge_similar
+    from workers.token_reduction.tome_cpp import merge_similar_cpp
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
-        return merge_similar(x_BND, attended.k_BHNd, size_BN1, prefix, r)
+        return merge_similar_cpp(x_BND, attended.k_BHNd, size_BN1, prefix, r)
 
     return reduction

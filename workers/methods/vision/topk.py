@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sweeps.method import BlockTokens, Network
+from sweeps.method import Network
 from workers.token_reduction.schedules import KeepParams
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Params(KeepParams):
     )
 
 
+tokens = Params.tokens
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -37,10 +38,6 @@ EXAMPLES = (
     Params(keep_rate=0.1, layers=(1, 2)),
     Params(keep_rate=0.5, layers=(0, 2), align=8),
 )
-
-
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    return params.tokens(network, image_size)
 
 
 def macs(params: Params, network: Network, image_size: int) -> int:
@@ -60,18 +57,17 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     Raises `Unsupported` as `fit` does, and for `implementation: triton` where that cannot run.
     """
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
+    prefix, embed = model.num_prefix_tokens, model.patch_embed
     fused = params.implementation == "triton"
     if fused:
-        check_triton(like)
-    reductions = {}
-    for layer, kept in params.kept(patches, prefix).items():
-        if kept < patches:
-            reductions[layer] = keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=like)
-        patches = kept
-    return fit(model, reductions)
+        check_triton(embed.proj.weight)
+
+    def reduction(patches: int, kept: int) -> "Reduction":
+        return keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=embed.proj.weight)
+
+    return fit_stages(model, params.kept(embed.num_patches, prefix), reduction)
 
 
 def check_triton(like: "Tensor") -> None:
@@ -102,10 +98,10 @@ def keep_best(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduc
 def keep_best_fused(prefix: int, kept: int) -> "Reduction":
     """As `keep_best`, by one fused kernel."""
     from workers.token_reduction.token_ops import class_token_attention
-    from workers.token_reduction.topk_triton import keep_best
+    from workers.token_reduction.topk_triton import keep_best_triton
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
         weight_BHN = class_token_attention(attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN)
-        return keep_best(x_BND, weight_BHN, prefix, kept), size_BN1
+        return keep_best_triton(x_BND, weight_BHN, prefix, kept), size_BN1
 
     return reduction
