@@ -95,8 +95,9 @@ def reduction() -> None:
     for mode in get_args(Mode):
         for ngrams in (100, 250, NGRAMS, 1000):
             patch = PatchTokenizer(tokenizer, build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=ngrams, mode=mode)))
-            patch.encode_batch(text.held_out)
-            counts = patch.counts()
+            for document in text.held_out:
+                patch.encode(document)
+            counts = patch.metrics()
             saved = 1 - counts["encoded_tokens"] / counts["encoded_tokens_base"]
             print(f"{mode:8} {ngrams:5} n-tokens: {100 * saved:5.1f} % fewer tokens in held-out text")
 

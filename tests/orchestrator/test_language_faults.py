@@ -20,7 +20,7 @@ from tests.orchestrator.conftest import Store
 from tests.workers.llm_zoo import saved_from_zoo
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from workers.data.tokenization import FastTokenizer, train
-from workers.vocabulary.build import Recipe, build
+from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
 
 pytestmark = pytest.mark.ray
 
@@ -81,7 +81,7 @@ def with_texts(folder: Path) -> None:
 
 def with_vocabularies(folder: Path) -> None:
     for name, size in (("own", TOKENS), ("other", TOKENS - 20)):
-        build(FastTokenizer(train(TEXTS, size)), TEXTS, Recipe(ngrams=20)).write(folder / f"{name}.json")
+        build_vocabulary(FastTokenizer(train(TEXTS, size)), TEXTS, VocabularyRecipe(ngrams=20)).write(folder / f"{name}.json")
     (folder / "damaged.json").write_text((folder / "own.json").read_text()[:100])
 
 

@@ -17,15 +17,15 @@ from tests.workers.domain import TEXTS, bytes_bpe, word_piece
 from workers.data.tokenization import END, FastTokenizer
 from workers.errors import Unsupported
 from workers.vocabulary.build import (
-    Chosen,
+    SelectedNgram,
     VocabularyRecipe,
     build_vocabulary,
-    choose,
+    cached_vocabulary,
     decomposed,
     disjoint,
     merges,
-    obtain,
     removals,
+    select_ngrams,
 )
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, tokenizer_hash
 
@@ -44,7 +44,7 @@ def most(spans: Sequence[tuple[int, int]], length: int) -> list[int]:
     return best[1]
 
 
-def brute(documents: Sequence[Sequence[int]], number: int, longest: int, minimum: int) -> list[Chosen]:
+def brute(documents: Sequence[Sequence[int]], number: int, longest: int, minimum: int) -> list[SelectedNgram]:
     """What `choose` must find: every n-gram's saving counted anew for every choice; units are known by where they begin."""
     begins = [set(range(len(document) + 1)) for document in documents]
     spread = min(minimum, len(documents))
@@ -54,7 +54,7 @@ def brute(documents: Sequence[Sequence[int]], number: int, longest: int, minimum
             for at in range(len(document) - length + 1):
                 held.setdefault(tuple(document[at : at + length]), set()).add(index)
     everything = [ngram for ngram, where in held.items() if len(where) >= spread]
-    found: list[Chosen] = []
+    found: list[SelectedNgram] = []
     for _ in range(number):
         options = []
         for ngram in everything:
@@ -78,7 +78,7 @@ def brute(documents: Sequence[Sequence[int]], number: int, longest: int, minimum
         if not options:
             break
         saving, length, ngram, taken = min(options)
-        found.append(Chosen(ngram, -saving))
+        found.append(SelectedNgram(ngram, -saving))
         for index, at in taken:
             begins[index] -= set(range(at + 1, at + length))
     return found
@@ -92,43 +92,43 @@ def brute(documents: Sequence[Sequence[int]], number: int, longest: int, minimum
 )
 def test_the_greedy_choice_is_exact(documents: list[list[int]], longest: int, minimum: int) -> None:
     """On random texts over three tokens, full of overlaps, each choice is the best one that counting all anew finds."""
-    assert choose(documents, 4, longest=longest, minimum=minimum) == brute(documents, 4, longest, minimum)
+    assert select_ngrams(documents, 4, longest=longest, minimum=minimum) == brute(documents, 4, longest, minimum)
 
 
 @pytest.mark.parametrize(
     ("text", "longest", "expected"),
     [
-        ([A, A, A, A], 2, [Chosen((A, A), 2)]),
-        ([A, A, A, A], 4, [Chosen((A,) * 4, 3)]),
-        ([A, A, A, A, A], 2, [Chosen((A, A), 2)]),
+        ([A, A, A, A], 2, [SelectedNgram((A, A), 2)]),
+        ([A, A, A, A], 4, [SelectedNgram((A,) * 4, 3)]),
+        ([A, A, A, A, A], 2, [SelectedNgram((A, A), 2)]),
         # Of two that save the same, the shorter: a pair of pairs then saves one more.
-        ([A, A, A, A], 3, [Chosen((A, A), 2)]),
-        ([A, B, A, B, A, B, A, B], 4, [Chosen((A, B, A, B), 6)]),
-        ([A, B, A, B, A, B], 4, [Chosen((A, B), 3), Chosen((A, B, A, B), 1)]),
+        ([A, A, A, A], 3, [SelectedNgram((A, A), 2)]),
+        ([A, B, A, B, A, B, A, B], 4, [SelectedNgram((A, B, A, B), 6)]),
+        ([A, B, A, B, A, B], 4, [SelectedNgram((A, B), 3), SelectedNgram((A, B, A, B), 1)]),
         # B C would save as much, but not behind A B, which took its B.
-        ([A, B, C, X, A, B, C, A, B], 2, [Chosen((A, B), 3)]),
+        ([A, B, C, X, A, B, C, A, B], 2, [SelectedNgram((A, B), 3)]),
         # A B C takes in the A B that is there already: one more token saved at each of two places.
-        ([A, B, C, D, A, B, C, X, A, B, X, A, B, D, A, B], 3, [Chosen((A, B), 5), Chosen((A, B, C), 2)]),
+        ([A, B, C, D, A, B, C, X, A, B, X, A, B, D, A, B], 3, [SelectedNgram((A, B), 5), SelectedNgram((A, B, C), 2)]),
     ],
 )
-def test_choices_by_hand(text: list[int], longest: int, expected: list[Chosen]) -> None:
+def test_choices_by_hand(text: list[int], longest: int, expected: list[SelectedNgram]) -> None:
     """Savings with overlaps that can be counted on one's fingers."""
-    assert choose([text], len(expected), longest=longest, minimum=1) == expected
+    assert select_ngrams([text], len(expected), longest=longest, minimum=1) == expected
 
 
 def test_documents_and_special_tokens_end_an_n_gram() -> None:
     """No n-gram reaches from one document into the next, or over a token that is never merged."""
-    assert choose([[A], [B], [A], [B]], 5, longest=3, minimum=1) == []
-    assert choose([[A, X, B, A, X, B]], 5, longest=3, minimum=1, never=frozenset({X})) == [Chosen((B, A), 1)]
+    assert select_ngrams([[A], [B], [A], [B]], 5, longest=3, minimum=1) == []
+    assert select_ngrams([[A, X, B, A, X, B]], 5, longest=3, minimum=1, never=frozenset({X})) == [SelectedNgram((B, A), 1)]
 
 
 def test_rare_ones_are_left_out() -> None:
     """What occurs too seldom, or in too few of the documents, says little of the domain."""
     document = [A, B, A, B, A, B]
-    assert choose([document], 1, longest=2, minimum=3) == [Chosen((A, B), 3)]
-    assert choose([document], 1, longest=2, minimum=4) == []
-    assert choose([document, [C], [D]], 1, longest=2, minimum=3) == []
-    assert choose([document, [A, B], [A, B]], 1, longest=2, minimum=3) == [Chosen((A, B), 5)]
+    assert select_ngrams([document], 1, longest=2, minimum=3) == [SelectedNgram((A, B), 3)]
+    assert select_ngrams([document], 1, longest=2, minimum=4) == []
+    assert select_ngrams([document, [C], [D]], 1, longest=2, minimum=3) == []
+    assert select_ngrams([document, [A, B], [A, B]], 1, longest=2, minimum=3) == [SelectedNgram((A, B), 5)]
 
 
 def test_disjoint_takes_the_earlier_of_equals_and_the_more_saving_of_others() -> None:
@@ -145,7 +145,7 @@ def test_savings_are_those_of_the_text() -> None:
     vocabulary = build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=1))
     patched = PatchTokenizer(tokenizer, vocabulary)
     before = sum(len(tokenizer.encode(text)) for text in TEXTS)
-    assert before - sum(map(len, patched.encode_batch(TEXTS))) == vocabulary.savings[0] > 0
+    assert before - sum(len(patched.encode(text)) for text in TEXTS) == vocabulary.savings[0] > 0
 
 
 def test_more_n_grams_save_more() -> None:
@@ -154,7 +154,7 @@ def test_more_n_grams_save_more() -> None:
     built = [build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=count)) for count in (10, 40, 80)]
     assert built[0].ngrams == built[2].ngrams[:10]
     assert list(built[2].savings) == sorted(built[2].savings, reverse=True)
-    counts = [sum(map(len, PatchTokenizer(tokenizer, vocabulary).encode_batch(TEXTS))) for vocabulary in built]
+    counts = [sum(len(PatchTokenizer(tokenizer, each).encode(text)) for text in TEXTS) for each in built]
     assert counts[0] > counts[1] > counts[2]
 
 
@@ -233,9 +233,9 @@ def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tokenizer, recipe = bytes_bpe(), VocabularyRecipe(ngrams=5)
 
     def obtained(
-        tokenizer: FastTokenizer = tokenizer, recipe: VocabularyRecipe = recipe, *, origin: str = "m", text: str = "t"
+        tokenizer: FastTokenizer = tokenizer, recipe: VocabularyRecipe = recipe, *, weights_hash: str = "m", text: str = "t"
     ) -> Vocabulary:
-        return obtain(tokenizer, TEXTS, recipe, origin=origin, text=text)
+        return cached_vocabulary(tokenizer, TEXTS, recipe, weights_hash=weights_hash, text=text)
 
     def files() -> dict[str, int]:
         return {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("vocabulary-*.json")}
@@ -247,7 +247,7 @@ def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert files() == written
     obtained(text="other")
     obtained(recipe=VocabularyRecipe(ngrams=5, mode="replace"))
-    obtained(origin="other")
+    obtained(weights_hash="other")
     obtained(bytes_bpe(400))
     assert len(files()) == 5
 

@@ -18,8 +18,9 @@ from sweeps.job import Condition
 from workers.cache import cached
 from workers.models.vision import load
 from workers.training import recipes
+from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import RECIPES, Recipe, recipe_hash
-from workers.training.train_vit import TrainingTargetMissed, moved, parts, train
+from workers.training.train_vit import augmented, splits, train
 from workers.training.weights import obtain, trained
 
 TRAINED = Condition(model="digits_vit_64", image_size=32, weights="trained")
@@ -114,8 +115,8 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training that ends below what its recipe asks for is an error that says so, and leaves no weights."""
-    monkeypatch.setattr("workers.training.train_vit.fit", lambda model, *_: model.eval())
-    with pytest.raises(TrainingTargetMissed, match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are asked for"):
+    monkeypatch.setattr("workers.training.train_vit.fit_vit", lambda model, *_: model.eval())
+    with pytest.raises(TrainingTargetMissed, match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are required"):
         trained("digits_vit_64")
     assert not list(cache.glob("*.safetensors"))
 
@@ -123,13 +124,13 @@ def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.Mo
 def test_augmentation_moves_images_a_little() -> None:
     """Strength 0 leaves images as they are; strength 1 moves each by its own amount and brings in nothing but paper."""
     torch.manual_seed(0)
-    learnt, _ = parts(load(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model)
+    learnt, _ = splits(load(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model)
     x = learnt.x_BCHW[:50]
-    torch.testing.assert_close(moved(x, 0.0), x, rtol=1e-4, atol=1e-4)
-    changed = moved(x, 1.0)
+    torch.testing.assert_close(augmented(x, 0.0), x, rtol=1e-4, atol=1e-4)
+    changed = augmented(x, 1.0)
     assert ((changed - x).square().mean((1, 2, 3)) > 0.01).all()
     assert changed.min() >= x.min() - 1e-5
-    same = moved(x[:1].expand(2, -1, -1, -1), 1.0)
+    same = augmented(x[:1].expand(2, -1, -1, -1), 1.0)
     assert not torch.equal(same[0], same[1])
 
 

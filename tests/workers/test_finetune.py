@@ -2,18 +2,21 @@
 
 import copy
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, speaker
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
+from workers.training.optimisation import warmup_cosine
 from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
-from workers.vocabulary.finetune import Tuning, cut, facts, share, tune, tuned, tuned_names, with_weights
+from workers.vocabulary.finetune import Tuning, cut, tune, tuned, tuned_names, with_weights
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer
 from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
@@ -112,8 +115,10 @@ def test_kept_as_safetensors_with_facts(cache: Path) -> None:
     assert tuned(made, TEXTS, BRIEF, made_of="a") == file
     assert file.stat().st_mtime_ns == written
     assert [each.name for each in cache.glob("tuned-*.safetensors")] == [file.name]
-    assert facts(file)["tuning"] == BRIEF.model_dump()
-    assert len(facts(file)["losses"]) == 2
+    with safe_open(file, framework="pt") as opened:
+        facts = json.loads(opened.metadata()["breakeven"])
+    assert facts["tuning"] == BRIEF.model_dump()
+    assert len(facts["losses"]) == 2
     loaded = with_weights(made.model, file)
     names = tuned_names(made.model, made.network.layers)
     weights = load_file(file)
@@ -155,7 +160,7 @@ def test_what_cannot_be_tuned() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 10, 100])
 def test_the_learning_rate_rises_and_falls(steps: int) -> None:
     """Up to the highest in a tenth of the steps, then down, never to zero while there are steps left."""
-    shares = [share(step, steps) for step in range(steps)]
+    shares = [warmup_cosine(step, steps, offset=1) for step in range(steps)]
     assert max(shares) == 1
     assert min(shares) > 0
     top = shares.index(1)

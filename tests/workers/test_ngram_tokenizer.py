@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from tests.workers.domain import TEXTS, bytes_bpe
 from tests.workers.test_ngrams import scan
 from workers.data.tokenization import END
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Span, UnusableVocabulary, Vocabulary, read_vocabulary, tokenizer_hash
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, read_vocabulary, tokenizer_hash
 from workers.vocabulary.ngrams import replace_ngrams, trie
 
 MODES: tuple[Mode, ...] = ("append", "replace")
@@ -36,23 +36,22 @@ PATCHED = {mode: PatchTokenizer(bytes_bpe(), vocabulary) for mode, vocabulary in
 @example("x" * 300)
 @example(TEXTS[0])
 def test_any_text_comes_back(mode: Mode, text: str) -> None:
-    """Emoji, control characters, special tokens, nothing at all: decode(encode(text)) is the text, one by one and in a batch."""
+    """Emoji, control characters, special tokens, nothing at all: decode(encode(text)) is the text, each time."""
     patched = PATCHED[mode]
     tokens = patched.encode(text)
     assert patched.decode(tokens) == text
-    assert patched.encode_batch([text, "", text]) == [tokens, [], tokens]
-    assert patched.decode_batch([tokens, []]) == [text, ""]
+    assert patched.encode(text) == tokens
+    assert (patched.encode(""), patched.decode([])) == ([], "")
     assert all(0 <= token < patched.size for token in tokens)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_segmentation_by_score_keeps_the_text(mode: Mode) -> None:
-    """Texts survive, spans are those of the tokens, and there are no fewer tokens than with the longest n-grams in all."""
+    """Texts survive, and there are no fewer tokens than with the longest n-grams in all."""
     scored = PatchTokenizer(bytes_bpe(), BUILT[mode], "score")
-    found = scored.encode_batch(TEXTS)
-    assert scored.decode_batch(found) == list(TEXTS)
-    assert [[span.token for span in scored.spans(text)] for text in TEXTS] == found
-    assert sum(map(len, found)) >= sum(map(len, PATCHED[mode].encode_batch(TEXTS)))
+    found = [scored.encode(text) for text in TEXTS]
+    assert [scored.decode(each) for each in found] == list(TEXTS)
+    assert sum(map(len, found)) >= sum(len(PATCHED[mode].encode(text)) for text in TEXTS)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -60,16 +59,16 @@ def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
     """The text is cut into as many tokens as a scan in the order of length finds, fewer than before, and the counts say so."""
     patched, vocabulary = PATCHED[mode], BUILT[mode]
     patched.reset()
-    found = patched.encode_batch(TEXTS)
+    found = [patched.encode(text) for text in TEXTS]
     below = [bytes_bpe().encode(text) for text in TEXTS]
     parts = [[part for token in each for part in vocabulary.removed.get(token, (token,))] for each in below]
     numbered = dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True))
     assert found == [scan(each, numbered) for each in parts]
-    counts = patched.counts()
+    counts = patched.metrics()
     assert counts["encoded_tokens"] == sum(map(len, found)) < counts["encoded_tokens_base"] == sum(map(len, below))
-    assert patched.decode_batch(found) == list(TEXTS)
+    assert [patched.decode(each) for each in found] == list(TEXTS)
     used = sum(token in set(vocabulary.ids) for each in found for token in each)
-    assert patched.counts()["decoded_ntokens"] == used > 0
+    assert patched.metrics()["decoded_ntokens"] == used > 0
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -80,64 +79,6 @@ def test_no_removed_token_is_left(mode: Mode) -> None:
     assert list(vocabulary.removed) == (list(vocabulary.ids) if mode == "replace" else [])
     for token in [token for text in TEXTS for token in PATCHED[mode].expand(PATCHED[mode].encode(text))]:
         assert token not in vocabulary.removed
-
-
-def test_spans_by_hand() -> None:
-    """Each token has the characters from the first to the last of the tokens that it stands for."""
-    tokenizer = bytes_bpe()
-    first, second, third = (tokenizer.encode(text)[0] for text in ("é", "x", "("))
-    vocabulary = Vocabulary(tokenizer=tokenizer_hash(tokenizer), tokens=tokenizer.size, ngrams=((second, third),))
-    patched = PatchTokenizer(tokenizer, vocabulary)
-    a, b = tokenizer.encode("é")
-    assert first == a
-    assert patched.spans("éx(x") == [
-        Span(a, 0, 1),
-        Span(b, 0, 1),
-        Span(tokenizer.size, 1, 3),
-        Span(second, 3, 4),
-    ]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_spans_are_the_tokens_and_cover_the_text(mode: Mode) -> None:
-    """Offsets belong to the tokens that `encode` gives, go on from left to right, and leave out nothing but blanks."""
-    for text in TEXTS[:3]:
-        spans = PATCHED[mode].spans(text)
-        assert [span.token for span in spans] == PATCHED[mode].encode(text)
-        assert [span.start for span in spans] == sorted(span.start for span in spans)
-        end = 0
-        for span in spans:
-            assert not text[end : span.start].strip()
-            assert end <= span.end
-            end = span.end
-        assert not text[end:].strip()
-
-
-def test_padding() -> None:
-    """Rows get the length of the longest, at either side, and the mask tells tokens from padding."""
-    patched = PATCHED["append"]
-    short, long = patched.encode("if"), patched.encode("the target list is evaluated")
-    missing = len(long) - len(short)
-    left = patched.padded(["if", "the target list is evaluated"])
-    assert left.tokens == [[0] * missing + short, long]
-    assert left.mask == [[0] * missing + [1] * len(short), [1] * len(long)]
-    right = patched.padded(["if", "the target list is evaluated"], side="right", pad=7)
-    assert right.tokens == [short + [7] * missing, long]
-    assert right.mask[0] == [1] * len(short) + [0] * missing
-    assert patched.padded([]) == ([], [])
-
-
-def test_padding_asks_for_a_token() -> None:
-    """A tokenizer without special tokens pads only with a token that is named; one whose name says so comes before others."""
-    parts = json.loads(bytes_bpe().backend.to_str())
-    parts["added_tokens"] = []
-    bare = Backend.from_str(json.dumps(parts))
-    patched = PatchTokenizer(bare, Vocabulary(tokenizer=tokenizer_hash(bare), tokens=500))
-    with pytest.raises(UnusableVocabulary, match="pad=TOKEN"):
-        patched.padded(["a"])
-    bare.add_special_tokens([AddedToken("<bos>"), AddedToken("<pad>")])
-    named = PatchTokenizer(bare, Vocabulary(tokenizer=tokenizer_hash(bare), tokens=502))
-    assert named.pad == bare.token_to_id("<pad>")
 
 
 def test_a_tokenizer_that_pads_and_truncates_does_neither_below_a_patch() -> None:
@@ -186,7 +127,7 @@ def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
         ("[1]", "is no vocabulary"),
         ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1]]}', "at least two"),
         ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 9]]}', "holds 9, which is no token"),
-        ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 2], [1, 2]]}', "stands there twice"),
+        ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 2], [1, 2]]}', "is listed twice"),
         ('{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}, "ngrams": [[3, 2]]}', "holds 3, which is removed"),
         ('{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}}', "does not shrink"),
         ('{"tokenizer": "a", "tokens": 9, "ngram": [[1, 2]]}', "ngram: Extra"),

@@ -16,8 +16,9 @@ from sweeps.job import Condition
 from workers.cache import cached
 from workers.models.language import load
 from workers.training import recipes, train_llm
+from workers.training.optimisation import TrainingTargetMissed, warmup_cosine
 from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_hash
-from workers.training.train_llm import TrainingTargetMissed, share, train
+from workers.training.train_llm import LAST, train
 from workers.training.weights import obtain
 
 BRIEF = LanguageRecipe(model="tiny_lm", data="topics", steps=30, batch_size=1, tokens=64, learning_rate=3e-3, perplexity=1e9)
@@ -101,14 +102,14 @@ def test_training_is_repeatable(tmp_path: Path):
 
 def test_what_is_not_good_enough_is_not_kept(cache: Path):
     """Training that ends above its recipe's perplexity is an error that says so, and leaves nothing."""
-    with pytest.raises(TrainingTargetMissed, match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is asked for"):
+    with pytest.raises(TrainingTargetMissed, match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is required"):
         obtain(BRIEF.model_copy(update={"steps": 1, "perplexity": 2.0}))
     assert not [file for file in cache.iterdir() if file.is_dir()]
 
 
 def test_the_learning_rate_rises_and_falls():
     """It reaches its highest value after a tenth of the steps and ends near nothing."""
-    course = [share(step, 100) for step in range(100)]
+    course = [warmup_cosine(step, 100, last=LAST) for step in range(100)]
     assert max(course) == course[10] == course[9] == 1
     assert course[0] == pytest.approx(0.1)
     assert course[-1] < 0.06

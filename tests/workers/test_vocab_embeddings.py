@@ -10,7 +10,7 @@ from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
 from tests.workers.tiny_vits import calm
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.ngram_tokenizer import Vocabulary, tokenizer_hash
-from workers.vocabulary.vocab_embeddings import Init, resized, rows, shares, widened, with_vocabulary
+from workers.vocabulary.vocab_embeddings import Init, extended, mixture_weights, ngram_rows, resized, with_vocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = tuple(CONFIGS)
@@ -24,46 +24,46 @@ def vocabulary(count: int = 12, mode: Mode = "append") -> Vocabulary:
 
 def test_exponential_rows_by_hand() -> None:
     """Of three tokens the nearest brings 4/7, the next 2/7, the farthest 1/7: the last one when read, the first one when said."""
-    assert shares(3, "exp", "last").tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
-    assert shares(3, "exp", "first").tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
+    assert mixture_weights(3, "exp", "last").tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+    assert mixture_weights(3, "exp", "first").tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     ngrams = [(0, 1, 2), (3, 0)]
     read_ND = torch.tensor([[(1 + 4 + 16) / 7, 30.0], [(8 + 2) / 3, 100 / 3]])
-    torch.testing.assert_close(rows(TABLE_VD, ngrams, "exp", "last"), read_ND)
+    torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "exp", "last"), read_ND)
     said_ND = torch.tensor([[(4 + 4 + 4) / 7, 120 / 7], [(16 + 1) / 3, 170 / 3]])
-    torch.testing.assert_close(rows(TABLE_VD, ngrams, "exp", "first"), said_ND)
+    torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "exp", "first"), said_ND)
 
 
 def test_the_ablations_by_hand() -> None:
     """The mean is equal at both ends; `last_first` reads the last token's row and says the first one's."""
     ngrams = [(0, 1, 2)]
     for toward in ("last", "first"):
-        torch.testing.assert_close(rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]]))
-    assert rows(TABLE_VD, ngrams, "last_first", "last").tolist() == [[4.0, 40.0]]
-    assert rows(TABLE_VD, ngrams, "last_first", "first").tolist() == [[1.0, 10.0]]
+        torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]]))
+    assert ngram_rows(TABLE_VD, ngrams, "last_first", "last").tolist() == [[4.0, 40.0]]
+    assert ngram_rows(TABLE_VD, ngrams, "last_first", "first").tolist() == [[1.0, 10.0]]
 
 
 def test_drawn_rows() -> None:
     """Random rows have each column's mean and deviation, and differ by seed and by end, but not from call to call."""
     ngrams = [(0, 1)] * 4000
-    drawn_ND = rows(TABLE_VD, ngrams, "random", "last", seed=3)
+    drawn_ND = ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3)
     torch.testing.assert_close(drawn_ND.mean(0), TABLE_VD.mean(0), rtol=0.1, atol=0)
     torch.testing.assert_close(drawn_ND.std(0), TABLE_VD.std(0), rtol=0.1, atol=0)
-    assert torch.equal(drawn_ND, rows(TABLE_VD, ngrams, "random", "last", seed=3))
-    assert not torch.equal(drawn_ND, rows(TABLE_VD, ngrams, "random", "last", seed=4))
-    assert not torch.equal(drawn_ND, rows(TABLE_VD, ngrams, "random", "first", seed=3))
+    assert torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3))
+    assert not torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "last", seed=4))
+    assert not torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "first", seed=3))
     with pytest.raises(ValueError, match="no mixture"):
-        shares(2, "random", "last")
+        mixture_weights(2, "random", "last")
 
 
 def test_where_the_rows_go() -> None:
     """The first n-tokens take the rows of the removed tokens, the others follow the last token; rows of none stay the last."""
     known = Vocabulary(tokenizer="", tokens=4, removed={1: (0, 0)}, ngrams=((2, 3), (0, 2)))
-    table_WD = widened(TABLE_VD, known, "mean", "last")
+    table_WD = extended(TABLE_VD, known, "mean", "last")
     assert table_WD.tolist() == [[1.0, 10.0], [6.0, 60.0], [4.0, 40.0], [8.0, 80.0], [2.5, 25.0]]
     assert TABLE_VD[1].tolist() == [2.0, 20.0]
-    spare_WD = widened(torch.cat((TABLE_VD, torch.tensor([[9.0, 9.0]]))), known, "mean", "last")
+    spare_WD = extended(torch.cat((TABLE_VD, torch.tensor([[9.0, 9.0]]))), known, "mean", "last")
     assert spare_WD.tolist() == [*table_WD.tolist(), [9.0, 9.0]]
-    bias_W = widened(TABLE_VD[:, 0], known, "exp", "first")
+    bias_W = extended(TABLE_VD[:, 0], known, "exp", "first")
     torch.testing.assert_close(bias_W, torch.tensor([1.0, 16 / 3, 4.0, 8.0, 2.0]))
 
 
@@ -129,6 +129,6 @@ def test_an_untied_head_is_not_tied_again() -> None:
 def test_half_precision() -> None:
     """Mixtures are made in float32 and kept in the table's type."""
     table_VD = TABLE_VD.bfloat16()
-    made_ND = rows(table_VD, [(0, 1, 2)], "exp", "last")
+    made_ND = ngram_rows(table_VD, [(0, 1, 2)], "exp", "last")
     assert made_ND.dtype == torch.bfloat16
     assert made_ND.tolist() == [[3.0, 30.0]]

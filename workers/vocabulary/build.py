@@ -142,7 +142,7 @@ def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
 def select_ngrams(
     documents: Sequence[Sequence[int]], number: int, *, longest: int, minimum: int, never: frozenset[int] = frozenset()
 ) -> list[SelectedNgram]:
-    """Up to `number` n-grams of 2 to `longest` tokens, each the one that saves most given those before; of equals the shorter, then the lower.
+    """Up to `number` n-grams of 2 to `longest` tokens, each saving most given those before; of equals the shorter, then the lower.
 
     An n-gram needs `minimum` occurrences that still save, and documents (see `VocabularyRecipe`); none contains a token of `never`.
     """

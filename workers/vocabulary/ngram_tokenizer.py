@@ -1,8 +1,8 @@
 """A patch over any fast tokenizer: some tokens are removed, runs of others become one token (an n-token); imports no torch.
 
 AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). A text is first encoded by the unmodified tokenizer; then each
-removed token is replaced by its parts, then, from left to right, the longest n-gram that begins at a token by its n-token, or, as in
-the authors' code, the one with the highest score.
+removed token is replaced by its parts, then, from left to right, the longest n-gram that begins at a token by its n-token, or, as
+in the authors' code, the one with the highest score.
 """
 
 import json
@@ -78,8 +78,8 @@ def refuse_pickle(file: Path) -> None:
     """Raises `UnusableVocabulary` for a file whose suffix is that of a pickle, before it is opened."""
     if file.suffix.lower() in PICKLES:
         raise UnusableVocabulary(
-            f"{file}: a pickle can run any code when it is opened, so it is not read; convert n-grams and removed tokens to JSON like "
-            f'{{"format": "{FORMAT}", "tokenizer": HASH, "tokens": 32000, "removed": {{"ID": [ID, ID]}}, "ngrams": [[ID, ID]]}}'
+            f"{file}: a pickle can run any code when it is opened, so it is not read; convert n-grams and removed tokens to JSON, "
+            f'as {{"format": "{FORMAT}", "tokenizer": HASH, "tokens": 32000, "removed": {{"ID": [ID, ID]}}, "ngrams": [[ID, ID]]}}'
         )
 
 

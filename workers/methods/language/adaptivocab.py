@@ -170,7 +170,7 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
         tokenizer=patch,
         network=resized(speaker.network, model),
         origin=digest(made_of),
-        proofs=(patch.counts,),
+        proofs=(patch.metrics,),
         prepare=(*speaker.prepare, patch.reset),
     )
     if params.finetune_steps > 0:
