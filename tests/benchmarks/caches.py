@@ -26,7 +26,7 @@ from workers.kv_caches import make_cache
 from workers.measure.interleaved import measure, warm_up
 from workers.measure.memory import peak_memory
 from workers.measure.timer import Timing
-from workers.models.language import LanguageModel, load
+from workers.models.language import LanguageModel, load_language
 
 KINDS: tuple[KvCache, ...] = get_args(KvCache)
 MIB = 2**20
@@ -120,7 +120,7 @@ def speed() -> None:
     print(f"{'':<42} ms for a token; dynamic over static and over virtual [interval]")
     for case in CASES:
         torch.set_num_threads(case.threads)
-        speaker = load(Condition(model=case.model))
+        speaker = load_language(Condition(model=case.model))
         for what, make in (("decode", decoding), ("update", updating)):
             dynamic, *others = compared([make(kind, speaker, case) for kind in KINDS], f"{case}{what}")
             ratios = [speedup(dynamic, other) for other in others]

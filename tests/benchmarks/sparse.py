@@ -24,7 +24,7 @@ from workers.activation_sparsity import sparse_matvec, sparse_matvec_cpp
 from workers.measure.interleaved import measure, warm_up
 from workers.measure.timer import Step, stopwatch
 from workers.methods import language_methods
-from workers.models.language import LanguageModel, load
+from workers.models.language import LanguageModel, load_language
 
 SHAPES = ((2560, 10240), (10240, 2560), (2048, 5632))
 SPARSITIES = (0.0, 0.25, 0.4, 0.5, 0.6)
@@ -126,8 +126,8 @@ def decoding(model: str, threads: int) -> bool:
     """Print the table of decoded tokens; whether what is wanted is reached."""
     torch.set_num_threads(threads)
     print(f"\n{model}, random weights, one token after a prompt of {PROMPT}, {threads} threads")
-    dense = load(Condition(model=model))
-    half = load(Condition(model=model, dtype="bfloat16"))
+    dense = load_language(Condition(model=model))
+    half = load_language(Condition(model=model, dtype="bfloat16"))
     speakers = []
     for arm in ARMS:
         began = time.monotonic()
@@ -148,7 +148,7 @@ def decoding(model: str, threads: int) -> bool:
             for ratio, wanted in zip(ratios, (arm.over_dense, arm.over_own), strict=True)
         ]
         reached &= not any(short)
-        counted = speaker.proofs[-1]() if speaker.proofs else {}
+        counted = speaker.counters[-1].metrics() if speaker.counters else {}
         shown = "".join(
             f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]{f' >={wanted}' if wanted else '':<5}{'!' if low else ' '}"
             for ratio, wanted, low in zip(ratios, (arm.over_dense, arm.over_own), short, strict=True)
@@ -163,8 +163,7 @@ def _decode(speaker: LanguageModel) -> Step:
     network, cache = speaker.network, DynamicCache()
     ids_1T = torch.arange(PROMPT)[None] % network.vocabulary
     speaker.model(ids_1T, past_key_values=cache, logits_to_keep=1)
-    for reset in speaker.prepare:
-        reset()
+    speaker.reset_counters()
 
     def step() -> object:
         logits_11V = speaker.model(ids_1T[:, :1], past_key_values=cache).logits

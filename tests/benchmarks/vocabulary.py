@@ -20,7 +20,7 @@ from tests.workers.test_ngrams import scan
 from workers.data.text import corpus
 from workers.data.tokenization import trained
 from workers.methods.language.adaptivocab import Params, apply
-from workers.models.language import LanguageModel, load
+from workers.models.language import LanguageModel, load_language
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.finetune import cut
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Vocabulary
@@ -106,7 +106,7 @@ def quality(model: str, steps: int) -> None:
     """Bits per byte of held-out text: as it was, with n-tokens, and after fine-tuning, with the tokenizer as it was tuned alike."""
     text = corpus("topics")
     weights = "random" if model.startswith((".", "/")) else "trained"
-    given = load(Condition(model=model, weights=weights))
+    given = load_language(Condition(model=model, weights=weights))
     arms = [
         Params(ngrams=0),
         *(Params(ngrams=NGRAMS, init=init) for init in get_args(Init)),

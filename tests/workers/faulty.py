@@ -35,9 +35,9 @@ def refuses(params, network):
 
 def apply(model, params):
     import time
-    from workers.models.share_weights import twin
+    from workers.models.share_weights import clone_shared
 
-    fitted = twin(model)
+    fitted = clone_shared(model)
     calls = []
 
     def fault(module, inputs, output):

@@ -35,9 +35,9 @@ def refuses(params, network):
 def apply(speaker, params):
     import time
     from dataclasses import replace
-    from workers.models.share_weights import twin
+    from workers.models.share_weights import clone_shared
 
-    model, calls = twin(speaker.model), []
+    model, calls = clone_shared(speaker.model), []
 
     def hook(module, inputs, output):
         calls.append(None)
@@ -45,9 +45,15 @@ def apply(speaker, params):
         return output
 
     model.lm_head.register_forward_hook(hook)
-    return replace(
-        speaker, model=model, proofs=(lambda: {{"kernel_calls": float(len(calls))}},), prepare=(lambda: {prepare},)
-    )
+
+    class Calls:
+        def metrics(self):
+            return {{"kernel_calls": float(len(calls))}}
+
+        def reset(self):
+            {reset}
+
+    return replace(speaker, model=model, counters=(Calls(),))
 '''
 
 
@@ -57,8 +63,8 @@ def spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     folder.mkdir()
     monkeypatch.setenv("BREAKEVEN_METHODS", str(folder))
 
-    def write(name: str, body: str = "pass", refusal: str | None = None, prepare: str = "calls.clear()") -> Arm:
-        (folder / f"{name}.py").write_text(SPOKEN.format(body=body, refusal=repr(refusal), prepare=prepare))
+    def write(name: str, body: str = "pass", refusal: str | None = None, reset: str = "calls.clear()") -> Arm:
+        (folder / f"{name}.py").write_text(SPOKEN.format(body=body, refusal=repr(refusal), reset=reset))
         return Arm(stack=(Step(method=name),))
 
     return write

@@ -1,4 +1,4 @@
-"""AdaptiVocab as a method: exact at its neutral setting, shared weights, promises on MACs, proofs, its control, and bad input."""
+"""AdaptiVocab as a method: exact at its neutral setting, shared weights, promises on MACs, counters, its control, and bad input."""
 
 import dataclasses
 import json
@@ -58,7 +58,7 @@ def test_segmentation_is_the_tokenizers(domain: str) -> None:
     longest, scored = (apply(given, Params(ngrams=60, data=domain, segmentation=way)) for way in ("longest", "score"))
     assert longest.tokenizer.encode(HELD_OUT) != scored.tokenizer.encode(HELD_OUT)
     assert scored.tokenizer.decode(scored.tokenizer.encode(HELD_OUT)) == HELD_OUT
-    assert longest.origin != scored.origin
+    assert longest.weights_hash != scored.weights_hash
 
 
 def test_it_is_registered_for_language_models() -> None:
@@ -91,7 +91,7 @@ def test_every_example_runs(example: Params, domain: str) -> None:
     assert logits(made).isfinite().all()
     added = params.ngrams if params.mode == "append" else 0
     assert made.network.vocabulary == given.network.vocabulary + added
-    assert made.origin != given.origin
+    assert made.weights_hash != given.weights_hash
     assert macs(params, given.network, 5, 7) == (1 + 7) * (made.network.head_macs - given.network.head_macs)
     assert skipped(params, given.network, 7) == 0
 
@@ -117,24 +117,24 @@ def test_the_given_speaker_stays_as_it_was(domain: str) -> None:
     assert given.model.config.vocab_size == given.network.vocabulary
 
 
-def test_proofs_count_what_ran(domain: str) -> None:
-    """They say how many tokens a text was and would have been, from the last `prepare` on, and nothing of how it was built."""
+def test_counters_count_what_ran(domain: str) -> None:
+    """They say how many tokens a text was and would have been, since the last reset, and nothing of how it was built."""
     made = apply(speaker(), Params(ngrams=20, finetune_steps=1, data=domain))
-    (proof,), (prepare,) = made.proofs, made.prepare
-    assert set(proof().values()) == {0}
+    (counters,) = made.counters
+    assert set(counters.metrics().values()) == {0}
     tokens = made.tokenizer.encode(HELD_OUT)
     made.tokenizer.decode(tokens)
     before = len(bytes_bpe().encode(HELD_OUT))
     said = sum(token >= bytes_bpe().size for token in tokens)
-    assert proof() == {
+    assert counters.metrics() == {
         "encoded_tokens": len(tokens),
         "encoded_tokens_base": before,
         "decoded_tokens": len(tokens),
         "decoded_ntokens": said,
     }
     assert 0 < said < len(tokens) < before
-    prepare()
-    assert set(proof().values()) == {0}
+    counters.reset()
+    assert set(counters.metrics().values()) == {0}
 
 
 def test_the_control_reads_the_same_text(domain: str) -> None:
@@ -159,7 +159,7 @@ def test_built_and_tuned_once(domain: str, tmp_path: Path) -> None:
     second = apply(speaker(), params)
     assert {file: file.stat().st_mtime_ns for file in files} == files
     assert torch.equal(logits(first), logits(second))
-    assert first.origin == second.origin
+    assert first.weights_hash == second.weights_hash
 
 
 def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
@@ -196,7 +196,10 @@ def test_what_cannot_be_done() -> None:
     with pytest.raises(UnusableVocabulary, match="patched already"):
         apply(dataclasses.replace(given, tokenizer=patched), Params(ngrams=5))
     with pytest.raises(Unsupported, match="first in a stack"):
-        apply(dataclasses.replace(given, proofs=(dict,)), Params(ngrams=5))
+        apply(
+            dataclasses.replace(given, counters=apply(given, Params(ngrams=5)).counters),
+            Params(ngrams=5),
+        )
     network = languages()["tiny_lm"]
     assert "2048 tokens cannot be replaced" in (refuses(Params(ngrams=2048, mode="replace"), network) or "")
     assert refuses(Params(ngrams=2048), network) is None

@@ -16,8 +16,8 @@ from tests.workers.saved_llm import written
 from workers import methods
 from workers.arms.generation_workload import Workload, passages
 from workers.arms.language import held_out
-from workers.models.language import LanguageModel, load
-from workers.models.share_weights import twin
+from workers.models.language import LanguageModel, load_language
+from workers.models.share_weights import clone_shared
 from workers.run import run
 
 PROMPT, NEW = 24, 6
@@ -64,7 +64,7 @@ def _calm() -> Iterator[None]:
 
 def one_by_one(speaker: LanguageModel, tokens: int) -> int:
     """MACs of so many tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
-    model: Any = twin(speaker.model)
+    model: Any = clone_shared(speaker.model)
     if model._can_set_attn_implementation():
         model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
@@ -98,7 +98,7 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
 @pytest.mark.parametrize("architecture", ZOO)
 def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
     """MACs of the prompt and of what follows are those that torch counts token by token, beyond a sliding window too."""
-    speaker = load(Condition(**place(places, architecture)))
+    speaker = load_language(Condition(**place(places, architecture)))
     head = speaker.model.get_output_embeddings().weight.numel()
     prompt, total = one_by_one(speaker, PROMPT), one_by_one(speaker, PROMPT + NEW)
     # What a layer's first token costs is no step of `one_by_one`; between it and the second one lies one more key of attention.
@@ -109,7 +109,7 @@ def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
 
 def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
     """Two of Mixtral's four experts: an independent sum of all matrices, and of attention over 30 tokens."""
-    speaker = load(Condition(**place(places, "mixtral")))
+    speaker = load_language(Condition(**place(places, "mixtral")))
     width, heads, kv_heads, head_dim, mlp, layers, vocabulary = 32, 4, 2, 8, 48, 2, speaker.network.vocabulary
     matrices = width * head_dim * 2 * (heads + kv_heads) + width * 4 + 2 * 3 * width * mlp
     attention = 2 * heads * head_dim * 30 * 31 // 2
@@ -120,7 +120,7 @@ def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
 @pytest.mark.parametrize("architecture", ZOO)
 def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -> None:
     """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the model takes."""
-    speaker = load(Condition(**place(places, architecture)))
+    speaker = load_language(Condition(**place(places, architecture)))
     texts = passages(held_out(Condition(**place(places, architecture))), speaker.tokenizer, PROMPT, NEW, 2)
     shorter = texts[1]._replace(prompt=speaker.tokenizer.decode(speaker.tokenizer.encode(texts[1].prompt)[4:]))
     for kind in ("dynamic", "static") if architecture in LINEAR else ("dynamic", "static", "virtual"):
@@ -133,7 +133,7 @@ def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -
 def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architecture: str) -> None:
     """The loop and the caches that are chosen here give the tokens of transformers' own `generate`."""
     where = place(places, architecture)
-    speaker, condition = load(Condition(**where)), Condition(**where)
+    speaker, condition = load_language(Condition(**where)), Condition(**where)
     (passage,) = passages(held_out(condition), speaker.tokenizer, PROMPT, NEW, 1)
     chosen: list[int] = []
     work = Workload((passage,), "greedy", "dynamic", NEW)

@@ -60,7 +60,7 @@ def test_what_was_calibrated_is_found_again(tmp_path):
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
     assert file.stat().st_mtime_ns == made
     calibrate.rotations(speaker, "topics", TOKENS // 2)
-    calibrate.rotations(dataclasses.replace(speaker, origin="another"), "topics", TOKENS)
+    calibrate.rotations(dataclasses.replace(speaker, weights_hash="another"), "topics", TOKENS)
     (tmp_path / "own.txt").write_text("\n\n".join(f"Sentence number {number} of a text of one's own." for number in range(100)))
     calibrate.rotations(speaker, f"text:{tmp_path / 'own.txt'}", TOKENS)
     assert len(list(tmp_path.glob("rotations-*.safetensors"))) == 4

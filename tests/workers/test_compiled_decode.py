@@ -24,7 +24,7 @@ from workers.arms.generation_workload import Passage, Workload
 from workers.arms.language import build, cut_texts
 from workers.errors import Unsupported
 from workers.models.language import LanguageModel
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -70,7 +70,7 @@ def test_one_graph_says_what_eager_steps_say(architecture: Architecture) -> None
 
 def test_a_compiled_arm_leaves_neither_weights_nor_cache_behind() -> None:
     """They go when the arm goes: a long sweep does not fill the memory."""
-    speaker = replace(tongue("gpt2"), model=twin(tongue("gpt2").model))
+    speaker = replace(tongue("gpt2"), model=clone_shared(tongue("gpt2").model))
     steps = CompiledSteps(speaker, backend="eager")
     said(replace(speaker, steps=steps), ALONE)
     gone = [weakref.ref(speaker.model), weakref.ref(cast(Any, steps.kept).layers[0].keys)]

@@ -12,7 +12,7 @@ from workers.data.digits import digits, held_out
 from workers.data.images import spread
 from workers.models.vision import load
 from workers.models.write_vit_catalogue import describe
-from workers.training.train_vit import parts
+from workers.training.train_vit import splits
 
 FIRST_HELD_OUT = [20, 21, 26, 27, 37, 63, 76, 79]
 
@@ -30,7 +30,7 @@ def test_a_fifth_of_each_class_is_held_out() -> None:
 def test_training_and_held_out_images_never_mix() -> None:
     """No image that is trained on is among those evaluated, nor is its like, pixel by pixel; together they are all."""
     model = timm.create_model("digits_vit_64")
-    learnt, kept = (part.x_BCHW.flatten(1) for part in parts(model))
+    learnt, kept = (part.x_BCHW.flatten(1) for part in splits(model))
     assert len(learnt) + len(kept) == 1797
     assert torch.cdist(kept, learnt).min() > 0.5
     evaluated = held_out()

@@ -108,7 +108,7 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 
 def test_kept_as_safetensors_with_facts(cache: Path) -> None:
-    """One file with weights and what tuning wrote down, made once; a twin gets its weights and shares all others."""
+    """One file with weights and what tuning wrote down, made once; a copy gets its weights and shares all others."""
     made = untied()
     file = tuned(made, TEXTS, BRIEF, made_of="a")
     written = file.stat().st_mtime_ns

@@ -16,7 +16,7 @@ from tests.workers.saved_llm import saved, written
 from workers import methods
 from workers.arms.generation_workload import Workload
 from workers.arms.language import PROMPT_TOKENS
-from workers.models.language import load
+from workers.models.language import load_language
 from workers.run import run
 
 QUICK = Protocol(pairs_min=7, pairs_max=7)
@@ -63,7 +63,7 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
     assert samples is not None
     assert set(samples.series) == {"ttft", "tpot", "time_per_char"}
     assert samples.inner == (1, 1, 1)
-    network = load(Condition(**place)).network
+    network = load_language(Condition(**place)).network
     for column, arm in enumerate(outcome.arms):
         found = metrics(arm)
         assert not arm.flags
@@ -110,7 +110,7 @@ def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
         spoken("refusing", refusal="not today"),
         spoken("nan", "output = output * float('nan')"),
         spoken("greedy", "import torch; torch.empty(10**15)"),
-        spoken("late", "if len(calls) > 20: raise ValueError('late')", prepare="None"),
+        spoken("late", "if len(calls) > 20: raise ValueError('late')", reset="None"),
         spoken("counting"),
         Arm(overrides=Overrides(runtime="cudagraph")),
         Arm(stack=(Step(method="tome"),)),
@@ -141,7 +141,7 @@ def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]
     """Two sequences at once fall back to dense products: no kernel call, no MACs left out, every weight read."""
     outcome = answered(job(place, [DENSE, *map(sparse, SPARSE)], batch_size=2))
     assert not outcome.failures
-    dense, network = outcome.arms[0], load(Condition(**place)).network
+    dense, network = outcome.arms[0], load_language(Condition(**place)).network
     weights = 4 * (network.layers * network.layer_macs + network.head_macs)
     for arm in outcome.arms[1:]:
         found = metrics(arm)
@@ -158,7 +158,7 @@ def test_macs_left_out_are_counted(place: dict[str, str], method: str):
     outcome = answered(job(place, [DENSE, sparse(method)]))
     assert not outcome.failures
     dense, arm = outcome.arms
-    found, network = metrics(arm), load(Condition(**place)).network
+    found, network = metrics(arm), load_language(Condition(**place)).network
     assert found["kernel_calls"] > 0
     layers = network.layers * network.layer_macs
     left_out = found["achieved_sparsity"] * layers
@@ -179,7 +179,7 @@ def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_p
     outcome = run(asked)
     assert not outcome.failures
     dense, teal, online = outcome.arms
-    network = load(Condition(**place)).network
+    network = load_language(Condition(**place)).network
     left_out = metrics(teal)["achieved_sparsity"] * network.layers * network.layer_macs
     decoded = teal.tokens_final - teal.tokens
     assert 1e9 * (dense.gmacs - teal.gmacs) == pytest.approx(decoded * left_out, rel=0.02)

@@ -1,5 +1,6 @@
 """The decode loop against transformers' own `generate` and full forwards, and the texts that it is run on."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +12,7 @@ from tests.workers.tiny_llms import POSITIONS, Letters, tongue
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages
 from workers.errors import Unsupported
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = get_args(Architecture)
@@ -72,7 +73,7 @@ def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_
 def test_macs_agree_with_a_counter_of_torch(architecture: Architecture):
     """The formula is within 0.1 % of what torch counts, less the half of the attention matrix that a causal model need not form."""
     speaker, work = tongue(architecture), workload()
-    model = twin(speaker.model)
+    model = clone_shared(speaker.model)
     model.set_attn_implementation("eager")
     with FlopCounterMode(display=False) as counter:
         model(torch.tensor([speaker.tokenizer.encode(PROMPT)]), logits_to_keep=1)
@@ -130,8 +131,15 @@ def test_what_is_too_long_or_too_short_is_not_run():
 def test_methods_are_prepared_before_every_run():
     """What counts for a method starts anew with each run, and the tokens that open a text are read."""
     called: list[int] = []
-    speaker = tongue("llama")
-    own = type(speaker)(speaker.model, speaker.tokenizer, speaker.network, "", prepare=(lambda: called.append(1),), opening=(3, 4))
+
+    class Calls:
+        def reset(self) -> None:
+            called.append(1)
+
+        def metrics(self) -> dict[str, float]:
+            return {}
+
+    own = replace(tongue("llama"), counters=(Calls(),), bos_ids=(3, 4))
     assert workload().run(own).cached == 61
     workload().run(own)
     assert called == [1, 1]

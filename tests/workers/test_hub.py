@@ -19,7 +19,7 @@ from sweeps.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_vits import calm
 from workers.errors import Unsupported
-from workers.models.language import load
+from workers.models.language import load_language
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -96,21 +96,21 @@ def test_a_cached_model_needs_no_network(home: Path) -> None:
     """It is what was saved there; another commit with the same weights is another origin."""
     folder = cached(home, "org/name")
     cached(home, "org/newer", "d" * 40)
-    speaker, newer = load(point("org/name")), load(point("org/newer"))
+    speaker, newer = load_language(point("org/name")), load_language(point("org/newer"))
     assert (speaker.network.name, speaker.network.architecture) == ("org/name", "llama")
     tokens = torch.tensor([speaker.tokenizer.encode("an assignment")])
-    assert torch.equal(speaker.model(tokens).logits, load(point(str(folder))).model(tokens).logits)
-    assert speaker.origin != newer.origin
+    assert torch.equal(speaker.model(tokens).logits, load_language(point(str(folder))).model(tokens).logits)
+    assert speaker.weights_hash != newer.weights_hash
 
 
 def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the hub hands out is loaded, and from then on needs no network."""
-    speaker = load(point("org/name"))
+    speaker = load_language(point("org/name"))
     assert speaker.tokenizer.size == speaker.network.vocabulary
     assert (home / "hub" / "models--org--name" / "snapshots" / COMMIT / "model.safetensors").is_file()
     assert hub.is_dir()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert load(point("org/name")).origin == speaker.origin
+    assert load_language(point("org/name")).weights_hash == speaker.weights_hash
 
 
 @pytest.mark.parametrize(
@@ -125,20 +125,20 @@ def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.M
 def test_what_the_hub_refuses(name: str, said: str) -> None:
     """Each answer of the hub is told in one line that says what would be right."""
     with pytest.raises(OSError, match=said):
-        load(point(name))
+        load_language(point(name))
 
 
 def test_what_a_cache_lacks(home: Path) -> None:
     """A model, or a file of one, that is neither here nor to be had."""
     with pytest.raises(OSError, match=r"org/none: it is not wholly in .*hub, and the hub cannot be reached: give .* a network"):
-        load(point("org/none"))
+        load_language(point("org/none"))
     (cached(home, "org/silent") / "tokenizer.json").unlink()
     with pytest.raises(OSError, match="org/silent: it is not wholly in"):
-        load(point("org/silent"))
+        load_language(point("org/silent"))
     folder = cached(home, "org/pickled")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(OSError, match=r"org/pickled: there are no weights \(\*.safetensors\)"):
-        load(point("org/pickled"))
+        load_language(point("org/pickled"))
 
 
 def test_code_of_others_is_not_run(home: Path) -> None:
@@ -146,7 +146,7 @@ def test_code_of_others_is_not_run(home: Path) -> None:
     file = cached(home, "org/code") / "config.json"
     file.write_text(json.dumps({"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
     with pytest.raises(Unsupported, match="org/code contains custom code"):
-        load(point("org/code"))
+        load_language(point("org/code"))
 
 
 def asked(name: str, text: str, **options: Any) -> Outcome:

@@ -11,12 +11,12 @@ from tests.workers.tiny_llms import POSITIONS, prompt, tongue
 from workers.arms.compiled_decode import last_logits
 from workers.kv_caches import cache_memory, make_cache
 from workers.models.language import LanguageModel
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 
 
 def one_by_one(speaker: LanguageModel, tokens: int) -> int:
     """MACs of reading so many tokens one after the other, by torch's counter, with eager attention."""
-    model: Any = twin(speaker.model)
+    model: Any = clone_shared(speaker.model)
     model.set_attn_implementation("eager")
     cache = make_cache("dynamic", speaker, 1, POSITIONS)
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:

@@ -16,7 +16,7 @@ from workers.arms.language import build
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer, train
 from workers.errors import Unsupported
-from workers.models.language import as_decoded, decoded_from, load, loaded
+from workers.models.language import load_language, loaded_language
 
 calm = pytest.fixture(autouse=True)(calm)
 PROMPT = torch.tensor([[5, 17, 42, 99, 7]])
@@ -31,7 +31,7 @@ def point(folder: Path, **more: Any) -> Condition:
 def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
     """Geometry, weights and tokenizer of a saved model come back, on every architecture."""
     folder = saved(tmp_path, architecture)
-    speaker = load(point(folder))
+    speaker = load_language(point(folder))
     assert (speaker.network.architecture, speaker.network.layers, speaker.network.vocabulary) == (architecture, 2, TOKENS)
     assert speaker.tokenizer.decode(speaker.tokenizer.encode(TEXTS[0])) == TEXTS[0]
     weights = load_file(folder / "model.safetensors")
@@ -53,20 +53,20 @@ def test_arms_share_weights(tmp_path: Path):
     assert not set(pointers[0]) & set(pointers[2])
     assert dense.model is not eager.model
     assert (dense.model.config._attn_implementation, eager.model.config._attn_implementation) == ("sdpa", "eager")
-    assert loaded(condition, {}).model.config._attn_implementation == "sdpa"
+    assert loaded_language(condition, {}).model.config._attn_implementation == "sdpa"
     torch.testing.assert_close(dense.model(PROMPT).logits, eager.model(PROMPT).logits, rtol=1e-4, atol=1e-4)
     assert half.model(PROMPT).logits.dtype == torch.bfloat16
-    assert half.origin == dense.origin
+    assert half.weights_hash == dense.weights_hash
 
 
 def test_the_origin_is_that_of_the_content(tmp_path: Path):
     """Equal folders have one origin, and other weights another."""
     one, two = saved(tmp_path / "one"), saved(tmp_path / "two")
-    assert load(point(one)).origin == load(point(two)).origin
+    assert load_language(point(one)).weights_hash == load_language(point(two)).weights_hash
     weights = load_file(two / "model.safetensors")
     weights["lm_head.weight"][0, 0] += 1
     save_file(weights, two / "model.safetensors", metadata={"format": "pt"})
-    assert load(point(one)).origin != load(point(two)).origin
+    assert load_language(point(one)).weights_hash != load_language(point(two)).weights_hash
 
 
 def without_weights(folder: Path) -> None:
@@ -148,15 +148,15 @@ def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, said: str):
     folder = saved(tmp_path)
     damage(folder)
     with pytest.raises(Unsupported, match=said):
-        load(point(folder))
+        load_language(point(folder))
 
 
 def test_models_that_are_not_here(tmp_path: Path):
     """A folder that is not there, and a word that is no model, are unsupported and say what would be right."""
     with pytest.raises(Unsupported, match="there is no folder"):
-        load(point(tmp_path / "missing"))
+        load_language(point(tmp_path / "missing"))
     with pytest.raises(Unsupported, match=r"llama is no language model: write a folder .* or llama-15m, llama-220m"):
-        load(Condition(model="llama"))
+        load_language(Condition(model="llama"))
 
 
 def test_what_language_models_do_not_do(tmp_path: Path):
@@ -165,9 +165,9 @@ def test_what_language_models_do_not_do(tmp_path: Path):
     with pytest.raises(Unsupported, match="write float16 or bfloat16"):
         build(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
     with pytest.raises(Unsupported, match="is a size with random weights"):
-        load(Condition(model="llama-15m", weights="pretrained"))
+        load_language(Condition(model="llama-15m", weights="pretrained"))
     with pytest.raises(Unsupported, match="there is a recipe for tiny_lm"):
-        load(Condition(model="llama-15m", weights="trained"))
+        load_language(Condition(model="llama-15m", weights="trained"))
 
 
 def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
@@ -176,22 +176,27 @@ def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tokenization, "recipe", str)
     small = {**CONFIGS["tiny_lm"], "num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 64}
     monkeypatch.setattr("workers.models.language.CONFIGS", {"tiny_lm": small})
-    one, same, other = (load(Condition(model="tiny_lm", seed=seed)) for seed in (1, 1, 2))
+    one, same, other = (load_language(Condition(model="tiny_lm", seed=seed)) for seed in (1, 1, 2))
     assert torch.equal(one.model(PROMPT).logits, same.model(PROMPT).logits)
-    assert one.origin == same.origin != other.origin
+    assert one.weights_hash == same.weights_hash != other.weights_hash
     assert not torch.equal(one.model(PROMPT).logits, other.model(PROMPT).logits)
-    half = load(Condition(model="tiny_lm", seed=1, dtype="bfloat16"))
+    half = load_language(Condition(model="tiny_lm", seed=1, dtype="bfloat16"))
     assert torch.equal(half.model.lm_head.weight, one.model.lm_head.weight.bfloat16())
     assert one.network.layers == 1
     assert one.tokenizer.size == TOKENS
 
 
-def test_decoded_places_are_said_to_methods():
-    """Only inside the block do many tokens at once stand for decoded ones."""
-    assert decoded_from() is None
-    with as_decoded(7):
-        assert decoded_from() == 7
-    assert decoded_from() is None
+def test_scored_tokens_count_as_decoded_during_their_forward_only(tmp_path: Path):
+    """Only while a text is scored do its tokens stand for decoded ones, also after a forward that fails."""
+    model = load_language(point(saved(tmp_path / "one")))
+    seen: list[int | None] = []
+    hook = model.model.register_forward_pre_hook(lambda *_: seen.append(model.scoring.decoded_from))
+    model.scored_logits(PROMPT, 3)
+    with pytest.raises(IndexError):
+        model.scored_logits(PROMPT + 10**6, 2)
+    model.model(PROMPT)
+    hook.remove()
+    assert seen == [3, 2, None]
 
 
 def test_a_tokenizer_knows_what_opens_a_text():
@@ -199,9 +204,9 @@ def test_a_tokenizer_knows_what_opens_a_text():
     from tokenizers.processors import TemplateProcessing
 
     backend = train(TEXTS, TOKENS)
-    assert FastTokenizer(backend).opening == ()
+    assert FastTokenizer(backend).bos_ids == ()
     backend.post_processor = TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])
-    assert FastTokenizer(backend).opening == (0,)
+    assert FastTokenizer(backend).bos_ids == (0,)
     assert FastTokenizer(backend).encode("a") == FastTokenizer(train(TEXTS, TOKENS)).encode("a")
 
 

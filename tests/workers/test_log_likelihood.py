@@ -31,7 +31,7 @@ def by_hand(speaker: Any, before: list[int], scored: list[int]) -> float:
 @pytest.mark.parametrize("scored", ["x", " said"])
 def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: str) -> None:
     """The sum over the second text's tokens; where nothing stands before it, its first token costs what chance would."""
-    speaker = replace(tongue("llama"), opening=opening)
+    speaker = replace(tongue("llama"), bos_ids=opening)
     encode = speaker.tokenizer.encode
     with torch.inference_mode():
         said = score(speaker, Window(context, scored))
@@ -56,7 +56,7 @@ def test_greedy_is_what_the_model_would_say() -> None:
 @pytest.mark.parametrize("length", [7, 256, 700])
 def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
     """Every token is scored once; from the second part on after the half of the positions before it."""
-    speaker = replace(tongue("llama"), opening=opening)
+    speaker = replace(tongue("llama"), bos_ids=opening)
     text = ("how much wood would a woodchuck chuck " * 20)[:length]
     tokens = speaker.tokenizer.encode(text)
     room = 256 - len(opening)
@@ -82,7 +82,7 @@ def test_the_forward_stands_for_decoding(before: list[int], start: int) -> None:
     """Tokens after those that stand before the text count as decoded, and at least one is a prompt."""
     speaker = tongue("gpt2")
     seen: list[int | None] = []
-    hook = speaker.model.register_forward_pre_hook(lambda *_: seen.append(decoded_from()))
+    hook = speaker.model.register_forward_pre_hook(lambda *_: seen.append(speaker.scoring.decoded_from))
     try:
         with torch.inference_mode():
             log_probabilities(speaker, before, [7, 8, 9])

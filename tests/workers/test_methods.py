@@ -14,7 +14,7 @@ from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_netw
 from workers import methods
 from workers.arms.vision import build
 from workers.methods import InvalidMethod
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.models.token_trace import trace
 from workers.models.vision import Loaded
 
@@ -100,7 +100,9 @@ def test_prefix_tokens_stay_first(method, params):
         return seen
 
     prefix = small_network("registers").prefix_tokens
-    for ours, dense in zip(prefixes(method.apply(small("registers"), params)), prefixes(twin(small("registers"))), strict=True):
+    for ours, dense in zip(
+        prefixes(method.apply(small("registers"), params)), prefixes(clone_shared(small("registers"))), strict=True
+    ):
         assert torch.equal(torch.cdist(ours, dense).argmin(-1), torch.arange(prefix).expand(2, -1))
 
 

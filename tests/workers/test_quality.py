@@ -48,7 +48,7 @@ def metrics(arm: ArmOutcome) -> dict[str, float]:
 
 def test_likelihood_by_hand(place: dict[str, str]):
     """The score of a text is the sum over its tokens of minus the log probability given all tokens before, context included."""
-    speaker = load(Condition(**place))
+    speaker = load_language(Condition(**place))
     window = Window("Before this there was ", "an assignment, and then another.")
     said = score(speaker, window)
     context, scored = (speaker.tokenizer.encode(part) for part in window)

@@ -13,7 +13,7 @@ from workers.activation_sparsity.rotation_fusion import UnitNorm, absorb, lay_ou
 from workers.errors import Unsupported
 from workers.models import architectures
 from workers.models.architectures import ANATOMIES
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 
 ARCHITECTURES = get_args(Architecture)
 IDS = torch.randint(VOCABULARY, (2, 24), generator=torch.Generator().manual_seed(0))
@@ -22,7 +22,7 @@ IDS = torch.randint(VOCABULARY, (2, 24), generator=torch.Generator().manual_seed
 def uneven(architecture, **more):
     """A model whose norms have gains and shifts, and whose stream has a mean."""
     speaker = tongue(architecture, **more)
-    model, generator = twin(speaker.model), torch.Generator().manual_seed(1)
+    model, generator = clone_shared(speaker.model), torch.Generator().manual_seed(1)
     for module in model.modules():
         if "Norm" in type(module).__name__:
             for name, parameter in module.named_parameters(recurse=False):
@@ -124,7 +124,7 @@ def test_arms_share_what_is_made_once():
 
     def make():
         calls.append(1)
-        return twin(speaker.model)
+        return clone_shared(speaker.model)
 
     first = shared(speaker, "a", make)
     assert shared(speaker, "a", make) is first

@@ -16,7 +16,7 @@ from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models.runtime import Autocast, Compiled
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.models.vision import Loaded
 from workers.run import run
 from workers.token_reduction.patch_vit import fit
@@ -97,7 +97,7 @@ def test_compiling_does_not_shorten_the_measuring():
 
 def test_autocast_computes_in_half_precision_on_a_cpu():
     """autocast-float16 runs on a CPU: weights stay float32, products come in float16, near the float32 answer."""
-    model = Autocast(twin(small("plain")))
+    model = Autocast(clone_shared(small("plain")))
     out = model(images())
     assert out.dtype == torch.float16
     assert {value.dtype for value in model.parameters()} == {torch.float32}
@@ -107,7 +107,7 @@ def test_autocast_computes_in_half_precision_on_a_cpu():
 def test_autocast_where_torch_ignores_it():
     """A kind of device for which torch has no autocast is refused with the reason."""
     with pytest.raises(Unsupported, match="casts nothing to float16 on meta"):
-        Autocast(twin(small("plain")).to("meta"))
+        Autocast(clone_shared(small("plain")).to("meta"))
 
 
 def test_arms_and_baselines_override_the_runtime():

@@ -12,8 +12,7 @@ from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import VOCABULARY, tongue
 from workers.errors import Unsupported
 from workers.methods.language import larosa, teal, topk_activation
-from workers.models.language import as_decoded
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 
 ARCHITECTURES = get_args(Architecture)
 METHODS = (larosa, teal, topk_activation)
@@ -47,14 +46,13 @@ def params_of(method, **given):
 
 
 def prepared(speaker):
-    for reset in speaker.prepare:
-        reset()
+    speaker.reset_counters()
     return speaker
 
 
 def scored(speaker, ids=IDS):
-    with torch.inference_mode(), as_decoded(0):
-        return prepared(speaker).model(ids).logits
+    with torch.inference_mode():
+        return prepared(speaker).scored_logits(ids, 0)
 
 
 def decoded(speaker, ids=IDS, prompt=1):
@@ -67,7 +65,7 @@ def decoded(speaker, ids=IDS, prompt=1):
 
 
 def counted(speaker):
-    return speaker.proofs[-1]()
+    return speaker.counters[-1].metrics()
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__.rpartition(".")[2])
@@ -160,8 +158,8 @@ def test_prompts_are_dense_and_counted():
 def test_scored_windows_begin_with_a_prompt():
     """Of a window whose later part stands for decoded tokens, the earlier part is treated as a prompt is."""
     arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    with torch.inference_mode(), as_decoded(8):
-        logits = prepared(arm).model(IDS, use_cache=False).logits
+    with torch.inference_mode():
+        logits = prepared(arm).scored_logits(IDS, 8)
     assert (logits - decoded(arm, prompt=8)).abs().max() < 1e-4
     assert counted(arm)["achieved_sparsity"] == pytest.approx(0.5, abs=0.01)
 
@@ -224,18 +222,18 @@ def test_arms_share_their_weights():
     given = speaker_of("llama")
     for method, options in ((topk_activation, {}), (larosa, {"rotation": "random"})):
         arms = [
-            method.apply(dataclasses.replace(given, model=twin(given.model)), method.Params(sparsity=sparsity, **options))
+            method.apply(dataclasses.replace(given, model=clone_shared(given.model)), method.Params(sparsity=sparsity, **options))
             for sparsity in (0.2, 0.5)
         ]
         pointers = [{parameter.data_ptr() for parameter in arm.model.parameters()} for arm in arms]
         assert pointers[0] == pointers[1]
-        assert arms[0].origin != arms[1].origin
+        assert arms[0].weights_hash != arms[1].weights_hash
 
 
 def test_a_copy_of_an_arm_goes_on_counting():
-    """Another method may twin the arm's model: the proof still counts what the twin does."""
+    """Another method may copy the arm's model: the proof still counts what the copy does."""
     arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    copied = dataclasses.replace(arm, model=twin(arm.model))
+    copied = dataclasses.replace(arm, model=clone_shared(arm.model))
     assert torch.equal(decoded(copied), decoded(arm))
     decoded(copied)
     assert counted(arm)["kernel_calls"] == IDS.shape[1] * 2 * 7

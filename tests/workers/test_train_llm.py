@@ -14,7 +14,7 @@ import torch
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from sweeps.job import Condition
 from workers.cache import cached
-from workers.models.language import load
+from workers.models.language import load_language
 from workers.training import recipes, train_llm
 from workers.training.optimisation import TrainingTargetMissed, warmup_cosine
 from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_hash
@@ -71,7 +71,7 @@ def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
     """The loss falls within a few steps, facts say what became of it, and the model is loaded from the cache like any folder."""
     monkeypatch.setattr(recipes, "LANGUAGE_RECIPES", {"tiny_lm": BRIEF})
     with torch.inference_mode():  # as jobs run
-        speaker = load(Condition(model="tiny_lm", weights="trained"))
+        speaker = load_language(Condition(model="tiny_lm", weights="trained"))
     folder = obtain(BRIEF)
     before = (folder / "facts.json").stat().st_mtime_ns
     found = facts(folder)
@@ -82,8 +82,8 @@ def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
     assert 0 < found["bits_per_byte"] < 8
     assert found["seconds"] > 0
     assert speaker.tokenizer.size == 2048
-    assert speaker.origin == BRIEF.hash
-    assert speaker.network == load(Condition(model=str(folder))).network.model_copy(update={"name": "tiny_lm"})
+    assert speaker.weights_hash == BRIEF.hash
+    assert speaker.network == load_language(Condition(model=str(folder))).network.model_copy(update={"name": "tiny_lm"})
     assert obtain(BRIEF) == folder
     assert (folder / "facts.json").stat().st_mtime_ns == before
 

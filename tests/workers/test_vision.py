@@ -13,7 +13,7 @@ from workers.arms.vision import build
 from workers.errors import Unsupported
 from workers.methods.vision import slowed, tome
 from workers.models.runtime import Slowed
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.models.vision import Loaded, example_input, load
 from workers.token_reduction.patch_vit import ReducingBlock, attend, fit
 
@@ -131,7 +131,7 @@ def test_a_size_counts_like_copies(attention):
 @pytest.mark.parametrize("make", ["plain", "distilled", "registers", "average", "average_with_registers"])
 def test_merging_equal_tokens_loses_nothing(make):
     """Where patches come in equal copies, only copies are merged, and the answer is the dense model's: sizes are carried right."""
-    model = twin(small(make))
+    model = clone_shared(small(make))
     model.pos_embed.data = torch.zeros_like(model.pos_embed)
     shades = torch.randn(3, 8, 8).repeat(1, 5, 5) + torch.randn(2, 1, 5, 5).bernoulli(0.3).kron(torch.ones(1, 1, 8, 8)) * 2
     torch.testing.assert_close(tome.apply(model, tome.Params(r=(4, 2)))(shades), model(shades), rtol=1e-3, atol=1e-4)

@@ -139,7 +139,7 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
     assert {name: value for name, value in os.environ.items() if before.get(name) != value and "OFFLINE" in name} == {}
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(), ()]
-    speaker = load(Condition(**place))
+    speaker = load_language(Condition(**place))
     right = {"acc": 0, "acc_norm": 0}
     with torch.inference_mode():
         for text, choices in zip(TEXTS.values(), CHOICES, strict=True):

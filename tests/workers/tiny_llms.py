@@ -58,7 +58,7 @@ def tongue(architecture: Architecture, dtype: torch.dtype = torch.float32, **mor
         for parameter in model.parameters():
             parameter.mul_(3)
     network = from_config(architecture, {"model_type": architecture, **config})
-    return LanguageModel(model=model, tokenizer=Letters(), network=network, origin=architecture)
+    return LanguageModel(model=model, tokenizer=Letters(), network=network, weights_hash=architecture)
 
 
 def prompt(batch: int, tokens: int) -> Tensor:

@@ -26,7 +26,7 @@ from workers.data.text import corpus
 from workers.errors import Unsupported
 from workers.models import architectures
 from workers.models.architectures import ANATOMIES
-from workers.models.language import LanguageModel, as_decoded
+from workers.models.language import LanguageModel
 
 LOG = logging.getLogger(__name__)
 VERSION = 1
@@ -76,7 +76,7 @@ def windows(speaker: LanguageModel, data: str, tokens: int) -> tuple[Reading, li
         )
     parameter = next(speaker.model.parameters())
     window = min(WINDOW, speaker.network.positions, tokens)
-    reading = Reading(origin=speaker.origin, dtype=str(parameter.dtype), text=text.hash, tokens=tokens, window=window)
+    reading = Reading(origin=speaker.weights_hash, dtype=str(parameter.dtype), text=text.hash, tokens=tokens, window=window)
     ids_1N = torch.tensor(found[:tokens], device=parameter.device)[None]
     return reading, [part_1T for part_1T in torch.split(ids_1N, window, dim=1) if part_1T.shape[1] > 1]
 
@@ -175,16 +175,16 @@ def coefficients(
     judged, `recipe` is what it is built by. Raises `Unsupported` when the text is too short.
     """
     reading, parts = windows(speaker, data, tokens)
-    judged = parts[-SEARCHED:]
+    scored = parts[-SEARCHED:]
 
     def make(file: Path) -> None:
         best: Coefficients = (1.0, 1.0, 1.0, 1.0)
-        losses = {best: _loss(arm(best).model, judged)}
+        losses = {best: _loss(arm(best), scored)}
         for place in range(4):
             for factor in FACTORS:
                 turned = tuple(own * factor if index == place else own for index, own in enumerate(best))
                 trial: Coefficients = (turned[0], turned[1], turned[2], turned[3])
-                losses[trial] = _loss(arm(trial).model, judged)
+                losses[trial] = _loss(arm(trial), scored)
             best = min(losses, key=lambda trial: losses[trial])
         found = {"coefficients": best, "losses": [[list(trial), loss] for trial, loss in losses.items()]}
         file.write_text(json.dumps(found), encoding="utf-8")
@@ -194,12 +194,12 @@ def coefficients(
     return first, second, third, fourth
 
 
-def _loss(model: Any, parts: Sequence[Tensor]) -> float:
-    """Negative log likelihood of the next token, in nats per token; a coefficient that breaks the model loses."""
+def _loss(lm: LanguageModel, parts: Sequence[Tensor]) -> float:
+    """Negative log likelihood of the next token, in nats per token."""
     total = count = 0.0
-    with torch.no_grad(), as_decoded(0):
+    with torch.no_grad():
         for part_1T in parts:
-            logits_TV = model(part_1T, use_cache=False).logits[0, :-1].float()
+            logits_TV = lm.scored_logits(part_1T, 0)[0, :-1].float()
             total += float(nn.functional.cross_entropy(logits_TV, part_1T[0, 1:], reduction="sum"))
             count += len(logits_TV)
     return total / count

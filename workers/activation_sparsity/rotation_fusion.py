@@ -18,7 +18,7 @@ from sweeps.geometry.llm_geometry import LanguageNetwork
 from workers.models import architectures
 from workers.models.architectures import ANATOMIES, Anatomy
 from workers.models.language import LanguageModel
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 
 EXACT = torch.float64
 """What weights are folded and rotated in."""
@@ -59,12 +59,12 @@ class _Norm:
 
 
 def absorb(model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor] | None) -> nn.Module:
-    """A twin of `model` that computes the same with unit norms, each layer's stream rotated by its own orthogonal [D, D] matrix.
+    """A copy of `model` that computes the same with unit norms, each layer's stream rotated by its own orthogonal [D, D] matrix.
 
     `rotations` is `None` for the norms alone. All of its matrices lie in memory as [inputs, outputs]; the head is untied.
     """
     parts = ANATOMIES[network.architecture]
-    made = twin(model)
+    made = clone_shared(model)
     norms = [[_Norm(layer.get_submodule(name)) for name in parts.norms] for layer in architectures.layers(made, parts)]
     final = _Norm(made.get_submodule(parts.final_norm))
     exact = [] if rotations is None else [turn_DD.to(EXACT) for turn_DD in rotations]
@@ -127,9 +127,9 @@ def _untie(model: Any) -> None:
 
 
 def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:
-    """A twin of `model` that computes the same, the matrices of its layers in memory as [inputs, outputs]."""
+    """A copy of `model` that computes the same, the matrices of its layers in memory as [inputs, outputs]."""
     parts = ANATOMIES[network.architecture]
-    made = twin(model)
+    made = clone_shared(model)
     for layer in architectures.layers(made, parts):
         for names in parts.readers:
             for name in names:
@@ -149,7 +149,7 @@ def shared(speaker: LanguageModel, recipe: str, make: Callable[[], nn.Module]) -
     Weights of the given model are told by identity, and not kept alive.
     """
     tensors = tuple(speaker.model.parameters())
-    key = (recipe, speaker.origin, speaker.model.config._attn_implementation, *map(id, tensors))
+    key = (recipe, speaker.weights_hash, speaker.model.config._attn_implementation, *map(id, tensors))
     model: Any = _MADE.get(key)
     if model is None or any(known() is not tensor for known, tensor in zip(model.made_of, tensors, strict=True)):
         model = _MADE[key] = make()

@@ -26,8 +26,8 @@ from workers.activation_sparsity.sparse_matvec import (
 from workers.activation_sparsity.sparsity_params import Kernel
 from workers.models import architectures
 from workers.models.architectures import ANATOMIES
-from workers.models.language import LanguageModel, decoded_from
-from workers.models.share_weights import twin
+from workers.models.language import LanguageModel, Scoring
+from workers.models.share_weights import clone_shared
 
 Phase = Literal["decode", "prefill", "score"]
 
@@ -81,21 +81,21 @@ class Above(NamedTuple):
 
 
 class SparsityCounters:
-    """What the modules of one arm share: which phase of the workload it is in, and counts of what they did."""
+    """State shared by the modules of one arm: the phase of the workload, and counts."""
 
-    def __init__(self, prefill: float, holds: object = None, *, skips: bool = True) -> None:
-        self.prefill = prefill
+    def __init__(self, prefill: float, scoring: Scoring | None = None, base: object = None, *, skips: bool = True) -> None:
+        self.prefill, self.scoring = prefill, scoring or Scoring()
         self.skips = skips
-        """Whether what is masked stands for rows that a kernel would skip; else every product is dense, also of decoded tokens."""
-        self.holds = holds
-        """A model whose weights this arm shares with others that find it as long as somebody holds it."""
+        """Whether masked inputs stand for rows that a kernel would skip; else every product is dense, also of decoded tokens."""
+        self.base = base
+        """A model whose weights this arm shares; the reference keeps it alive for other arms (see `shared`)."""
         self.phase: Phase = "decode"
         self.first = self.decoded = 0
         """In a forward of several tokens: the place of the first that is made sparse, and of the first that counts as decoded."""
         self.reset()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # a twin that another method makes of the arm goes on counting here
+        return self  # a copy of the model that another method makes counts here too
 
     def reset(self) -> None:
         self.calls: dict[Route, int] = dict.fromkeys(ROUTES, 0)
@@ -105,11 +105,11 @@ class SparsityCounters:
     def enter(self, _model: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """A hook before each forward. One token is decoded; several with a cache are a prompt; several without one are scored.
 
-        `as_decoded` says of several from which on they stand for decoded ones; those before are a prompt.
+        In a scored text the tokens from `Scoring.decoded_from` on stand for decoded ones; those before are a prompt.
         """
         tokens = given[0] if given else named.get("input_ids")
         tokens = named["inputs_embeds"] if tokens is None else tokens
-        length, start = tokens.shape[1], decoded_from()
+        length, start = tokens.shape[1], self.scoring.decoded_from
         if start is None and named.get("past_key_values") is None:
             start = 0
         self.phase = "decode" if length == 1 else "prefill" if start is None else "score"
@@ -125,8 +125,8 @@ class SparsityCounters:
         """MACs that were left out except in prompts, since the last reset."""
         return float(self.macs - self.read) if self.skips else 0.0
 
-    def proof(self) -> dict[str, float]:
-        """Calls of kernels, by route too, dense ones in their place, and the share of MACs left out except in prompts."""
+    def metrics(self) -> dict[str, float]:
+        """Kernel calls in all and by route, dense fallbacks, and the share of MACs left out except in prompts."""
         by_route = {f"kernel_calls_{route}": float(calls) for route, calls in self.calls.items() if calls}
         sparsity = {"achieved_sparsity": 1 - float(self.read) / self.macs} if self.macs else {}
         totals = {"kernel_calls": float(sum(self.calls.values())), "fallback_calls": float(self.fallbacks)}
@@ -236,15 +236,18 @@ def skip(
     kernel: Kernel | None,
     prefill: float,
     rotations: Sequence[Tensor] | None = None,
-    origin: str,
+    weights_hash: str,
 ) -> LanguageModel:
-    """`speaker` with a twin of `model` whose layers choose their inputs by `rules[layer][input]`.
+    """`speaker` with a copy of `model` whose layers choose their inputs by `rules[layer][input]`.
 
     `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for products that are dense all the same: the form
     that only simulates; there each layer's rotation, where given, is applied to h1 and h3 and undone again. Raises `Unsupported`.
     """
-    parts, ledger = ANATOMIES[speaker.network.architecture], SparsityCounters(prefill, holds=model, skips=kernel is not None)
-    made = twin(model)
+    parts, ledger = (
+        ANATOMIES[speaker.network.architecture],
+        SparsityCounters(prefill, speaker.scoring, model, skips=kernel is not None),
+    )
+    made = clone_shared(model)
     for index, (layer, four) in enumerate(zip(architectures.layers(made, parts), rules, strict=True)):
         choices: dict[Any, Choice] = {}
         for place, (names, rule) in enumerate(zip(parts.readers, four, strict=True)):
@@ -258,8 +261,8 @@ def skip(
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
             _put_adapter(layer)
     made.register_forward_pre_hook(ledger.enter, with_kwargs=True)
-    proofs, prepare = (*speaker.proofs, ledger.proof), (*speaker.prepare, ledger.reset)
-    return dataclasses.replace(speaker, model=made, origin=origin, proofs=proofs, prepare=prepare, skipped=ledger.skipped)
+    counters = (*speaker.counters, ledger)
+    return dataclasses.replace(speaker, model=made, weights_hash=weights_hash, counters=counters, skipped=ledger.skipped)
 
 
 def _put(layer: nn.Module, name: str, choice: Choice, ledger: SparsityCounters, kernel: Kernel | None) -> None:

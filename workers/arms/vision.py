@@ -20,7 +20,7 @@ from workers.arms.prepared import PreparedArm, check_finite, compile_limit, desc
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.models.token_trace import Trace, trace
 from workers.models.vision import DTYPES, Loaded, check_size, example_input, load
 
@@ -110,7 +110,7 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
     check_size(loaded.network, own.pixels)
     if (reason := methods.refuses(arm, loaded.network)) is not None:
         raise Unsupported(reason)
-    model = twin(loaded.model)
+    model = clone_shared(loaded.model)
     if own.pixels != model.patch_embed.img_size[0]:
         model.set_input_size((own.pixels, own.pixels))
     if DTYPES[own.dtype] != torch.float32:

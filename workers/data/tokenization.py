@@ -44,8 +44,8 @@ class FastTokenizer:
         return str(self.backend.decode(list(tokens), skip_special_tokens=False))
 
     @property
-    def opening(self) -> tuple[int, ...]:
-        """The special tokens that the tokenizer itself puts before a text."""
+    def bos_ids(self) -> tuple[int, ...]:
+        """The special tokens that the tokenizer puts before every text."""
         bare = self.encode("a")
         whole = list(self.backend.encode("a", add_special_tokens=True).ids)
         places = range(len(whole) - len(bare) + 1)

@@ -16,7 +16,7 @@ from torch import Tensor
 from workers.arms.prepared import check_finite
 from workers.data.scoring_windows import Window
 from workers.errors import Unsupported
-from workers.models.language import LanguageModel, as_decoded
+from workers.models.language import LanguageModel
 
 
 class ScoredText(NamedTuple):

@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers.cache_utils import DynamicCache
 
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 
 WEIGHTS = ("aten.mm", "aten.addmm")
 """Products with a matrix of weights; those of attention are products of batches."""
@@ -49,7 +49,7 @@ class MacCounter:
     def _token(self, place: int) -> tuple[int, int]:
         """MACs of the token at `place` (from 1 on), the head's included, and of them those with weights."""
         if place not in self._at:
-            model: Any = twin(self.model)
+            model: Any = clone_shared(self.model)
             cache = DynamicCache(config=model.config)
             tokens_BT = torch.zeros((1, place), dtype=torch.long, device=model.device)
             with torch.inference_mode():

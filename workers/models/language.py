@@ -1,10 +1,8 @@
-"""Causal language models of transformers, ready to run: a condition's model loaded once, and each arm built from it."""
+"""Causal language models of transformers: a condition's model with its tokenizer and geometry, loaded once."""
 
-import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,11 +28,10 @@ from workers.training.weights import trained
 MODELS_KEPT = 2
 DTYPES: Mapping[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Of weights, activations and cache."""
-_decoded_from: ContextVar[int | None] = ContextVar("decoded_from", default=None)
 
 
 Inputs = Mapping[str, Tensor]
-"""What a model of transformers reads: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
+"""Inputs of a transformers model: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
 
 
 class Tokenizer(Protocol):
@@ -58,78 +55,93 @@ class DecodeSteps(Protocol):
         """The empty cache for `batch` sequences of `tokens` tokens."""
 
     def __call__(self, inputs: Inputs) -> Tensor:
-        """The logits [B, V] behind one more token of each sequence."""
+        """The logits [B, V] after one more token of each sequence."""
+
+
+class Counters(Protocol):
+    """What a method counts while the model runs, as evidence that its own path ran (kernel calls, achieved sparsity)."""
+
+    def reset(self) -> None:
+        """Set the counts to 0; called before every run of the workload."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """The counts since `reset`, by name of the metric."""
+
+
+@dataclass
+class Scoring:
+    """Shared by a model and its arms: during a forward that scores a text, the index of the first token that counts as decoded."""
+
+    decoded_from: int | None = None
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A causal language model with what belongs to it; run it under `torch.inference_mode()`."""
+    """A causal language model with its tokenizer, geometry and counters; run it under `torch.inference_mode()`."""
 
     model: Any
     """A `transformers.PreTrainedModel` in evaluation mode, on its device."""
     tokenizer: Tokenizer
     network: LanguageNetwork
-    origin: str
-    """Hash of what the weights and the tokenizer come from: the key under which artifacts made for them are cached."""
-    proofs: tuple[Callable[[], Mapping[str, float]], ...] = field(default=())
-    """Each gives what a method counted while the model ran (kernel calls, achieved sparsity): proof that its path was taken."""
+    weights_hash: str
+    """Hash of the source of weights and tokenizer: the key under which artifacts made for them are cached."""
+    counters: tuple[Counters, ...] = ()
+    """What each method counts while the model runs."""
     skipped: Callable[[], float] | None = None
-    """MACs that the methods left out since `prepare` was called, counted; `None` where nothing counts and their promise stands."""
-    prepare: tuple[Callable[[], None], ...] = field(default=())
-    """Each is called before every run of the workload, such as to reset what is counted."""
-    opening: tuple[int, ...] = field(default=())
-    """Special tokens that stand before every text, because the model was trained so (often one that begins a sequence)."""
+    """MACs that the methods left out since the counters were reset; `None` where they are not counted and the promise applies."""
+    bos_ids: tuple[int, ...] = ()
+    """Special tokens before every text, as in the model's training (often one that begins a sequence)."""
     route: str | None = None
-    """The implementation that runs where the model does not have the one that the condition names (see `ArmOutcome.route`)."""
+    """The implementation that runs where the model does not have the requested one (see `ArmOutcome.route`)."""
     steps: DecodeSteps | None = None
-    """How tokens after the first are decoded where that is compiled or captured, else `None`."""
+    """Decodes tokens after the first where decoding is compiled or captured, else `None`."""
     counter: MacCounter | None = None
-    """Counts the MACs of a model whose sizes do not say them, else `None`."""
+    """Counts the MACs of a model whose architecture is not described, else `None`."""
+    scoring: Scoring = field(default_factory=Scoring)
 
     def macs(self, prompt: int, decoded: int) -> int:
-        """MACs of one sequence without any method (see `LanguageNetwork.macs`), by the sizes or, the first time, counted."""
+        """MACs of one sequence without any method (see `LanguageNetwork.macs`), computed from the sizes, or counted."""
         return (self.counter or self.network).macs(prompt, decoded)
 
     @property
     def weights_read(self) -> int:
-        """Weights that one decoded token is multiplied with: those of the layers, of experts the chosen ones, and the head."""
+        """Weights that one decoded token is multiplied with: those of the layers (of experts the selected ones) and the head."""
         network = self.network
         return self.counter.weights_read if self.counter else network.layers * network.layer_macs + network.head_macs
+
+    def reset_counters(self) -> None:
+        """Set all counts to 0, before a run of the workload."""
+        for each in self.counters:
+            each.reset()
+
+    def scored_logits(self, tokens_BT: Tensor, decoded_from: int, *, keep: int = 0) -> Tensor:
+        """Logits [B, keep, V] (0: of all T tokens) of one forward, whose tokens from `decoded_from` on stand for decoded ones.
+
+        Quality is computed on a whole window at once, although decoding runs token by token. A method treats
+        these tokens like decoded ones (see `Scoring`).
+        """
+        self.scoring.decoded_from = decoded_from
+        try:
+            logits: Tensor = self.model(tokens_BT, use_cache=False, logits_to_keep=keep).logits
+        finally:
+            self.scoring.decoded_from = None
+        return logits
 
 
 @functools.cache
 def signature(model: Any) -> frozenset[str]:
-    """The names of what a class of models reads."""
+    """Parameter names of a model class' forward."""
     return frozenset(inspect.signature(model.forward).parameters)
 
 
 def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
-    """The logits [B, V] behind the last token of each sequence; what is read goes into the cache."""
+    """The logits [B, V] after the last token of each sequence; keys and values go into the cache."""
     logits_BV: Tensor = model(**inputs, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
     return logits_BV
 
 
-@contextlib.contextmanager
-def as_decoded(start: int) -> Iterator[None]:
-    """Forwards of many tokens in this block stand for decoding one by one from place `start` on.
-
-    Quality is read from a whole window at once, as no kernel for one token runs. A method that treats decoded tokens otherwise than
-    prompts asks `decoded_from` and does to the tokens from there on what it does to decoded ones, by whatever means.
-    """
-    token = _decoded_from.set(start)
-    try:
-        yield
-    finally:
-        _decoded_from.reset(token)
-
-
-def decoded_from() -> int | None:
-    """The place from which tokens of this forward count as decoded (see `as_decoded`), or `None` outside such a block."""
-    return _decoded_from.get()
-
-
-def loaded(condition: Condition, contents: Mapping[str, str]) -> LanguageModel:
-    """The condition's model in its dtype, kept for the arms and jobs that follow. Raises what `load` does."""
+def loaded_language(condition: Condition, contents: Mapping[str, str]) -> LanguageModel:
+    """The condition's model in its dtype, kept in memory for later arms and jobs. Raises what `load_language` does."""
     shared = Condition(
         model=condition.model,
         weights=condition.weights,
@@ -141,21 +153,21 @@ def loaded(condition: Condition, contents: Mapping[str, str]) -> LanguageModel:
 
 
 def forget() -> None:
-    """Keep no model for arms and jobs that follow: an arm holds on to what it shares with it, the rest is freed."""
+    """Drop the models kept in memory; tensors that an arm shares stay alive with the arm."""
     _loaded.cache_clear()
 
 
-def load(condition: Condition, contents: Mapping[str, str] | None = None) -> LanguageModel:  # noqa: ARG001 - part of the contract
-    """The model that `condition` names: a size of `CONFIGS`, a folder (absolute, or beginning with a dot), or a hub's name.
+def load_language(condition: Condition) -> LanguageModel:
+    """The model that `condition` names: a size of `CONFIGS`, a folder (absolute, or beginning with a dot), or a model of the hub.
 
-    Sizes have random (seeded) or trained weights and a tokenizer of docstrings; folders and hubs bring both. Raises `Unsupported`
-    with the reason, and `OSError` for a hub that cannot be reached.
+    Sizes have random (seeded) or trained weights and a tokenizer trained on docstrings. Raises `Unsupported`
+    with the reason, and `OSError` where the hub cannot be reached.
     """
     if condition.dtype not in DTYPES:
-        raise Unsupported(f"dtype {condition.dtype}: a language model runs in the type of its weights; write float16 or bfloat16")
+        raise Unsupported(f"dtype {condition.dtype}: a language model runs in the dtype of its weights; write float16 or bfloat16")
     noise.set_verbosity_error()  # type: ignore[no-untyped-call]
     noise.disable_progress_bar()  # type: ignore[no-untyped-call]
-    # A model made in inference mode could be trained by no method later.
+    # A model created in inference mode could not be fine-tuned by a method.
     with torch.inference_mode(mode=False):
         if condition.model in CONFIGS:
             return _known(condition)
@@ -164,7 +176,7 @@ def load(condition: Condition, contents: Mapping[str, str] | None = None) -> Lan
         if is_hub(condition.model):
             return _hub(condition)
         raise Unsupported(
-            f"{condition.model} is no language model: write a folder (./DIR), a hub's ORG/NAME, or {', '.join(CONFIGS)}"
+            f"{condition.model} is not a language model: write a folder (./DIR), a hub's ORG/NAME, or {', '.join(CONFIGS)}"
         )
 
 
@@ -175,8 +187,8 @@ def _known(condition: Condition) -> LanguageModel:
     if condition.weights == recipes.TRAINED:
         if name not in TRAINED_LANGUAGE:
             raise Unsupported(f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only")
-        speaker = _folder(trained(name), condition)
-        return replace(speaker, network=network, origin=recipes.recipe_for(name).hash, counter=None)
+        trained_model = _folder(trained(name), condition)
+        return replace(trained_model, network=network, weights_hash=recipes.recipe_for(name).hash, counter=None)
     if condition.weights != "random":
         raise Unsupported(
             f"weights {condition.weights}: {name} is a size with random weights; for others name a folder or a hub's model"
@@ -187,8 +199,8 @@ def _known(condition: Condition) -> LanguageModel:
         torch.manual_seed(condition.seed)
         model = AutoModelForCausalLM.from_config(_config(config), dtype=torch.float32)  # type: ignore[no-untyped-call]
     tokenizer = tokenization.trained(network.vocabulary)
-    origin = digest({"config": config, "seed": condition.seed, "tokenizer": tokenization.recipe(network.vocabulary)})
-    return LanguageModel(_ready(model, condition), tokenizer, network, origin)
+    weights_hash = digest({"config": config, "seed": condition.seed, "tokenizer": tokenization.recipe(network.vocabulary)})
+    return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash)
 
 
 def _folder(folder: Path, condition: Condition) -> LanguageModel:
@@ -199,11 +211,11 @@ def _folder(folder: Path, condition: Condition) -> LanguageModel:
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
     tokenizer = tokenization.read(folder / tokenization.FILE)
-    return _speaker(str(folder), condition, tokenizer, content(str(folder)), options)
+    return _load_pretrained(str(folder), condition, tokenizer, content(str(folder)), options)
 
 
 def _hub(condition: Condition) -> LanguageModel:
-    """A model of the hub: as it was downloaded here where it is whole, so that it stays the same one, else its newest revision."""
+    """A model of the hub: the downloaded revision where it is complete, so that results stay comparable, else the newest one."""
     with hub.explained(condition.model):
         try:
             return _downloaded(condition, local=True)
@@ -216,11 +228,13 @@ def _downloaded(condition: Condition, *, local: bool) -> LanguageModel:
     tokenizer = tokenization.read(hub.fetched(name, tokenization.FILE, local=local))
     commit = hub.fetched(name, "config.json", local=local).parent.name
     options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
-    return _speaker(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)
+    return _load_pretrained(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)
 
 
-def _speaker(name: str, condition: Condition, tokenizer: FastTokenizer, origin: str, options: Mapping[str, Any]) -> LanguageModel:
-    """A model that brings its weights, read by transformers with `options`. Raises `Unsupported` in one line."""
+def _load_pretrained(
+    name: str, condition: Condition, tokenizer: FastTokenizer, weights_hash: str, options: Mapping[str, Any]
+) -> LanguageModel:
+    """A saved model, read by transformers with `options`. Raises `Unsupported` with a message of one line."""
     try:
         network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict(), complete=True)
     except (KeyError, TypeError, ValueError) as error:
@@ -229,7 +243,7 @@ def _speaker(name: str, condition: Condition, tokenizer: FastTokenizer, origin: 
         raise Unsupported(f"model: {name}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
     model = _pretrained(name, condition, **options)
     counter = None if network.described else MacCounter(model)
-    return LanguageModel(model, tokenizer, network, origin, opening=tokenizer.opening, counter=counter)
+    return LanguageModel(model, tokenizer, network, weights_hash, bos_ids=tokenizer.bos_ids, counter=counter)
 
 
 def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
@@ -242,7 +256,7 @@ def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
     if wrong:
         raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
     if "past_key_values" not in signature(model.__class__):
-        raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values, which language jobs keep in a cache")
+        raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values to cache, which language jobs need")
     return _ready(model, condition)
 
 
@@ -262,4 +276,4 @@ def _ready(model: nn.Module, condition: Condition) -> nn.Module:
 
 @functools.lru_cache(maxsize=MODELS_KEPT)
 def _loaded(condition: Condition, contents: str) -> LanguageModel:  # noqa: ARG001 - a folder with other content is another model
-    return load(condition)
+    return load_language(condition)

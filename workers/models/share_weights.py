@@ -8,7 +8,7 @@ from torch import nn
 M = TypeVar("M", bound=nn.Module)
 
 
-def twin(model: M) -> M:
+def clone_shared(model: M) -> M:
     """The same model in modules of its own but with the very same parameters and buffers, so that it can be changed alone."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, shared)

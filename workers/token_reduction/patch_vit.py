@@ -14,7 +14,7 @@ from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
 from workers.errors import Unsupported
-from workers.models.share_weights import M, twin
+from workers.models.share_weights import M, clone_shared
 
 CACHE_BYTES = 2 << 20
 """Largest attention matrix that is formed for all images at once: about the level-2 cache of two cores."""
@@ -258,7 +258,7 @@ def fit(
     pooling is too. `inflow`: reductions get the attention that each token receives. Raises `Unsupported` unless
     every block is timm's plain `Block` with plain `Attention`.
     """
-    fitted: Any = twin(model)
+    fitted: Any = clone_shared(model)
     parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
     other = next((part for part in parts if type(part) not in (Block, Attention)), None)
     if type(fitted.blocks) is not nn.Sequential or other is not None:

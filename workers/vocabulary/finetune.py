@@ -18,7 +18,7 @@ from sweeps.identity import FrozenModel, digest
 from workers.cache import cached
 from workers.measure.threads import one_thread
 from workers.models.architectures import layers_of
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.training.optimisation import update, warmup_cosine
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def tuned(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, mad
 
 def with_weights(model: nn.Module, file: "Path") -> Any:
     """A copy of `model` with the weights of `file`, by name; all others are shared."""
-    made = twin(model)
+    made = clone_shared(model)
     for name, values in load_file(file).items():
         module, _, last = name.rpartition(".")
         before: Tensor = made.get_parameter(name)
@@ -94,7 +94,7 @@ def tune(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tupl
 
 def _trainable(speaker: "LanguageModel") -> Any:
     """A copy in float32 that shares all tensors but those to be tuned."""
-    model = twin(speaker.model)
+    model = clone_shared(speaker.model)
     names = tuned_names(model, speaker.network.layers)
     for name, before in list(model.named_parameters()):
         module, _, last = name.rpartition(".")
@@ -150,7 +150,7 @@ def _fit(model: Any, speaker: "LanguageModel", pieces: Sequence[str], tuning: Tu
         while len(order) < tuning.pieces:
             order += torch.randperm(len(pieces)).tolist()
         chosen, order = order[: tuning.pieces], order[tuning.pieces :]
-        rows = [[*speaker.opening, *speaker.tokenizer.encode(pieces[index])][: speaker.network.positions] for index in chosen]
+        rows = [[*speaker.bos_ids, *speaker.tokenizer.encode(pieces[index])][: speaker.network.positions] for index in chosen]
         loss = _loss(model, rows, next(model.parameters()).device)
         losses.append(update(model, loss, optimiser, schedule))
     return losses

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from workers.errors import Unsupported
-from workers.models.share_weights import twin
+from workers.models.share_weights import clone_shared
 from workers.vocabulary.ngram_tokenizer import Vocabulary
 
 Init = Literal["exp", "mean", "random", "last_first"]
@@ -77,7 +77,7 @@ def with_vocabulary(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: 
     A head tied to the embedding stays tied where both would get the same rows, unless `untie`. Raises `Unsupported` for a model
     without a head, or with a second table that has a row for each token.
     """
-    made: Any = twin(model)
+    made: Any = clone_shared(model)
     embedding, head = made.get_input_embeddings(), made.get_output_embeddings()
     if head is None:
         raise Unsupported(f"{type(model).__name__} has no output embeddings, to which n-tokens could be added")

@@ -124,7 +124,7 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     """
     from workers.data.text import corpus
     from workers.errors import Unsupported
-    from workers.models.share_weights import twin
+    from workers.models.share_weights import clone_shared
     from workers.vocabulary.build import VocabularyRecipe, cached_vocabulary
     from workers.vocabulary.finetune import Tuning, tuned, with_weights
     from workers.vocabulary.ngram_tokenizer import (
@@ -138,8 +138,8 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
     if params.ngrams == 0 and params.finetune_steps == 0:
-        return dataclasses.replace(speaker, model=twin(speaker.model))
-    if speaker.proofs:
+        return dataclasses.replace(speaker, model=clone_shared(speaker.model))
+    if speaker.counters:
         raise Unsupported("adaptivocab comes first in a stack: what comes before it has changed the model that it would adapt")
     if params.ngrams == 0:
         vocabulary = Vocabulary(tokenizer=tokenizer_hash(speaker.tokenizer), tokens=token_count(speaker.tokenizer))
@@ -154,11 +154,11 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     else:
         text = corpus(params.data)
         recipe = VocabularyRecipe(ngrams=params.ngrams, mode=params.mode)
-        vocabulary = cached_vocabulary(speaker.tokenizer, text.train, recipe, weights_hash=speaker.origin, text=text.hash)
+        vocabulary = cached_vocabulary(speaker.tokenizer, text.train, recipe, weights_hash=speaker.weights_hash, text=text.hash)
     patch = PatchTokenizer(speaker.tokenizer, vocabulary, params.segmentation or "longest")
     model = with_vocabulary(speaker.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
     made_of = {
-        "origin": speaker.origin,
+        "origin": speaker.weights_hash,
         "vocabulary": vocabulary,
         "init": params.init,
         "seed": params.seed,
@@ -169,14 +169,13 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
         model=model,
         tokenizer=patch,
         network=resized(speaker.network, model),
-        origin=digest(made_of),
-        proofs=(patch.metrics,),
-        prepare=(*speaker.prepare, patch.reset),
+        weights_hash=digest(made_of),
+        counters=(patch,),
     )
     if params.finetune_steps > 0:
         text = corpus(params.data)
         tuning = Tuning(steps=params.finetune_steps, learning_rate=params.learning_rate, seed=params.seed)
         file = tuned(made, text.train, tuning, made_of=digest({**made_of, "text": text.hash}))
-        made = dataclasses.replace(made, model=with_weights(model, file), origin=digest([made.origin, file.stem]))
+        made = dataclasses.replace(made, model=with_weights(model, file), weights_hash=digest([made.weights_hash, file.stem]))
         patch.reset()
     return made

@@ -103,16 +103,21 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
             params.calibration_tokens,
             {**recipe, "sparsity": params.sparsity},
             lambda trial: skip(
-                speaker, judged, _rules(params.sparsity, trial, network), kernel=None, prefill=0.0, origin=speaker.origin
+                speaker,
+                judged,
+                _rules(params.sparsity, trial, network),
+                kernel=None,
+                prefill=0.0,
+                weights_hash=speaker.weights_hash,
             ),
         )
     rules = _rules(params.sparsity, coefficients, network)
-    origin = digest({"origin": speaker.origin, "larosa": params, "version": VERSION})
+    weights_hash = digest({"origin": speaker.weights_hash, "larosa": params, "version": VERSION})
     if params.form == "absorbed":
-        return skip(speaker, absorbed(), rules, kernel=params.kernel, prefill=params.prefill, origin=origin)
+        return skip(speaker, absorbed(), rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
     folded = shared(speaker, "folded", lambda: absorb(speaker.model, network, None))
     back_and_forth = [turn_DD.to(like.dtype) for turn_DD in turns()]
-    return skip(speaker, folded, rules, kernel=None, prefill=params.prefill, rotations=back_and_forth, origin=origin)
+    return skip(speaker, folded, rules, kernel=None, prefill=params.prefill, rotations=back_and_forth, weights_hash=weights_hash)
 
 
 def _given(params: Params) -> Coefficients | None:

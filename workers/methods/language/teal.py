@@ -70,5 +70,5 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     some: list[list[Rule]] = [[Above(limit, count) for limit, count in zip(four, counts, strict=True)] for four in limits]
     rules: list[list[Rule]] = [[*all_of_it] for _ in limits] if params.sparsity == 0 else some
     model = shared(speaker, "laid out", lambda: lay_out(speaker.model, network))
-    origin = digest({"origin": speaker.origin, "teal": params, "version": VERSION})
-    return skip(speaker, model, rules, kernel=params.kernel, prefill=params.prefill, origin=origin)
+    weights_hash = digest({"origin": speaker.weights_hash, "teal": params, "version": VERSION})
+    return skip(speaker, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)

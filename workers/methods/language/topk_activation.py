@@ -62,5 +62,5 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
         Largest(sparsity_params.kept(one.width, share)) for one, share in zip(sparsity_params.inputs(network), shares, strict=True)
     ]
     model = shared(speaker, "laid out", lambda: lay_out(speaker.model, network))
-    origin = digest({"origin": speaker.origin, "topk_activation": params, "version": VERSION})
-    return skip(speaker, model, [four] * network.layers, kernel=params.kernel, prefill=params.prefill, origin=origin)
+    weights_hash = digest({"origin": speaker.weights_hash, "topk_activation": params, "version": VERSION})
+    return skip(speaker, model, [four] * network.layers, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)

@@ -92,7 +92,7 @@ def macs(params: Params, network: Network, image_size: int) -> int:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
+    """A copy of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit_stages
 
     prefix, embed, sized = model.num_prefix_tokens, model.patch_embed, params.means is None

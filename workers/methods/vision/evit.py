@@ -53,7 +53,7 @@ def refuses(params: Params, network: Network) -> str | None:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that keeps the best patch tokens and fuses the rest. Raises `Unsupported` as `fit` does."""
+    """A copy of `model` that keeps the best patch tokens and fuses the rest. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit_stages
 
     prefix, embed = model.num_prefix_tokens, model.patch_embed

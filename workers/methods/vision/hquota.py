@@ -273,7 +273,7 @@ def refuses(params: Params, network: Network) -> str | None:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that merges tokens into hubs and the farthest from them.
+    """A copy of `model` that merges tokens into hubs and the farthest from them.
 
     Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
     """

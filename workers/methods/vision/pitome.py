@@ -59,7 +59,7 @@ def macs(params: Params, network: Network, image_size: int) -> int:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that merges tokens of high energy. Raises `Unsupported` as `fit` does."""
+    """A copy of `model` that merges tokens of high energy. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit
 
     depth, prefix = len(model.blocks), model.num_prefix_tokens

@@ -41,7 +41,7 @@ def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that keeps tokens drawn at random. Raises `Unsupported` as `fit` does."""
+    """A copy of `model` that keeps tokens drawn at random. Raises `Unsupported` as `fit` does."""
     import torch
 
     from workers.token_reduction.patch_vit import fit_stages

@@ -42,8 +42,8 @@ def refuses(params: Params, network: Network) -> str | None:  # noqa: ARG001 - w
 
 
 def apply(model: "VisionTransformer", params: Params) -> "nn.Module":
-    """A twin of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
+    """A copy of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
     from workers.models.runtime import Slowed
-    from workers.models.share_weights import twin
+    from workers.models.share_weights import clone_shared
 
-    return Slowed(twin(model), params.fraction)
+    return Slowed(clone_shared(model), params.fraction)

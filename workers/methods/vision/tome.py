@@ -57,7 +57,7 @@ def macs(params: Params, network: Network, image_size: int) -> int:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that merges tokens.
+    """A copy of `model` that merges tokens.
 
     Without an `implementation` (see `choose`) by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
     `implementation: native` where that cannot run.

@@ -53,7 +53,7 @@ def refuses(params: Params, network: Network) -> str | None:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A twin of `model` that keeps the patch tokens with the highest scores.
+    """A copy of `model` that keeps the patch tokens with the highest scores.
 
     Raises `Unsupported` as `fit` does, and for `implementation: triton` where that cannot run.
     """
