@@ -8,11 +8,11 @@ import torch
 from tests.workers.test_sparsity_params import Folded
 from tests.workers.tiny_llms import POSITIONS, tongue
 from workers.activation_sparsity import calibrate
-from workers.activation_sparsity.rotation_fusion import absorb
+from workers.activation_sparsity.rotation_fusion import fuse
 from workers.errors import Unsupported
 from workers.methods.language import teal
 from workers.models import architectures
-from workers.models.architectures import ANATOMIES
+from workers.models.architectures import MODULE_NAMES
 
 TOKENS = 2048
 
@@ -34,8 +34,8 @@ def test_rotations_gather_what_inputs_carry(architecture):
     assert len(turns) == speaker.network.layers
     _, parts = calibrate.windows(speaker, "topics", TOKENS)
     read = {}
-    folded = absorb(speaker.model, speaker.network, None)
-    for index, layer in enumerate(architectures.layers(folded, ANATOMIES[architecture])):
+    folded = fuse(speaker.model, speaker.network, None)
+    for index, layer in enumerate(architectures.layers(folded, MODULE_NAMES[architecture])):
         place = layer.get_submodule("self_attn.q_proj")
         place.register_forward_pre_hook(lambda _, given, index=index: read.setdefault(index, []).append(given[0][0]))
     with torch.no_grad():

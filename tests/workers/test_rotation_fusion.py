@@ -9,10 +9,10 @@ from torch import nn
 from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import VOCABULARY, tongue
 from workers.activation_sparsity.calibrate import random_rotations
-from workers.activation_sparsity.rotation_fusion import UnitNorm, absorb, lay_out, shared
+from workers.activation_sparsity.rotation_fusion import UnitNorm, fuse, lay_out, shared
 from workers.errors import Unsupported
 from workers.models import architectures
-from workers.models.architectures import ANATOMIES
+from workers.models.architectures import MODULE_NAMES
 from workers.models.share_weights import clone_shared
 
 ARCHITECTURES = get_args(Architecture)
@@ -49,9 +49,9 @@ def test_absorbed_models_agree(architecture, tied):
     wanted = logits(model)
     assert wanted.std() > 0.1
     for rotations in (None, random_rotations(speaker.network)):
-        absorbed = absorb(model, speaker.network, rotations)
+        absorbed = fuse(model, speaker.network, rotations)
         assert (logits(absorbed) - wanted).abs().max() < 1e-4
-        parts = ANATOMIES[architecture]
+        parts = MODULE_NAMES[architecture]
         head = absorbed.get_submodule(parts.head)
         assert head.weight.data_ptr() != absorbed.get_submodule(parts.embeddings[0]).weight.data_ptr()
         assert not any("Norm" in type(module).__name__ and not isinstance(module, UnitNorm) for module in absorbed.modules())
@@ -65,8 +65,8 @@ def test_first_and_last_rotation_need_no_adapter(architecture):
     """There is an adapter between any two layers, orthogonal, and none before the first layer or behind the last."""
     speaker = tongue(architecture)
     turns = random_rotations(speaker.network)
-    absorbed = absorb(speaker.model, speaker.network, turns)
-    *between, last = architectures.layers(absorbed, ANATOMIES[architecture])
+    absorbed = fuse(speaker.model, speaker.network, turns)
+    *between, last = architectures.layers(absorbed, MODULE_NAMES[architecture])
     assert len(between) == speaker.network.layers - 1
     assert not hasattr(last, "adapter")
     for layer, turn_DD, next_DD in zip(between, turns, turns[1:], strict=False):
@@ -80,10 +80,10 @@ def test_rotation_changes_what_the_layers_read():
     speaker, model = uneven("phi")
     turns, read = random_rotations(speaker.network), {}
     for name, absorbed in {
-        "folded": absorb(model, speaker.network, None),
-        "rotated": absorb(model, speaker.network, turns),
+        "folded": fuse(model, speaker.network, None),
+        "rotated": fuse(model, speaker.network, turns),
     }.items():
-        for index, layer in enumerate(architectures.layers(absorbed, ANATOMIES["phi"])):
+        for index, layer in enumerate(architectures.layers(absorbed, MODULE_NAMES["phi"])):
             place = layer.get_submodule("mlp.fc1")
             place.register_forward_pre_hook(lambda _, given, key=(name, index): read.__setitem__(key, given[0]))
         logits(absorbed)
@@ -99,9 +99,9 @@ def test_laid_out_models_are_the_same(architecture):
     made = lay_out(speaker.model, speaker.network)
     assert (logits(made) - logits(speaker.model)).abs().max() < 1e-5
     for before, after in zip(
-        *(architectures.layers(model, ANATOMIES[architecture]) for model in (speaker.model, made)), strict=True
+        *(architectures.layers(model, MODULE_NAMES[architecture]) for model in (speaker.model, made)), strict=True
     ):
-        for names in ANATOMIES[architecture].readers:
+        for names in MODULE_NAMES[architecture].readers:
             for name in names:
                 old, new = (architectures.matrix(layer.get_submodule(name)) for layer in (before, after))
                 assert new.is_contiguous()
@@ -112,7 +112,7 @@ def test_laid_out_models_are_the_same(architecture):
 def test_half_precision_is_absorbed_in_double():
     """bfloat16 weights stay so, and logits stay as near to the model's as rounding lets them."""
     speaker = tongue("llama", torch.bfloat16)
-    absorbed = absorb(speaker.model, speaker.network, random_rotations(speaker.network))
+    absorbed = fuse(speaker.model, speaker.network, random_rotations(speaker.network))
     assert {parameter.dtype for parameter in absorbed.parameters()} == {torch.bfloat16}
     wanted = logits(speaker.model).float()
     assert (logits(absorbed).float() - wanted).abs().mean() < 0.05 * wanted.abs().mean()

@@ -28,13 +28,13 @@ def _cache(tmp_path_factory):
 
 
 def available(dtype):
-    return [route for route in sparse_matvec.CPU_ROUTES if sparse_matvec.unfit(route, torch.empty(1, 1, dtype=dtype)) is None]
+    return [route for route in ("cpp", "embedding_bag") if sparse_matvec.unfit(route, torch.empty(1, 1, dtype=dtype)) is None]
 
 
 def test_library_is_built_here():
     """Where there is a compiler the library is built and loaded, for both dtypes; else the reason is told."""
-    if sparse_matvec_cpp.reason() is not None:
-        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.reason()}")
+    if sparse_matvec_cpp.missing_reason() is not None:
+        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.missing_reason()}")
     assert all(
         sparse_matvec_cpp.function(name, dtype) for name in sparse_matvec_cpp._SIGNATURES for dtype in sparse_matvec_cpp.SUFFIX
     )
@@ -66,7 +66,7 @@ def test_products_agree_with_dense_ones(dtype, threads):
 def test_readers_of_one_vector_are_served_at_once(dtype):
     """One call chooses the inputs as `largest` or `above` do and gives every reader the product that it would get alone."""
     if "cpp" not in available(dtype):
-        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.reason()}")
+        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.missing_reason()}")
     generator = torch.Generator().manual_seed(0)
     for inputs in SIZES:
         weights = [torch.randn(inputs, outputs, generator=generator).to(dtype) for outputs in (1, 40, 17)]
@@ -99,7 +99,7 @@ def test_exactly_so_many_of_the_largest_are_chosen(dtype):
 def test_equal_magnitudes_go_by_place():
     """Ties never make the choice larger: the first of equal values are kept, whatever their sign."""
     x_I = torch.tensor([1.0, -2.0, 2.0, 0.5, -2.0, 1.0])
-    if sparse_matvec_cpp.reason() is None:
+    if sparse_matvec_cpp.missing_reason() is None:
         assert sparse_matvec.largest(x_I, 2).index_K.tolist() == [1, 2]
         assert sparse_matvec.largest(x_I, 4).index_K.tolist() == [0, 1, 2, 4]
         assert sparse_matvec.mask_largest(x_I[None], 4)[0].tolist() == [1.0, -2.0, 2.0, 0.0, -2.0, 0.0]
@@ -208,19 +208,19 @@ def test_masks_are_choices_of_each_vector():
 def test_choice_of_a_route():
     """`auto` gives a route that runs; one that cannot is refused with the reason; half precision has only torch's own."""
     weight_IO = torch.randn(64, 48)
-    assert sparse_matvec.choose("auto", weight_IO, 32) in available(torch.float32)
-    assert sparse_matvec.choose("embedding_bag", weight_IO, 32) == "embedding_bag"
+    assert sparse_matvec.select_route("auto", weight_IO, 32) in available(torch.float32)
+    assert sparse_matvec.select_route("embedding_bag", weight_IO, 32) == "embedding_bag"
     with pytest.raises(Unsupported, match="kernel triton: triton runs on CUDA devices only, and the model is on cpu"):
-        sparse_matvec.choose("triton", weight_IO, 32)
-    assert sparse_matvec.choose("auto", weight_IO.half(), 32) == "embedding_bag"
+        sparse_matvec.select_route("triton", weight_IO, 32)
+    assert sparse_matvec.select_route("auto", weight_IO.half(), 32) == "embedding_bag"
     with pytest.raises(Unsupported, match="kernel cpp: "):
-        sparse_matvec.choose("cpp", weight_IO.half(), 32)
+        sparse_matvec.select_route("cpp", weight_IO.half(), 32)
 
 
 def test_one_openmp_runtime():
     """The library runs on the OpenMP runtime that torch has loaded: two of them would fight over the cores."""
-    if sparse_matvec_cpp.reason() is not None:
-        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.reason()}")
+    if sparse_matvec_cpp.missing_reason() is not None:
+        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.missing_reason()}")
     sparse_matvec.product("cpp", sparse_matvec.everything(torch.ones(512)), torch.ones(512, 512), None)
     assert any("sparse_matvec-" in line for line in Path("/proc/self/maps").read_text().splitlines())
     loaded = set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", Path("/proc/self/maps").read_text(), re.MULTILINE))

@@ -213,7 +213,7 @@ def test_half_precision_runs(dtype):
 def test_two_of_a_kind_do_not_stack():
     """A second method that changes the same matrices is refused with the reason."""
     arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    with pytest.raises(Unsupported, match="a matrix is a SkippingLinear, which this method cannot change"):
+    with pytest.raises(Unsupported, match="a matrix is a RowSkippingLinear, which this method cannot change"):
         topk_activation.apply(arm, topk_activation.Params(sparsity=0.5))
 
 
@@ -244,7 +244,7 @@ def test_choices_hold_nothing_afterwards():
     arm = topk_activation.apply(speaker_of("phi"), topk_activation.Params(sparsity=0.5))
     for run in (decoded, scored):
         run(arm)
-        held = [module.choice._made for module in arm.model.modules() if hasattr(module, "choice")]
+        held = [module.mask._made for module in arm.model.modules() if hasattr(module, "mask")]
         assert held == [None] * len(held)
 
 

@@ -1,4 +1,4 @@
-"""Runs a language model over a text to see what its matrices read: rotations, thresholds, allocations, kept by what they come from.
+"""Calibration of a language model on a text: rotations, thresholds and allocations, cached by the hash of their sources.
 
 Shapes: L layers, D width of the stream, I inputs of a matrix, T tokens of a window, N tokens of all.
 """
@@ -19,45 +19,45 @@ from torch import Tensor, nn
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import FrozenModel, digest
-from workers.activation_sparsity.rotation_fusion import absorb
+from workers.activation_sparsity.rotation_fusion import fuse
 from workers.activation_sparsity.sparsity_params import Coefficients
 from workers.cache import cached
 from workers.data.text import corpus
 from workers.errors import Unsupported
 from workers.models import architectures
-from workers.models.architectures import ANATOMIES
+from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel
 
 LOG = logging.getLogger(__name__)
-VERSION = 1
-"""Raised when what is calibrated changes in a way that the other parts of its name do not say."""
-WINDOW = 512
+CALIBRATION_VERSION = 1
+"""Raised when calibration changes in a way that the other parts of the key do not show."""
+WINDOW_TOKENS = 512
 """Tokens that the model reads at once, or as many as it has positions."""
 DAMPING = 0.01
-"""Share of the mean variance that is added to every direction's, as in the authors' code."""
+"""Share of the mean variance that is added to the variance of every direction, as in the authors' code."""
 BIN_SHIFT, BINS = 16, 1 << 15
 """A histogram over the upper 15 bits of magnitudes in float32: bins are at most 0.8 % wide."""
 FACTORS = (0.8, 1.25)
-"""What the search for an allocation multiplies a coefficient by."""
+"""Factors that the search for an allocation tries on a coefficient."""
 SEARCHED = 4
-"""Windows that each candidate of that search is judged on."""
+"""Windows on which the loss of each candidate of that search is computed."""
 
 
-class Reading(FrozenModel):
+class CalibrationText(FrozenModel):
     """What a model reads to be calibrated."""
 
     origin: str
-    """Of the model and its tokenizer."""
+    """The model's `weights_hash`; the field keeps its name, so that cached files stay valid."""
     dtype: str
     text: str
     """Hash of the corpus."""
     tokens: int
     window: int
-    version: int = VERSION
+    version: int = CALIBRATION_VERSION
 
 
-def windows(speaker: LanguageModel, data: str, tokens: int) -> tuple[Reading, list[Tensor]]:
-    """The first `tokens` tokens of the text's learnt part, its documents in a fixed random order, as windows [1, T].
+def calibration_windows(lm: LanguageModel, data: str, tokens: int) -> tuple[CalibrationText, list[Tensor]]:
+    """The first `tokens` tokens of the text's training part, its documents in a fixed random order, as windows [1, T].
 
     Raises `Unsupported` when the text is too short.
     """
@@ -66,45 +66,45 @@ def windows(speaker: LanguageModel, data: str, tokens: int) -> tuple[Reading, li
     random.Random(0).shuffle(documents)  # noqa: S311 - an order that must be repeatable
     found: list[int] = []
     for document in documents:
-        found += speaker.tokenizer.encode(document + "\n\n")
+        found += lm.tokenizer.encode(document + "\n\n")
         if len(found) >= tokens:
             break
     else:
         raise Unsupported(
-            f"calibration: the text {data} has {len(found)} tokens and {tokens} are asked for; "
+            f"calibration: the text {data} has {len(found)} tokens and {tokens} are requested; "
             "give a longer one, or a smaller calibration_tokens"
         )
-    parameter = next(speaker.model.parameters())
-    window = min(WINDOW, speaker.network.positions, tokens)
-    reading = Reading(origin=speaker.weights_hash, dtype=str(parameter.dtype), text=text.hash, tokens=tokens, window=window)
+    parameter = next(lm.model.parameters())
+    window = min(WINDOW_TOKENS, lm.network.positions, tokens)
+    reading = CalibrationText(origin=lm.weights_hash, dtype=str(parameter.dtype), text=text.hash, tokens=tokens, window=window)
     ids_1N = torch.tensor(found[:tokens], device=parameter.device)[None]
     return reading, [part_1T for part_1T in torch.split(ids_1N, window, dim=1) if part_1T.shape[1] > 1]
 
 
-def rotations(speaker: LanguageModel, data: str, tokens: int) -> list[Tensor]:
-    """For each layer the eigenvectors of the covariance of what its norms give, gains left out, as columns [D, D] of float32.
+def rotations(lm: LanguageModel, data: str, tokens: int) -> list[Tensor]:
+    """For each layer the eigenvectors of the covariance of its norms' outputs, without gains, as columns [D, D] of float32.
 
     La RoSA, arXiv 2507.01299, section 4.1: one rotation serves the attention and the MLP of a layer. The covariance is the mean of
     both inputs', damped; eigenvectors of the largest eigenvalues come first. Raises `Unsupported` when the text is too short.
     """
-    reading, parts = windows(speaker, data, tokens)
+    reading, parts = calibration_windows(lm, data, tokens)
 
     def make(file: Path) -> None:
         started = time.monotonic()
-        folded = absorb(speaker.model, speaker.network, None)
-        covariances = _covariances(folded, speaker.network, parts)
-        turns = {str(layer): _eigenvectors(covariance_DD) for layer, covariance_DD in enumerate(covariances)}
+        fused = fuse(lm.model, lm.network, None)
+        covariances = _covariances(fused, lm.network, parts)
+        found = {str(layer): _eigenvectors(covariance_DD) for layer, covariance_DD in enumerate(covariances)}
         facts = {"reading": reading.model_dump(), "damping": DAMPING, "seconds": time.monotonic() - started}
-        save_file(turns, file, metadata={"breakeven": json.dumps(facts)})
-        LOG.info("%s: rotations from %d tokens after %.0f s", speaker.network.name, tokens, facts["seconds"])
+        save_file(found, file, metadata={"breakeven": json.dumps(facts)})
+        LOG.info("%s: rotations from %d tokens after %.0f s", lm.network.name, tokens, facts["seconds"])
 
     name = digest({"reading": reading, "damping": DAMPING})
     stored = load_file(cached(f"rotations-{name}.safetensors", make))
-    return [stored[str(layer)].to(parts[0].device) for layer in range(speaker.network.layers)]
+    return [stored[str(layer)].to(parts[0].device) for layer in range(lm.network.layers)]
 
 
 def random_rotations(network: LanguageNetwork, seed: int = 0) -> list[Tensor]:
-    """For each layer an orthogonal matrix [D, D] that knows nothing of the model: QR of normal deviates, float32."""
+    """For each layer a random orthogonal matrix [D, D]: QR of normal deviates, float32."""
     generator = torch.Generator().manual_seed(seed)
     normal = partial(torch.randn, network.width, network.width, dtype=torch.float64, generator=generator)
     return [torch.linalg.qr(normal())[0].float() for _ in range(network.layers)]
@@ -119,7 +119,7 @@ def _covariances(model: nn.Module, network: LanguageNetwork, parts: Sequence[Ten
         product_DD = (wide_NI.T @ wide_NI).double()
         sums[layer] = sums[layer] + product_DD if layer in sums else product_DD
 
-    places = (0, 2) if len(ANATOMIES[network.architecture].norms) > 1 else (0,)
+    places = (0, 2) if len(MODULE_NAMES[network.architecture].norms) > 1 else (0,)
     with _watched(model, network, places, add):
         _read(model, parts)
     seen = len(places) * sum(part_1T.numel() for part_1T in parts)
@@ -133,22 +133,22 @@ def _eigenvectors(covariance_DD: Tensor) -> Tensor:
     return ordered_DD.float().cpu().contiguous()
 
 
-def thresholds(speaker: LanguageModel, data: str, tokens: int, shares: Sequence[float]) -> list[list[float]]:
+def thresholds(lm: LanguageModel, data: str, tokens: int, shares: Sequence[float]) -> list[list[float]]:
     """For each layer the magnitudes below which a share of each of its four inputs lies, by the text's histogram: [L][4].
 
     TEAL, arXiv 2408.14690, section 4.1. Raises `Unsupported` when the text is too short.
     """
-    reading, parts = windows(speaker, data, tokens)
+    reading, parts = calibration_windows(lm, data, tokens)
 
     def make(file: Path) -> None:
-        counts = torch.zeros(speaker.network.layers, 4, BINS, dtype=torch.int64)
+        counts = torch.zeros(lm.network.layers, 4, BINS, dtype=torch.int64)
 
         def add(layer: int, place: int, x_NI: Tensor) -> None:
             bits = (x_NI.float().abs().contiguous().view(torch.int32) >> BIN_SHIFT).flatten()
             counts[layer, place] += torch.bincount(bits, minlength=BINS).cpu()
 
-        with _watched(speaker.model, speaker.network, range(4), add):
-            _read(speaker.model, parts)
+        with _watched(lm.model, lm.network, range(4), add):
+            _read(lm.model, parts)
         save_file({"counts": counts}, file, metadata={"breakeven": json.dumps({"reading": reading.model_dump()})})
 
     stored = load_file(cached(f"histograms-{digest({'reading': reading})}.safetensors", make))["counts"]
@@ -156,7 +156,7 @@ def thresholds(speaker: LanguageModel, data: str, tokens: int, shares: Sequence[
 
 
 def _quantile(counts: Tensor, share: float) -> float:
-    """The magnitude below which `share` of the counted ones lie, values spread evenly in their bin."""
+    """The magnitude below which `share` of the counted ones lie, if values are uniform within a bin."""
     if share <= 0:
         return 0.0
     wanted, below = share * float(counts.sum()), counts.cumsum(0).double()
@@ -167,14 +167,14 @@ def _quantile(counts: Tensor, share: float) -> float:
 
 
 def coefficients(
-    speaker: LanguageModel, data: str, tokens: int, recipe: object, arm: Callable[[Coefficients], LanguageModel]
+    lm: LanguageModel, data: str, tokens: int, recipe: object, arm: Callable[[Coefficients], LanguageModel]
 ) -> Coefficients:
-    """How unevenly h1, h2, h3 and h4 are best made sparse: one after the other, each coefficient that lowers the loss on the text.
+    """Coefficients of the sparsities of h1, h2, h3 and h4 with the lowest loss on the text, searched one after the other.
 
-    After algorithm 1 of La RoSA, arXiv 2507.01299, with as many MACs left out by every candidate. `arm` builds the model to be
-    judged, `recipe` is what it is built by. Raises `Unsupported` when the text is too short.
+    After algorithm 1 of La RoSA, arXiv 2507.01299; every candidate leaves out as many MACs. `arm` builds the model of a candidate,
+    `recipe` identifies how. Raises `Unsupported` when the text is too short.
     """
-    reading, parts = windows(speaker, data, tokens)
+    reading, parts = calibration_windows(lm, data, tokens)
     scored = parts[-SEARCHED:]
 
     def make(file: Path) -> None:
@@ -182,8 +182,8 @@ def coefficients(
         losses = {best: _loss(arm(best), scored)}
         for place in range(4):
             for factor in FACTORS:
-                turned = tuple(own * factor if index == place else own for index, own in enumerate(best))
-                trial: Coefficients = (turned[0], turned[1], turned[2], turned[3])
+                scaled = [own * factor if index == place else own for index, own in enumerate(best)]
+                trial: Coefficients = (scaled[0], scaled[1], scaled[2], scaled[3])
                 losses[trial] = _loss(arm(trial), scored)
             best = min(losses, key=lambda trial: losses[trial])
         found = {"coefficients": best, "losses": [[list(trial), loss] for trial, loss in losses.items()]}
@@ -215,8 +215,8 @@ def _read(model: Any, parts: Sequence[Tensor]) -> None:
 def _watched(
     model: nn.Module, network: LanguageNetwork, places: Sequence[int], see: Callable[[int, int, Tensor], None]
 ) -> Iterator[None]:
-    """Hand every layer's inputs of these places, as [N, I], to `see` while the block runs."""
-    parts = ANATOMIES[network.architecture]
+    """Pass every layer's inputs at `places`, as [N, I], to `see` while the block runs."""
+    parts = MODULE_NAMES[network.architecture]
     hooks = []
     for index, layer in enumerate(architectures.layers(model, parts)):
         for place in places:

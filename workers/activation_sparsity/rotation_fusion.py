@@ -1,27 +1,27 @@
-"""Rotates the residual stream of a language model by changing its weights, so that what the layers read is in another basis.
+"""Rotates the residual stream of a language model by changing its weights, so that layers read it in another basis.
 
-Norm gains (and, where a LayerNorm is made an RMSNorm, its mean and bias) go into the matrices around it, as in SliceGPT (Ashkboos
-et al., ICLR 2024, arXiv 2401.15024, section 3); then each layer's rotation goes into them too, and between two layers the stream
-passes an adapter (LaRoSA, Liu et al., ICML 2025, arXiv 2507.01299, section 4).
+Norm gains (and, where a LayerNorm is made an RMSNorm, its mean and bias) are fused into its neighbours, as in SliceGPT (Ashkboos
+et al., ICLR 2024, arXiv 2401.15024, section 3); then each layer's rotation is fused too, with an adapter between two
+layers (LaRoSA, Liu et al., ICML 2025, arXiv 2507.01299, section 4).
 
 Shapes: D width of the stream, I inputs, O outputs, V rows of an embedding. The stream is a row vector h; layer l works on h Q_l.
 """
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from sweeps.geometry.llm_geometry import LanguageNetwork
 from workers.models import architectures
-from workers.models.architectures import ANATOMIES, Anatomy
+from workers.models.architectures import MODULE_NAMES, ModuleNames
 from workers.models.language import LanguageModel
 from workers.models.share_weights import clone_shared
 
 EXACT = torch.float64
-"""What weights are folded and rotated in."""
+"""Precision in which weights are fused."""
 
 
 class UnitNorm(nn.Module):
@@ -36,7 +36,7 @@ class UnitNorm(nn.Module):
 
 
 class _Norm:
-    """A norm as an RMSNorm without gain, and what the matrices that read it must make up for."""
+    """A norm as an RMSNorm without gain, with the gain and shift to be fused into the matrices that read it."""
 
     def __init__(self, norm: Any) -> None:
         self.centred = isinstance(norm, nn.LayerNorm)
@@ -58,38 +58,38 @@ class _Norm:
         return architectures.linear(exact_IO.to(weight_IO.dtype).contiguous(), bias_O)
 
 
-def absorb(model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor] | None) -> nn.Module:
-    """A copy of `model` that computes the same with unit norms, each layer's stream rotated by its own orthogonal [D, D] matrix.
+def fuse(model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor] | None) -> nn.Module:
+    """A copy of `model` with the same output and unit norms, each layer's stream rotated by its own orthogonal [D, D] matrix.
 
     `rotations` is `None` for the norms alone. All of its matrices lie in memory as [inputs, outputs]; the head is untied.
     """
-    parts = ANATOMIES[network.architecture]
-    made = clone_shared(model)
-    norms = [[_Norm(layer.get_submodule(name)) for name in parts.norms] for layer in architectures.layers(made, parts)]
-    final = _Norm(made.get_submodule(parts.final_norm))
-    exact = [] if rotations is None else [turn_DD.to(EXACT) for turn_DD in rotations]
-    turns: Sequence[Tensor | None] = exact or [None] * network.layers
+    parts = MODULE_NAMES[network.architecture]
+    fused: Any = clone_shared(model)
+    norms = [[_Norm(layer.get_submodule(name)) for name in parts.norms] for layer in architectures.layers(fused, parts)]
+    final = _Norm(fused.get_submodule(parts.final_norm))
+    exact = [] if rotations is None else [rotation_DD.to(EXACT) for rotation_DD in rotations]
+    by_layer: Sequence[Tensor | None] = exact or [None] * network.layers
 
     replace = architectures.replace
-    head = final.read_by(made.get_submodule(parts.head), turns[-1])
+    head = final.read_by(fused.get_submodule(parts.head), by_layer[-1])
     for name in parts.embeddings:
-        embedding: Any = made.get_submodule(name)
-        written_VD = _written(embedding.weight.detach(), centred=final.centred, rotation_DD=turns[0])
+        embedding: Any = fused.get_submodule(name)
+        written_VD = _written(embedding.weight.detach(), centred=final.centred, rotation_DD=by_layer[0])
         embedding.weight = nn.Parameter(written_VD, requires_grad=False)
-    for layer, before, turn_DD in zip(architectures.layers(made, parts), norms, turns, strict=True):
+    for layer, before, rotation_DD in zip(architectures.layers(fused, parts), norms, by_layer, strict=True):
         reading, writing = (parts.readers[0], parts.readers[2]), (*parts.readers[1], *parts.readers[3])
         for names, norm in zip(reading, (before[0], before[-1]), strict=True):
             for name in names:
-                replace(layer, name, norm.read_by(layer.get_submodule(name), turn_DD))
+                replace(layer, name, norm.read_by(layer.get_submodule(name), rotation_DD))
         for name in writing:
-            replace(layer, name, _writer(layer.get_submodule(name), centred=final.centred, rotation_DD=turn_DD))
+            replace(layer, name, _writer(layer.get_submodule(name), centred=final.centred, rotation_DD=rotation_DD))
         for name, norm in zip(parts.norms, before, strict=True):
             replace(layer, name, UnitNorm(norm.eps))
-    replace(made, parts.final_norm, UnitNorm(final.eps))
-    replace(made, parts.head, head)
-    _untie(made)
-    adapt(made, parts, exact)
-    return made.eval()
+    replace(fused, parts.final_norm, UnitNorm(final.eps))
+    replace(fused, parts.head, head)
+    fused.config.tie_word_embeddings = False
+    add_adapters(fused, parts, exact)
+    return cast(nn.Module, fused.eval())
 
 
 def _written(rows_VD: Tensor, *, centred: bool, rotation_DD: Tensor | None) -> Tensor:
@@ -109,11 +109,11 @@ def _writer(module: nn.Module, *, centred: bool, rotation_DD: Tensor | None) -> 
     return architectures.linear(_written(architectures.matrix(module), centred=centred, rotation_DD=rotation_DD), bias_O)
 
 
-def adapt(model: nn.Module, parts: Anatomy, turns: Sequence[Tensor]) -> None:
-    """Put an adapter behind every layer but the last, from its rotation to the next one's; first and last are in the weights."""
-    for layer, turn_DD, next_DD in zip(architectures.layers(model, parts), turns[:-1], turns[1:], strict=False):
+def add_adapters(model: nn.Module, parts: ModuleNames, rotations: Sequence[Tensor]) -> None:
+    """Add an adapter after every layer but the last, from its rotation to the next one's; first and last are in the weights."""
+    for layer, rotation_DD, next_DD in zip(architectures.layers(model, parts), rotations[:-1], rotations[1:], strict=False):
         like = architectures.matrix(layer.get_submodule(parts.readers[0][0]))
-        layer.adapter = architectures.linear((turn_DD.T @ next_DD).to(like).contiguous(), None)
+        layer.adapter = architectures.linear((rotation_DD.T @ next_DD).to(like).contiguous(), None)
         layer.register_forward_hook(_pass_adapter)
 
 
@@ -122,13 +122,9 @@ def _pass_adapter(layer: Any, _given: Any, stream: Any) -> Tensor:
     return adapted
 
 
-def _untie(model: Any) -> None:
-    model.config.tie_word_embeddings = False
-
-
 def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:
-    """A copy of `model` that computes the same, the matrices of its layers in memory as [inputs, outputs]."""
-    parts = ANATOMIES[network.architecture]
+    """A copy of `model` whose layers have their matrices in memory as [inputs, outputs]."""
+    parts = MODULE_NAMES[network.architecture]
     made = clone_shared(model)
     for layer in architectures.layers(made, parts):
         for names in parts.readers:
@@ -140,19 +136,19 @@ def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:
     return made
 
 
-_MADE: weakref.WeakValueDictionary[tuple[object, ...], nn.Module] = weakref.WeakValueDictionary()
+_DERIVED: weakref.WeakValueDictionary[tuple[object, ...], nn.Module] = weakref.WeakValueDictionary()
 
 
-def shared(speaker: LanguageModel, recipe: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """What `make` makes of the speaker's model, one for all who hold it: arms that differ in sparsity alone share weights.
+def shared(lm: LanguageModel, recipe: str, make: Callable[[], nn.Module]) -> nn.Module:
+    """The model that `make` derives from `lm`, the same one while it is in use: arms that differ in sparsity alone share weights.
 
-    Weights of the given model are told by identity, and not kept alive.
+    The key contains the identities of the weights of `lm`, which are not kept alive.
     """
-    tensors = tuple(speaker.model.parameters())
-    key = (recipe, speaker.weights_hash, speaker.model.config._attn_implementation, *map(id, tensors))
-    model: Any = _MADE.get(key)
-    if model is None or any(known() is not tensor for known, tensor in zip(model.made_of, tensors, strict=True)):
-        model = _MADE[key] = make()
-        model.made_of = tuple(map(weakref.ref, tensors))  # another tensor may get the place in memory of one that is gone
+    tensors = tuple(lm.model.parameters())
+    key = (recipe, lm.weights_hash, lm.model.config._attn_implementation, *map(id, tensors))
+    model: Any = _DERIVED.get(key)
+    if model is None or any(reference() is not tensor for reference, tensor in zip(model.made_of, tensors, strict=True)):
+        model = _DERIVED[key] = make()
+        model.made_of = tuple(map(weakref.ref, tensors))  # a new tensor may have the id of a deleted one
     made: nn.Module = model
     return made

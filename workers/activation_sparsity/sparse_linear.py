@@ -1,4 +1,4 @@
-"""Puts matrices that read active inputs only into a language model, with one choice of inputs for all matrices that share them.
+"""Linear layers that read active inputs only, with one selection of inputs for all matrices that share them.
 
 Shapes: I inputs and O outputs of a matrix, N tokens, T tokens of a sequence, D width of the stream.
 """
@@ -16,41 +16,41 @@ from workers.activation_sparsity.sparse_matvec import (
     Readers,
     Route,
     above,
-    choose,
     largest,
     mask_above,
     mask_largest,
     product,
+    select_route,
     unfit,
 )
 from workers.activation_sparsity.sparsity_params import Kernel
 from workers.models import architectures
-from workers.models.architectures import ANATOMIES
+from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel, Scoring
 from workers.models.share_weights import clone_shared
 
 Phase = Literal["decode", "prefill", "score"]
 
 
-class Rule(Protocol):
-    """Which inputs of a token are active."""
+class InputRule(Protocol):
+    """Selects the active inputs of a token."""
 
     @property
     def kept(self) -> int:
-        """How many are expected to be."""
+        """The expected number of active inputs."""
 
     def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
-        """Those of one token times all matrices that read it, and how many there are; by the compiled route alone."""
+        """Products of one token's active inputs with all matrices that read them, and their number; compiled route only."""
 
     def active(self, x_I: Tensor) -> Active:
-        """Those of one token."""
+        """The active inputs of one token."""
 
     def mask(self, x_NI: Tensor) -> Tensor:
-        """Many tokens, all other inputs set to zero."""
+        """Many tokens with all other inputs set to zero."""
 
 
 class Largest(NamedTuple):
-    """So many of the largest magnitude, exactly."""
+    """Exactly `kept` inputs, those of largest magnitude."""
 
     kept: int
 
@@ -65,7 +65,7 @@ class Largest(NamedTuple):
 
 
 class Above(NamedTuple):
-    """Those of a magnitude above a threshold."""
+    """Inputs whose magnitude is above a threshold."""
 
     threshold: float
     kept: int
@@ -91,7 +91,7 @@ class SparsityCounters:
         """A model whose weights this arm shares; the reference keeps it alive for other arms (see `shared`)."""
         self.phase: Phase = "decode"
         self.first = self.decoded = 0
-        """In a forward of several tokens: the place of the first that is made sparse, and of the first that counts as decoded."""
+        """In a forward of several tokens: the index of the first that is made sparse, and of the first that counts as decoded."""
         self.reset()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -133,24 +133,24 @@ class SparsityCounters:
         return {**totals, **by_route, "masked_calls": float(self.masked), **sparsity}
 
 
-class Choice:
-    """One choice of inputs for all matrices that read the same tensor: the first makes it, and the last lets go of it."""
+class SharedInputMask:
+    """The selection of inputs for all matrices that read the same tensor: made for the first reader, released by the last."""
 
-    def __init__(self, rule: Rule, rotation_DD: Tensor | None = None) -> None:
+    def __init__(self, rule: InputRule, rotation_DD: Tensor | None = None) -> None:
         self.rule, self.rotation_DD = rule, rotation_DD
         self.readers: list[tuple[Route | None, Tensor, Tensor | None]] = []
-        """Of each matrix its route, itself and its bias."""
+        """Route, weight and bias of each matrix."""
         self._together: Readers | None = None
         self._made: tuple[Tensor, Any, int] | None = None
 
-    def enlist(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
-        """One more matrix; its place among the readers."""
+    def add_reader(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
+        """Add a matrix; its index among the readers."""
         self.readers.append((route, weight_IO, bias_O))
         self._together = None
         return len(self.readers) - 1
 
     def product(self, x: Tensor, place: int) -> tuple[Tensor, int | Tensor]:
-        """[O] of one reader for the one token of `x`, and how many inputs were read. The first who asks makes those of all."""
+        """[O] of one reader for the one token of `x`, and the number of inputs read. The first call computes all products."""
         products, read = self._once(x, lambda: self._products(x.reshape(-1)))
         return products[place], read
 
@@ -181,99 +181,100 @@ class Choice:
         return chosen
 
 
-class SkippingLinear(nn.Module):
-    """A matrix that reads the active inputs of one token only; several tokens at once go through all of it, masked or not."""
+class RowSkippingLinear(nn.Module):
+    """A linear layer that reads only the active inputs of one token; several tokens at once use the dense product."""
 
     def __init__(
-        self, weight_IO: Tensor, bias_O: Tensor | None, choice: Choice, ledger: SparsityCounters, route: Route | None
+        self, weight_IO: Tensor, bias_O: Tensor | None, mask: SharedInputMask, counters: SparsityCounters, route: Route | None
     ) -> None:
         super().__init__()
         self.weight_IO = nn.Parameter(weight_IO, requires_grad=False)
         self.bias_O = None if bias_O is None else nn.Parameter(bias_O, requires_grad=False)
         self.inputs, self.outputs = weight_IO.shape
-        self.choice, self.ledger, self.route = choice, ledger, route
-        self.place = choice.enlist(route, self.weight_IO, self.bias_O)
+        self.mask, self.counters, self.route = mask, counters, route
+        self.place = mask.add_reader(route, self.weight_IO, self.bias_O)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.route is None or x.numel() != self.inputs:
             return nn.functional.linear(self._prepared(x), self.weight_IO.t(), self.bias_O)
-        y_O, read = self.choice.product(x, self.place)
-        self.ledger.ran(self.route, read, self.outputs, self.inputs)
+        y_O, read = self.mask.product(x, self.place)
+        self.counters.ran(self.route, read, self.outputs, self.inputs)
         return y_O.view(*x.shape[:-1], self.outputs)
 
     def _prepared(self, x: Tensor) -> Tensor:
-        """What the dense product reads: decoded tokens made sparse, unless there is a kernel for them and several of them."""
-        ledger = self.ledger
-        if ledger.phase == "decode":
+        """The input of the dense product: tokens that count as decoded are masked unless a kernel exists for them."""
+        counters = self.counters
+        if counters.phase == "decode":
             if self.route is not None:
                 return self._fallback(x)
             first, decoded = 0, 0
         else:
-            first, decoded = ledger.first, ledger.decoded
-        ledger.fallbacks += ledger.phase == "prefill"
+            first, decoded = counters.first, counters.decoded
+        counters.fallbacks += counters.phase == "prefill"
         if first == x.shape[-2]:
             return x
-        masked = self.choice.masked(x, first)
-        ledger.masked += 1
+        masked = self.mask.masked(x, first)
+        counters.masked += 1
         counted = masked[..., decoded:, :]
-        rule = self.choice.rule
+        rule = self.mask.rule
         kept = rule.kept * (counted.numel() // self.inputs) if isinstance(rule, Largest) else int(counted.count_nonzero())
-        ledger.macs, ledger.read = ledger.macs + counted.numel() * self.outputs, ledger.read + kept * self.outputs
+        counters.macs, counters.read = counters.macs + counted.numel() * self.outputs, counters.read + kept * self.outputs
         return masked
 
     def _fallback(self, x: Tensor) -> Tensor:
-        """Several sequences at once are decoded densely: nothing is left out, and that is counted."""
-        ledger, macs = self.ledger, x.numel() * self.outputs
-        ledger.fallbacks, ledger.macs, ledger.read = ledger.fallbacks + 1, ledger.macs + macs, ledger.read + macs
+        """Several sequences at once are decoded densely, and counted as such."""
+        counters, macs = self.counters, x.numel() * self.outputs
+        counters.fallbacks, counters.macs, counters.read = counters.fallbacks + 1, counters.macs + macs, counters.read + macs
         return x
 
 
 def skip(
-    speaker: LanguageModel,
+    lm: LanguageModel,
     model: nn.Module,
-    rules: Sequence[Sequence[Rule]],
+    rules: Sequence[Sequence[InputRule]],
     *,
     kernel: Kernel | None,
     prefill: float,
     rotations: Sequence[Tensor] | None = None,
     weights_hash: str,
 ) -> LanguageModel:
-    """`speaker` with a copy of `model` whose layers choose their inputs by `rules[layer][input]`.
+    """`lm` with a copy of `model` whose layers select their inputs by `rules[layer][input]`.
 
-    `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for products that are dense all the same: the form
-    that only simulates; there each layer's rotation, where given, is applied to h1 and h3 and undone again. Raises `Unsupported`.
+    `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for masked dense products, which only
+    simulate sparsity; each layer's rotation, where given, is then applied to h1 and h3 and undone. Raises `Unsupported`.
     """
-    parts, ledger = (
-        ANATOMIES[speaker.network.architecture],
-        SparsityCounters(prefill, speaker.scoring, model, skips=kernel is not None),
+    parts, counters = (
+        MODULE_NAMES[lm.network.architecture],
+        SparsityCounters(prefill, lm.scoring, model, skips=kernel is not None),
     )
     made = clone_shared(model)
     for index, (layer, four) in enumerate(zip(architectures.layers(made, parts), rules, strict=True)):
-        choices: dict[Any, Choice] = {}
+        masks: dict[Any, SharedInputMask] = {}
         for place, (names, rule) in enumerate(zip(parts.readers, four, strict=True)):
-            turned = rotations is not None and place in (0, 2)
+            rotated = rotations is not None and place in (0, 2)
             # With one norm for both, h1 and h3 are the same tensor.
-            key = (rule, turned) if place in (0, 2) and len(parts.norms) == 1 else place
-            if key not in choices:
-                choices[key] = Choice(rule, rotations[index] if rotations is not None and turned else None)
+            key = (rule, rotated) if place in (0, 2) and len(parts.norms) == 1 else place
+            if key not in masks:
+                masks[key] = SharedInputMask(rule, rotations[index] if rotations is not None and rotated else None)
             for name in names:
-                _put(layer, name, choices[key], ledger, kernel)
+                _put(layer, name, masks[key], counters, kernel)
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
             _put_adapter(layer)
-    made.register_forward_pre_hook(ledger.enter, with_kwargs=True)
-    counters = (*speaker.counters, ledger)
-    return dataclasses.replace(speaker, model=made, weights_hash=weights_hash, counters=counters, skipped=ledger.skipped)
+    made.register_forward_pre_hook(counters.enter, with_kwargs=True)
+    return dataclasses.replace(
+        lm, model=made, weights_hash=weights_hash, counters=(*lm.counters, counters), skipped=counters.skipped
+    )
 
 
-def _put(layer: nn.Module, name: str, choice: Choice, ledger: SparsityCounters, kernel: Kernel | None) -> None:
+def _put(layer: nn.Module, name: str, mask: SharedInputMask, counters: SparsityCounters, kernel: Kernel | None) -> None:
     module = layer.get_submodule(name)
     weight_IO = architectures.matrix(module)
-    route = None if kernel is None else choose(kernel, weight_IO, choice.rule.kept)
-    architectures.replace(layer, name, SkippingLinear(weight_IO, architectures.offset(module), choice, ledger, route))
+    route = None if kernel is None else select_route(kernel, weight_IO, mask.rule.kept)
+    architectures.replace(layer, name, RowSkippingLinear(weight_IO, architectures.offset(module), mask, counters, route))
 
 
 def _put_adapter(layer: Any) -> None:
-    """An adapter reads every input; our own dense product uses all cores for it, which torch's may not."""
+    """An adapter reads every input; this dense product uses all cores for it, which torch's may not."""
     weight_IO = architectures.matrix(layer.adapter)
     if unfit("cpp", weight_IO) is None:
-        layer.adapter = SkippingLinear(weight_IO, None, Choice(Largest(len(weight_IO))), SparsityCounters(0.0), "cpp")
+        layer.adapter = RowSkippingLinear(weight_IO, None, SharedInputMask(Largest(len(weight_IO))), SparsityCounters(0.0), "cpp")

@@ -1,13 +1,14 @@
 """Row-skipping products: y = x @ W for one vector and a matrix stored [inputs, outputs], reading the rows of active inputs only.
 
-Two routes on a CPU: `cpp`, compiled once per machine, and `embedding_bag`, which torch brings; one on CUDA: `triton`. Batch-1
-decoding is bound by the bytes of the weights, and a row that is skipped is not read.
+Two routes on a CPU: `cpp`, compiled once per machine, and torch's `embedding_bag`; one on CUDA: `triton`. Batch-1
+decoding is bound by the bytes of the weights; a skipped row is not read.
 
 Shapes: I inputs, O outputs, K active inputs, N vectors.
 """
 
 import ctypes
 import functools
+import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -19,22 +20,22 @@ from workers.activation_sparsity import sparse_matvec_cpp
 from workers.errors import Unsupported
 
 Route = Literal["cpp", "embedding_bag", "triton"]
-CPU_ROUTES: tuple[Route, ...] = ("cpp", "embedding_bag")
 ROUTES: tuple[Route, ...] = get_args(Route)
 REPETITIONS = 15
-CLEARLY = 1.25
-"""The first route that can run is left only for one that is so many times as fast: noise must not part a control from its arm."""
+MIN_SPEEDUP = 1.25
+"""The first route that can run is used unless another is this many times as fast, so that noise does not separate an arm from its
+control."""
 
 
 class Active(NamedTuple):
-    """The inputs that are not zero, in the order of their places."""
+    """The active inputs, in the order of their indices."""
 
     index_K: Tensor | None
-    """Places, int32 or int64; `None`: every input."""
+    """Indices, int32 or int64; `None`: every input."""
     value_K: Tensor
-    """float32 where the compiled kernel chose them, else of the vector's dtype."""
+    """float32 where the compiled kernel selected them, else of the vector's dtype."""
     read: int | Tensor
-    """How many are not left out; on CUDA it may be known to the device alone."""
+    """The number of active inputs; on CUDA it may be a tensor on the device."""
 
 
 def largest(x_I: Tensor, kept: int) -> Active:
@@ -52,9 +53,9 @@ def largest(x_I: Tensor, kept: int) -> Active:
 
 
 def above(x_I: Tensor, threshold: float) -> Active:
-    """The inputs whose magnitude is above `threshold`; what is not a number is.
+    """The inputs whose magnitude is above `threshold`, NaN included.
 
-    On CUDA all of them, the others zero: which rows to read is decided there, and no count is waited for.
+    On CUDA all inputs, the others set to zero: the kernel skips their rows, and the host waits for no count.
     """
     if x_I.device.type != "cpu":
         value_I = mask_above(x_I, threshold)
@@ -70,7 +71,7 @@ def above(x_I: Tensor, threshold: float) -> Active:
 
 
 def everything(x_I: Tensor) -> Active:
-    """Every input: the dense product by the same code."""
+    """Every input, for a dense product by the same code."""
     compiled = x_I.device.type == "cpu" and sparse_matvec_cpp.function("multiply", x_I.dtype) is not None
     return Active(None, x_I.contiguous().float() if compiled else x_I, len(x_I))
 
@@ -93,14 +94,14 @@ def mask_above(x_NI: Tensor, threshold: float) -> Tensor:
     return torch.where(x_NI.abs() <= threshold, 0, x_NI)
 
 
-def rank(x: Tensor) -> Tensor:
-    """What the largest are chosen by."""
+def _rank(x: Tensor) -> Tensor:
+    """The values that the largest inputs are selected by."""
     return x.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
 
 
 def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
-    """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no fixed order."""
-    rank_NI = rank(x_NI)
+    """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no defined order."""
+    rank_NI = _rank(x_NI)
     least_N1 = rank_NI.topk(kept, dim=-1).values[..., -1:]
     larger_NI, tied_NI = rank_NI > least_N1, rank_NI == least_N1
     room_N1 = kept - larger_NI.sum(-1, keepdim=True)
@@ -113,9 +114,9 @@ def product(route: Route, active: Active, weight_IO: Tensor, bias_O: Tensor | No
 
 
 class Readers:
-    """Matrices that read the same vector, on the compiled route: one call chooses the inputs and makes all the products.
+    """Matrices that read the same vector, on the compiled route: one call selects the inputs and computes all products.
 
-    Calls from Python take tens of microseconds, which is as long as a small product.
+    A call from Python takes tens of microseconds, as long as a small product.
     """
 
     def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]) -> None:
@@ -123,15 +124,15 @@ class Readers:
         self.weights, self.biases = tuple(weights), tuple(biases)
         self.outputs = [weight_IO.shape[1] for weight_IO in weights]
         call = sparse_matvec_cpp.function("multiply_all", weights[0].dtype)
-        assert call is not None, sparse_matvec_cpp.reason()
+        assert call is not None, sparse_matvec_cpp.missing_reason()
         self._call, self._pointers = call, ctypes.c_void_p * len(weights)
         self._sizes = (ctypes.c_int64 * len(weights))(*self.outputs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # twins share their matrices
+        return self  # copies of the model share their matrices
 
     def products(self, x_I: Tensor, kept: int | None, threshold: float) -> tuple[tuple[Tensor, ...], int]:
-        """The product [O] with each matrix, and how many inputs were active: the `kept` largest, or those above the threshold."""
+        """The product [O] with each matrix, and the number of active inputs: the `kept` largest, or those above the threshold."""
         x_I = x_I.contiguous()
         y = torch.empty(sum(self.outputs), dtype=x_I.dtype)
         read = self._call(
@@ -151,7 +152,7 @@ class Readers:
 
 def _cpp(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
     multiply = sparse_matvec_cpp.function("multiply", weight_IO.dtype)
-    assert multiply is not None, sparse_matvec_cpp.reason()
+    assert multiply is not None, sparse_matvec_cpp.missing_reason()
     index_K, value_K, _ = active
     if value_K.dtype != torch.float32:
         value_K = value_K.float()
@@ -194,26 +195,26 @@ _PRODUCTS: dict[Route, Callable[[Active, Tensor, Tensor | None], Tensor]] = {
 }
 
 
-def choose(asked: Route | Literal["auto"], weight_IO: Tensor, kept: int) -> Route:
-    """The route for `kept` of the rows of a matrix: the one asked for, or what a micro-benchmark on this very matrix finds fastest.
+def select_route(requested: Route | Literal["auto"], weight_IO: Tensor, kept: int) -> Route:
+    """The route for `kept` rows of a matrix: the requested one, or the fastest in a micro-benchmark on this matrix.
 
-    Measured once for a shape, a dtype, and numbers of kept rows and threads. Raises `Unsupported` for a route that cannot run.
+    Measured once for each shape, dtype, number of kept rows and of threads. Raises `Unsupported` for a route that cannot run.
     """
-    refused = {route: unfit(route, weight_IO) for route in ROUTES}
-    if asked != "auto":
-        if (why := refused[asked]) is not None:
-            raise Unsupported(f"kernel {asked}: {why}")
-        return asked
-    possible = tuple(route for route in ROUTES if refused[route] is None)
+    reasons = {route: unfit(route, weight_IO) for route in ROUTES}
+    if requested != "auto":
+        if (reason := reasons[requested]) is not None:
+            raise Unsupported(f"kernel {requested}: {reason}")
+        return requested
+    possible = tuple(route for route in ROUTES if reasons[route] is None)
     if not possible:
-        raise Unsupported("; ".join(f"kernel {route}: {why}" for route, why in refused.items()))
+        raise Unsupported("; ".join(f"kernel {route}: {reason}" for route, reason in reasons.items()))
     if len(possible) == 1:
         return possible[0]
     return _fastest(possible, weight_IO, kept, torch.get_num_threads())
 
 
 def unfit(route: Route, weight_IO: Tensor) -> str | None:
-    """Why a route cannot be taken with this matrix, or `None`."""
+    """Why a route cannot run with this matrix, or `None`."""
     if route == "triton":
         if weight_IO.device.type != "cuda":
             return f"triton runs on CUDA devices only, and the model is on {weight_IO.device.type}"
@@ -221,7 +222,7 @@ def unfit(route: Route, weight_IO: Tensor) -> str | None:
     if weight_IO.device.type != "cpu":
         return f"it runs on the CPU only, and the model is on {weight_IO.device.type}"
     if route == "cpp" and sparse_matvec_cpp.function("multiply", weight_IO.dtype) is None:
-        return sparse_matvec_cpp.reason() or f"it has no code for {weight_IO.dtype}"
+        return sparse_matvec_cpp.missing_reason() or f"it has no code for {weight_IO.dtype}"
     return None
 
 
@@ -240,12 +241,10 @@ def _fastest(possible: tuple[Route, ...], weight_IO: Tensor, kept: int, threads:
                 product(route, active, weight_IO, None)
                 seconds[route] = min(seconds[route], time.perf_counter() - start)
         fastest = min(possible, key=lambda route: seconds[route])
-        _FOUND[key] = fastest if seconds[possible[0]] > CLEARLY * seconds[fastest] else possible[0]
+        _FOUND[key] = fastest if seconds[possible[0]] > MIN_SPEEDUP * seconds[fastest] else possible[0]
     return _FOUND[key]
 
 
 @functools.cache
 def _has_triton() -> bool:
-    import importlib.util
-
     return importlib.util.find_spec("triton") is not None

@@ -1,7 +1,7 @@
-"""The row-skipping product as a Triton kernel: active inputs are split over programs, whose sums are added up afterwards.
+"""The row-skipping product as a Triton kernel: active inputs are split over programs, whose sums are added afterwards.
 
 After the split-K kernel of TEAL (arXiv 2408.14690, section 5.1), but without atomic additions, so that equal inputs have equal
-results. Import it only where Triton is at hand.
+results. Import it only where Triton is installed.
 
 Shapes: I inputs, O outputs, K active inputs, S splits.
 """
@@ -11,9 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-ROWS = 64
-"""Active inputs that one program reads the rows of."""
-COLUMNS = 128
+ROWS_PER_PROGRAM = 64
+COLUMNS_PER_PROGRAM = 128
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -34,9 +33,9 @@ def _add_rows(  # type: ignore[no-untyped-def] # noqa: PLR0917
 def multiply(index_K: Tensor | None, value_K: Tensor, weight_IO: Tensor) -> Tensor:
     """The sum of the rows at `index_K` (`None`: the first K rows) times their values: [O], summed in float32."""
     count, outputs = len(value_K), weight_IO.shape[1]
-    splits = triton.cdiv(count, ROWS)
+    splits = triton.cdiv(count, ROWS_PER_PROGRAM)
     partial_SO = torch.empty((splits, outputs), dtype=torch.float32, device=weight_IO.device)
-    _add_rows[(triton.cdiv(outputs, COLUMNS), splits)](
+    _add_rows[(triton.cdiv(outputs, COLUMNS_PER_PROGRAM), splits)](
         value_K if index_K is None else index_K,
         value_K,
         weight_IO,
@@ -44,7 +43,7 @@ def multiply(index_K: Tensor | None, value_K: Tensor, weight_IO: Tensor) -> Tens
         count,
         outputs,
         INDEXED=index_K is not None,
-        ROWS=ROWS,
-        COLUMNS=COLUMNS,
+        ROWS=ROWS_PER_PROGRAM,
+        COLUMNS=COLUMNS_PER_PROGRAM,
     )
     return partial_SO.sum(0).to(weight_IO.dtype)

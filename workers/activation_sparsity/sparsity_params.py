@@ -1,6 +1,6 @@
-"""What methods share that leave inputs of a language model's matrices out: parameters, counts and MACs; imports no torch.
+"""Parameters, counts and MACs of methods that skip inputs of a language model's matrices; imports no torch.
 
-Each layer has four inputs whose smallest values can be left out: h1 enters the attention's queries, keys and values, h2 its output
+Each layer has four inputs whose smallest values can be skipped: h1 enters the attention's queries, keys and values, h2 its output
 matrix, h3 the MLP's first matrices, h4 its last (LaRoSA, arXiv 2507.01299, section 4).
 """
 
@@ -15,7 +15,7 @@ Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
 Coefficient = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Coefficients = tuple[Coefficient, Coefficient, Coefficient, Coefficient]
 NAMES = ("h1", "h2", "h3", "h4")
-EAGER_ONLY = "the row-skipping kernels are called from Python, and which rows they read depends on values"
+ROWS_FROM_VALUES = "the row-skipping kernels are called from Python, and which rows they read depends on values"
 
 
 class Input(NamedTuple):
@@ -23,11 +23,11 @@ class Input(NamedTuple):
 
     width: int
     outputs: int
-    """Columns of all matrices that read it, taken together."""
+    """Columns of all matrices that read it, in total."""
 
 
 class SkippingParams(Params):
-    """How much is left out, and by which code."""
+    """How much is skipped, and by which code."""
 
     sparsity: float = Field(ge=0, lt=1, description="Share of the layers' MACs that a decoded token leaves out")
     prefill: float = Field(
@@ -36,13 +36,42 @@ class SkippingParams(Params):
         le=1,
         description="Share of the prompt's tokens, its last ones, that are made sparse too; they are computed densely all the same",
     )
-    kernel: Kernel = Field(default="auto", description="The product's code; auto: what a micro-benchmark finds fastest here")
+    kernel: Kernel = Field(default="auto", description="The product's code; auto: the fastest one in a micro-benchmark")
+    allocation: Literal["calibrated"] | Coefficients | None = Field(
+        default=None,
+        description="Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them",
+    )
+
+    @property
+    def coefficients(self) -> Coefficients | None:
+        """Those of `allocation` that are known before calibration."""
+        return None if self.allocation == "calibrated" else self.allocation
+
+    def shares(self, network: LanguageNetwork) -> tuple[float, ...]:
+        """The sparsity of each of the four inputs."""
+        return spread(self.sparsity, self.coefficients, network)
+
+    def skipped(self, network: LanguageNetwork, tokens: int) -> int:
+        """MACs left out while `tokens` tokens are decoded one by one."""
+        return tokens * skipped_macs(network, self.shares(network))
+
+    def unfit(self, network: LanguageNetwork) -> str | None:
+        """Why rows of this network's matrices cannot be skipped with these parameters, or `None`."""
+        if not network.described:
+            return (
+                f"rows of matrices are skipped in architectures whose layers are described here, which are {', '.join(DESCRIBED)}; "
+                f"{network.name} is a {network.architecture}"
+            )
+        name, most = max(zip(NAMES, self.shares(network), strict=True), key=lambda pair: pair[1])
+        if most < 1:
+            return None
+        return f"allocation asks for a sparsity of {most:.3g} in {name}, which must stay below 1; give {name} a smaller coefficient"
 
 
 class CalibratedParams(SkippingParams):
-    """The same, for methods that look at what the model's inputs are on a text first."""
+    """The same, for methods that are calibrated on a text."""
 
-    data: str = Field(default="docs", description="The text, of which only the part that is not held out is read")
+    data: str = Field(default="docs", description="The text, of which the part that is not held out is read")
     calibration_tokens: int = Field(default=8192, ge=64, description="How much of it")
 
 
@@ -58,7 +87,7 @@ def inputs(network: LanguageNetwork) -> tuple[Input, Input, Input, Input]:
 
 
 def spread(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> tuple[float, ...]:
-    """The sparsity of each of the four inputs: in proportion to the coefficients, with as many MACs left out as without them."""
+    """The sparsity of each of the four inputs: proportional to the coefficients, with as many MACs left out as without them."""
     if coefficients is None:
         return (sparsity,) * 4
     macs = [one.width * one.outputs for one in inputs(network)]
@@ -66,26 +95,17 @@ def spread(sparsity: float, coefficients: Coefficients | None, network: Language
     return tuple(scale * own for own in coefficients)
 
 
-def refuses(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> str | None:
-    """Why rows of this network's matrices cannot be skipped, or why not with these coefficients at this sparsity; or `None`."""
-    if not network.described:
-        return (
-            f"rows of matrices are skipped in architectures whose layers are described here, which are {', '.join(DESCRIBED)}; "
-            f"{network.name} is a {network.architecture}"
-        )
-    shares = spread(sparsity, coefficients, network)
-    name, most = max(zip(NAMES, shares, strict=True), key=lambda pair: pair[1])
-    if most < 1:
-        return None
-    return f"allocation asks for a sparsity of {most:.3g} in {name}, which must stay below 1; give {name} a smaller coefficient"
-
-
-def kept(width: int, sparsity: float) -> int:
-    """Inputs that are kept of `width`: at least one."""
+def kept_inputs(width: int, sparsity: float) -> int:
+    """Inputs kept of `width`: at least one."""
     return max(1, width - round(sparsity * width))
+
+
+def kept_of_each(network: LanguageNetwork, shares: tuple[float, ...]) -> list[int]:
+    """The number of inputs kept of each of the four, given their sparsities."""
+    return [kept_inputs(one.width, share) for one, share in zip(inputs(network), shares, strict=True)]
 
 
 def skipped_macs(network: LanguageNetwork, shares: tuple[float, ...]) -> int:
     """MACs that one decoded token leaves out, given the sparsity of each input."""
-    four = zip(inputs(network), shares, strict=True)
-    return network.layers * sum((one.width - kept(one.width, share)) * one.outputs for one, share in four)
+    four = zip(inputs(network), kept_of_each(network, shares), strict=True)
+    return network.layers * sum((one.width - kept) * one.outputs for one, kept in four)

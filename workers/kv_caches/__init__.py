@@ -20,7 +20,7 @@ class CacheMemory(NamedTuple):
     virtual: int
 
 
-def make_cache(kind: KvCache, speaker: "LanguageModel", batch: int, tokens: int) -> "Cache":
+def make_cache(kind: KvCache, lm: "LanguageModel", batch: int, tokens: int) -> "Cache":
     """An empty cache for `batch` sequences of `tokens` tokens (prompt and new ones), to be given to `model(past_key_values=…)`.
 
     `dynamic` grows by copying. `static` is allocated for `tokens` in the first forward, as `generate` does when it knows the
@@ -29,7 +29,7 @@ def make_cache(kind: KvCache, speaker: "LanguageModel", batch: int, tokens: int)
     """
     from transformers.cache_utils import DynamicCache, StaticCache
 
-    config = speaker.model.config
+    config = lm.model.config
     if kind == "dynamic":
         return DynamicCache(config=config)
     if kind == "static":
@@ -38,25 +38,25 @@ def make_cache(kind: KvCache, speaker: "LanguageModel", batch: int, tokens: int)
         except KeyError as missing:
             raise Unsupported(f"kv_cache 'static': transformers has no static cache for layers of the kind {missing}") from None
     if kind == "virtual":
-        return _virtual(speaker, batch, tokens)
+        return _virtual(lm, batch, tokens)
     raise ValueError(f"kv_cache {kind!r} is not one of {', '.join(get_args(KvCache))}")
 
 
-def _virtual(speaker: "LanguageModel", batch: int, tokens: int) -> "Cache":
+def _virtual(lm: "LanguageModel", batch: int, tokens: int) -> "Cache":
     from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
     from workers.kv_caches.virtual import VirtualLayer
 
-    network, longest = speaker.network, max(tokens, speaker.network.positions)
+    network, longest = lm.network, max(tokens, lm.network.positions)
     layers: list[CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer] = []
-    for index, layer in enumerate(DynamicCache(config=speaker.model.config).layers):
+    for index, layer in enumerate(DynamicCache(config=lm.model.config).layers):
         if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer):
             raise Unsupported(f"kv_cache 'virtual' has no place for what layer {index} keeps ({type(layer).__name__})")
         layers.append(VirtualLayer(longest, window=getattr(layer, "sliding_window", None)))
     cache = Cache(layers=layers)
     if not network.described:
         return cache  # each layer reserves for the shapes that its first tokens have
-    cache.early_initialization(batch, network.kv_heads, network.head_dim, speaker.model.dtype, speaker.model.device)
+    cache.early_initialization(batch, network.kv_heads, network.head_dim, lm.model.dtype, lm.model.device)
     return cache
 
 

@@ -1,4 +1,4 @@
-"""Anatomy: where the parts of each supported architecture are in its transformers module."""
+"""Architectures: where the parts of each described architecture are in its transformers module."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -10,21 +10,21 @@ from transformers.pytorch_utils import Conv1D
 from workers.errors import Unsupported
 
 
-class Anatomy(NamedTuple):
+class ModuleNames(NamedTuple):
     """Names of parts, relative to the model (trunk, head) or to a layer."""
 
     layers: str
     embeddings: tuple[str, ...]
-    """What is added up before the first layer."""
+    """Summed before the first layer."""
     final_norm: str
     norms: tuple[str, ...]
-    """The norm before the attention and the one before the MLP; one alone feeds both."""
+    """The norm before the attention and the one before the MLP, or one norm for both."""
     readers: tuple[tuple[str, ...], ...]
     """For each of the four inputs h1, h2, h3 and h4 (see `sparsity_params.py`) the matrices that read it."""
     head: str = "lm_head"
 
 
-_LLAMA = Anatomy(
+_LLAMA = ModuleNames(
     layers="model.layers",
     embeddings=("model.embed_tokens",),
     final_norm="model.norm",
@@ -36,11 +36,11 @@ _LLAMA = Anatomy(
         ("mlp.down_proj",),
     ),
 )
-ANATOMIES: Mapping[str, Anatomy] = {
+MODULE_NAMES: Mapping[str, ModuleNames] = {
     "llama": _LLAMA,
     "qwen2": _LLAMA,
     "mistral": _LLAMA,
-    "phi": Anatomy(
+    "phi": ModuleNames(
         layers="model.layers",
         embeddings=("model.embed_tokens",),
         final_norm="model.final_layernorm",
@@ -52,7 +52,7 @@ ANATOMIES: Mapping[str, Anatomy] = {
             ("mlp.fc2",),
         ),
     ),
-    "gpt2": Anatomy(
+    "gpt2": ModuleNames(
         layers="transformer.h",
         embeddings=("transformer.wte", "transformer.wpe"),
         final_norm="transformer.ln_f",
@@ -62,16 +62,16 @@ ANATOMIES: Mapping[str, Anatomy] = {
 }
 
 
-def layers(model: nn.Module, anatomy: Anatomy) -> Iterator[nn.Module]:
+def layers(model: nn.Module, architecture: ModuleNames) -> Iterator[nn.Module]:
     """The layers, first to last."""
-    return iter(cast(nn.ModuleList, model.get_submodule(anatomy.layers)))
+    return iter(cast(nn.ModuleList, model.get_submodule(architecture.layers)))
 
 
 def layers_of(model: nn.Module, count: int) -> Sequence[nn.Module]:
-    """The `count` layers of any causal model, first to last. Raises `Unsupported` where they are in no list of that length."""
+    """The `count` layers of any causal model, first to last. Raises `Unsupported` where no list of modules has that length."""
     found = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     if not found:
-        raise Unsupported(f"{type(model).__name__} keeps its {count} layers in no list of modules, so first and last are not known")
+        raise Unsupported(f"{type(model).__name__} has no list of {count} modules, so that its first and last layer are not known")
     return cast(Sequence[nn.Module], max(found, key=lambda part: sum(weight.numel() for weight in part.parameters())))
 
 
@@ -91,7 +91,7 @@ def offset(module: nn.Module) -> Tensor | None:
 
 
 def linear(weight_IO: Tensor, bias_O: Tensor | None) -> nn.Linear:
-    """A `Linear` on this very matrix, whose memory stays [inputs, outputs]."""
+    """A `Linear` that uses this tensor, in memory as [inputs, outputs], without a copy."""
     with torch.device("meta"):
         made = nn.Linear(weight_IO.shape[0], weight_IO.shape[1], bias=bias_O is not None)
     made.weight = nn.Parameter(weight_IO.t(), requires_grad=False)
@@ -101,6 +101,6 @@ def linear(weight_IO: Tensor, bias_O: Tensor | None) -> nn.Linear:
 
 
 def replace(root: nn.Module, name: str, module: nn.Module) -> None:
-    """Put `module` where `root` has its part `name`."""
+    """Replace the part `name` of `root` by `module`."""
     parent, _, last = name.rpartition(".")
     setattr(root.get_submodule(parent), last, module)

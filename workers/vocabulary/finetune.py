@@ -47,18 +47,18 @@ class Tuning(FrozenModel):
     seed: int = 0
 
 
-def tuned(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of: str) -> "Path":
+def tuned(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of: str) -> "Path":
     """The file (safetensors) with the tuned weights by name, from the cache or tuned now.
 
     The key is what the model was made of (`made_of`: weights, vocabulary, initial rows, text), its dtype, and the tuning. The given
     model stays unchanged, except for the counts of its tokenizer.
     """
-    dtype = str(next(speaker.model.parameters()).dtype).removeprefix("torch.")
+    dtype = str(next(lm.model.parameters()).dtype).removeprefix("torch.")
     key = digest({"tuning": tuning, "of": made_of, "dtype": dtype})
 
     def make(file: "Path") -> None:
         began = time.monotonic()
-        weights, losses = tune(speaker, texts, tuning)
+        weights, losses = tune(lm, texts, tuning)
         seconds = time.monotonic() - began
         LOG.info("tuned in %.0f s: loss per token from %.3f to %.3f", seconds, losses[0], losses[-1])
         facts = {"tuning": tuning.model_dump(), "losses": losses, "seconds": seconds, "torch": torch.__version__}
@@ -78,7 +78,7 @@ def with_weights(model: nn.Module, file: "Path") -> Any:
     return made
 
 
-def tune(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dict[str, Tensor], list[float]]:
+def tune(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dict[str, Tensor], list[float]]:
     """The tuned weights by name, in float32 on the CPU, and the loss of each step (nats per token). Raises `ValueError`.
 
     The model's own tensors are only read. Dropout is off.
@@ -87,15 +87,15 @@ def tune(speaker: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tupl
     if not pieces:
         raise ValueError("there is no text to tune the model on")
     with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
-        model = _trainable(speaker)
-        losses = _fit(model, speaker, pieces, tuning)
-        return {name: model.get_parameter(name).detach().cpu() for name in tuned_names(model, speaker.network.layers)}, losses
+        model = _trainable(lm)
+        losses = _fit(model, lm, pieces, tuning)
+        return {name: model.get_parameter(name).detach().cpu() for name in tuned_names(model, lm.network.layers)}, losses
 
 
-def _trainable(speaker: "LanguageModel") -> Any:
+def _trainable(lm: "LanguageModel") -> Any:
     """A copy in float32 that shares all tensors but those to be tuned."""
-    model = clone_shared(speaker.model)
-    names = tuned_names(model, speaker.network.layers)
+    model = clone_shared(lm.model)
+    names = tuned_names(model, lm.network.layers)
     for name, before in list(model.named_parameters()):
         module, _, last = name.rpartition(".")
         # Tensors created in inference mode cannot take part in a backward pass; copies of them can.
@@ -136,7 +136,7 @@ def cut(texts: Sequence[str], characters: int) -> Iterator[str]:
             yield piece
 
 
-def _fit(model: Any, speaker: "LanguageModel", pieces: Sequence[str], tuning: Tuning) -> list[float]:
+def _fit(model: Any, lm: "LanguageModel", pieces: Sequence[str], tuning: Tuning) -> list[float]:
     torch.manual_seed(tuning.seed)
     optimiser = torch.optim.AdamW(
         [parameter for parameter in model.parameters() if parameter.requires_grad],
@@ -150,7 +150,7 @@ def _fit(model: Any, speaker: "LanguageModel", pieces: Sequence[str], tuning: Tu
         while len(order) < tuning.pieces:
             order += torch.randperm(len(pieces)).tolist()
         chosen, order = order[: tuning.pieces], order[tuning.pieces :]
-        rows = [[*speaker.bos_ids, *speaker.tokenizer.encode(pieces[index])][: speaker.network.positions] for index in chosen]
+        rows = [[*lm.bos_ids, *lm.tokenizer.encode(pieces[index])][: lm.network.positions] for index in chosen]
         loss = _loss(model, rows, next(model.parameters()).device)
         losses.append(update(model, loss, optimiser, schedule))
     return losses

@@ -116,8 +116,8 @@ def refuses(params: Params, network: LanguageNetwork) -> str | None:
     return None
 
 
-def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
-    """A speaker with the domain's vocabulary; weights are shared with the given one apart from embedding, head and what is tuned.
+def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
+    """A lm with the domain's vocabulary; weights are shared with the given one apart from embedding, head and what is tuned.
 
     Raises `UnusableVocabulary` for a vocabulary that does not fit, `Unsupported` behind another method that changed the model,
     and `DataError` for a text that cannot be read.
@@ -138,11 +138,11 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
     if params.ngrams == 0 and params.finetune_steps == 0:
-        return dataclasses.replace(speaker, model=clone_shared(speaker.model))
-    if speaker.counters:
+        return dataclasses.replace(lm, model=clone_shared(lm.model))
+    if lm.counters:
         raise Unsupported("adaptivocab comes first in a stack: what comes before it has changed the model that it would adapt")
     if params.ngrams == 0:
-        vocabulary = Vocabulary(tokenizer=tokenizer_hash(speaker.tokenizer), tokens=token_count(speaker.tokenizer))
+        vocabulary = Vocabulary(tokenizer=tokenizer_hash(lm.tokenizer), tokens=token_count(lm.tokenizer))
     elif params.file is not None:
         vocabulary = read_vocabulary(Path(params.file))
         held, requested = (
@@ -154,21 +154,21 @@ def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
     else:
         text = corpus(params.data)
         recipe = VocabularyRecipe(ngrams=params.ngrams, mode=params.mode)
-        vocabulary = cached_vocabulary(speaker.tokenizer, text.train, recipe, weights_hash=speaker.weights_hash, text=text.hash)
-    patch = PatchTokenizer(speaker.tokenizer, vocabulary, params.segmentation or "longest")
-    model = with_vocabulary(speaker.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
+        vocabulary = cached_vocabulary(lm.tokenizer, text.train, recipe, weights_hash=lm.weights_hash, text=text.hash)
+    patch = PatchTokenizer(lm.tokenizer, vocabulary, params.segmentation or "longest")
+    model = with_vocabulary(lm.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0)
     made_of = {
-        "origin": speaker.weights_hash,
+        "origin": lm.weights_hash,
         "vocabulary": vocabulary,
         "init": params.init,
         "seed": params.seed,
         "segmentation": params.segmentation,
     }
     made = dataclasses.replace(
-        speaker,
+        lm,
         model=model,
         tokenizer=patch,
-        network=resized(speaker.network, model),
+        network=resized(lm.network, model),
         weights_hash=digest(made_of),
         counters=(patch,),
     )

@@ -1,9 +1,9 @@
-"""Rotates what the layers read, layer by layer, keeps the largest inputs of every matrix, and reads no other rows of it (La RoSA).
+"""Rotates the inputs of each layer, keeps the largest inputs of every matrix, and reads no other rows of it (La RoSA).
 
-The rotations are eigenvectors of the inputs' covariance on a text; in that basis few directions carry most of an input. `absorbed`:
-norm gains and rotations are in the weights, and the stream passes an adapter between two layers. `online`: each input is rotated,
+The rotations are eigenvectors of the inputs' covariance on a text; in that basis few directions hold most of an input. `absorbed`:
+norm gains and rotations are fused into the weights, with an adapter between two layers. `online`: each input is rotated,
 made sparse and rotated back, and every product stays dense: the same quality, and slower than the unmodified model. The inputs of
-the attention's and of the MLP's last matrix are chosen in the basis they have. Adapters and kernels run at `sparsity: 0` too.
+the last matrices of attention and MLP are not rotated. Adapters and kernels run at `sparsity: 0` too.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-    from workers.activation_sparsity.sparse_linear import Rule
+    from workers.activation_sparsity.sparse_linear import InputRule
     from workers.models.language import LanguageModel
 
 MODALITY = "language"
@@ -27,7 +27,7 @@ PAPER = (
     "ICML 2025, arXiv 2507.01299"
 )
 VERSION = 2
-EAGER_ONLY = sparsity_params.EAGER_ONLY
+EAGER_ONLY = sparsity_params.ROWS_FROM_VALUES
 ONE_SEQUENCE = True
 
 
@@ -35,15 +35,12 @@ class Params(CalibratedParams):
     """How much, where, in which form."""
 
     form: Literal["absorbed", "online"] = Field(default="absorbed", description="In the weights, or rotated forth and back")
-    allocation: Literal["calibrated"] | Coefficients | None = Field(
-        default=None,
-        description="Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them",
-    )
     rotation: Literal["calibrated", "random"] = Field(
         default="calibrated", description="random: of the same cost, and needs no text"
     )
 
 
+refuses = Params.unfit
 NEUTRAL = Params(sparsity=0, calibration_tokens=512)
 EXAMPLES = (
     Params(sparsity=0.5, calibration_tokens=512),
@@ -65,70 +62,58 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
 
 
 def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
-    """Of every decoded token, exactly; with a calibrated allocation to the rounding of its four counts; online none."""
-    if params.form == "online":
-        return 0
-    return tokens * sparsity_params.skipped_macs(network, sparsity_params.spread(params.sparsity, _given(params), network))
+    """Of every decoded token, exactly; with a calibrated allocation up to the rounding of its four counts; online none."""
+    return 0 if params.form == "online" else params.skipped(network, tokens)
 
 
-def refuses(params: Params, network: LanguageNetwork) -> str | None:
-    return sparsity_params.refuses(params.sparsity, _given(params), network)
-
-
-def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
+def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
     from sweeps.identity import digest
     from workers.activation_sparsity import calibrate
-    from workers.activation_sparsity.rotation_fusion import absorb, shared
+    from workers.activation_sparsity.rotation_fusion import fuse, shared
     from workers.activation_sparsity.sparse_linear import skip
 
-    network, like = speaker.network, next(speaker.model.parameters())
+    network, like = lm.network, next(lm.model.parameters())
 
-    def turns() -> "list[Tensor]":
+    def rotations() -> "list[Tensor]":
         if params.rotation == "random":
-            return [turn_DD.to(like.device) for turn_DD in calibrate.random_rotations(network)]
-        return calibrate.rotations(speaker, params.data, params.calibration_tokens)
+            return [rotation_DD.to(like.device) for rotation_DD in calibrate.random_rotations(network)]
+        return calibrate.rotations(lm, params.data, params.calibration_tokens)
 
     recipe = {"rotation": params.rotation, "data": params.data, "tokens": params.calibration_tokens}
 
     def absorbed() -> "Module":
-        return shared(speaker, digest(recipe), lambda: absorb(speaker.model, network, turns()))
+        return shared(lm, digest(recipe), lambda: fuse(lm.model, network, rotations()))
 
-    coefficients = _given(params)
+    coefficients = params.coefficients
     if params.allocation == "calibrated":
-        judged = absorbed()
+        base = absorbed()
         coefficients = calibrate.coefficients(
-            speaker,
+            lm,
             params.data,
             params.calibration_tokens,
             {**recipe, "sparsity": params.sparsity},
             lambda trial: skip(
-                speaker,
-                judged,
+                lm,
+                base,
                 _rules(params.sparsity, trial, network),
                 kernel=None,
                 prefill=0.0,
-                weights_hash=speaker.weights_hash,
+                weights_hash=lm.weights_hash,
             ),
         )
     rules = _rules(params.sparsity, coefficients, network)
-    weights_hash = digest({"origin": speaker.weights_hash, "larosa": params, "version": VERSION})
+    weights_hash = digest({"origin": lm.weights_hash, "larosa": params, "version": VERSION})
     if params.form == "absorbed":
-        return skip(speaker, absorbed(), rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
-    folded = shared(speaker, "folded", lambda: absorb(speaker.model, network, None))
-    back_and_forth = [turn_DD.to(like.dtype) for turn_DD in turns()]
-    return skip(speaker, folded, rules, kernel=None, prefill=params.prefill, rotations=back_and_forth, weights_hash=weights_hash)
+        return skip(lm, absorbed(), rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+    folded = shared(lm, "folded", lambda: fuse(lm.model, network, None))
+    back_and_forth = [rotation_DD.to(like.dtype) for rotation_DD in rotations()]
+    return skip(lm, folded, rules, kernel=None, prefill=params.prefill, rotations=back_and_forth, weights_hash=weights_hash)
 
 
-def _given(params: Params) -> Coefficients | None:
-    return None if params.allocation == "calibrated" else params.allocation
-
-
-def _rules(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> "list[list[Rule]]":
+def _rules(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> "list[list[InputRule]]":
     from workers.activation_sparsity.sparse_linear import Largest
 
     shares = sparsity_params.spread(sparsity, coefficients, network)
-    four = [
-        Largest(sparsity_params.kept(one.width, share)) for one, share in zip(sparsity_params.inputs(network), shares, strict=True)
-    ]
+    four = [Largest(count) for count in sparsity_params.kept_of_each(network, shares)]
     return [[*four] for _ in range(network.layers)]

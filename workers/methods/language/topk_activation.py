@@ -1,7 +1,7 @@
 """Keeps the largest inputs of every matrix of the layers, in the basis they have, and reads no other rows of it.
 
-The competitor of `larosa` without a rotation: exactly so many inputs of each token, chosen by magnitude, one choice for all
-matrices that share an input. With `sparsity: 0` it is the same code on all rows: the dense control of the kernels.
+The number of inputs kept is the same for every token; matrices that share an input share the selection. With `sparsity: 0` it is
+the same code on all rows: the dense control of the kernels.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ PAPER = (
     "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA, ICML 2025, arXiv 2507.01299"
 )
 VERSION = 2
-EAGER_ONLY = sparsity_params.EAGER_ONLY
+EAGER_ONLY = sparsity_params.ROWS_FROM_VALUES
 ONE_SEQUENCE = True
 
 
@@ -26,9 +26,9 @@ class Params(SkippingParams):
     """How much, and where."""
 
     allocation: Coefficients | None = None
-    """Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them."""
 
 
+skipped, refuses = Params.skipped, Params.unfit
 NEUTRAL = Params(sparsity=0)
 EXAMPLES = (
     Params(sparsity=0.5),
@@ -41,26 +41,14 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
     return 0
 
 
-def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
-    """Of every decoded token, exactly."""
-    return tokens * sparsity_params.skipped_macs(network, sparsity_params.spread(params.sparsity, params.allocation, network))
-
-
-def refuses(params: Params, network: LanguageNetwork) -> str | None:
-    return sparsity_params.refuses(params.sparsity, params.allocation, network)
-
-
-def apply(speaker: "LanguageModel", params: Params) -> "LanguageModel":
-    """Raises `Unsupported` where the kernel asked for cannot run, or another method has changed the matrices."""
+def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
+    """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the matrices."""
     from sweeps.identity import digest
     from workers.activation_sparsity.rotation_fusion import lay_out, shared
     from workers.activation_sparsity.sparse_linear import Largest, skip
 
-    network = speaker.network
-    shares = sparsity_params.spread(params.sparsity, params.allocation, network)
-    four = [
-        Largest(sparsity_params.kept(one.width, share)) for one, share in zip(sparsity_params.inputs(network), shares, strict=True)
-    ]
-    model = shared(speaker, "laid out", lambda: lay_out(speaker.model, network))
-    weights_hash = digest({"origin": speaker.weights_hash, "topk_activation": params, "version": VERSION})
-    return skip(speaker, model, [four] * network.layers, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+    network = lm.network
+    four = [Largest(count) for count in sparsity_params.kept_of_each(network, params.shares(network))]
+    model = shared(lm, "laid out", lambda: lay_out(lm.model, network))
+    weights_hash = digest({"origin": lm.weights_hash, "topk_activation": params, "version": VERSION})
+    return skip(lm, model, [four] * network.layers, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
