@@ -26,7 +26,7 @@ from sweeps.number_format import count, duration
 from sweeps.outcome import Environment
 from sweeps.parsing.expand import Expansion, load
 from sweeps.protocol import Protocol
-from workers.data import check_head, listing
+from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
 from workers.training.recipes import recipe_hash

@@ -18,7 +18,7 @@ import torch
 from sweeps.job import Condition
 from tests.workers.test_ngrams import scan
 from workers.data.text import corpus
-from workers.data.tokenization import trained
+from workers.data.tokenization import trained_tokenizer
 from workers.methods.language.adaptivocab import Params, apply
 from workers.models.language import LanguageModel, load_language
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
@@ -53,7 +53,7 @@ def scan_in_order(tokens: list[int], ngrams: dict[tuple[int, ...], int]) -> list
 def speed() -> None:
     """The patch tokenizer and the scans, side by side."""
     text = corpus("topics")
-    tokenizer = trained(2048)
+    tokenizer = trained_tokenizer(2048)
     vocabulary: Vocabulary = build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=NGRAMS))
     patch = PatchTokenizer(tokenizer, vocabulary)
     documents = [tokenizer.encode(document) for document in text.held_out]
@@ -91,7 +91,7 @@ def speed() -> None:
 def reduction() -> None:
     """Tokens saved in the held-out part, with n-tokens added and with the vocabulary's size kept."""
     text = corpus("topics")
-    tokenizer = trained(2048)
+    tokenizer = trained_tokenizer(2048)
     for mode in get_args(Mode):
         for ngrams in (100, 250, NGRAMS, 1000):
             patch = PatchTokenizer(tokenizer, build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=ngrams, mode=mode)))

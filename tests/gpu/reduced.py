@@ -8,7 +8,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job, Pair
 from sweeps.parsing.expand import load
 from sweeps.protocol import Protocol
-from workers.data import listing
+from workers.data import data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
 from workers.training.recipes import recipe_hash
@@ -44,7 +44,7 @@ def planned(path: Path, device: Device) -> tuple[Job, ...]:
     """All jobs of the sweep, with the identities that `breakeven run` and `breakeven import` give them. Raises `SweepError`."""
 
     def contents(condition: Condition) -> Mapping[str, str]:
-        return {**recipe_hash(condition), **listing(condition)}
+        return {**recipe_hash(condition), **data_hash(condition)}
 
     expansion = load(path, methods=every(), networks=networks(), auto=device, contents=contents, corruptions=tuple(CORRUPTIONS))
     return expansion.jobs

@@ -19,7 +19,7 @@ from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.conftest import Store
 from tests.workers.llm_zoo import saved_from_zoo
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
-from workers.data.tokenization import FastTokenizer, train
+from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
 
 pytestmark = pytest.mark.ray
@@ -81,7 +81,9 @@ def with_texts(folder: Path) -> None:
 
 def with_vocabularies(folder: Path) -> None:
     for name, size in (("own", TOKENS), ("other", TOKENS - 20)):
-        build_vocabulary(FastTokenizer(train(TEXTS, size)), TEXTS, VocabularyRecipe(ngrams=20)).write(folder / f"{name}.json")
+        build_vocabulary(FastTokenizer(train_tokenizer(TEXTS, size)), TEXTS, VocabularyRecipe(ngrams=20)).write(
+            folder / f"{name}.json"
+        )
     (folder / "damaged.json").write_text((folder / "own.json").read_text()[:100])
 
 

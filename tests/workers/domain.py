@@ -10,7 +10,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from sweeps.geometry.llm_geometry import Architecture, from_config
-from workers.data.tokenization import FastTokenizer, train
+from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.models.language import LanguageModel
 
 TEXTS = tuple(
@@ -39,7 +39,7 @@ SPARE = 6
 @cache
 def bytes_bpe(size: int = 500) -> FastTokenizer:
     """A byte-level tokenizer, as Llama 3, Qwen and GPT-2 have; never change it."""
-    return FastTokenizer(train(TEXTS, size))
+    return FastTokenizer(train_tokenizer(TEXTS, size))
 
 
 @cache

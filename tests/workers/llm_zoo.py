@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
 from tests.workers.saved_llm import TEXTS, TOKENS
-from workers.data.tokenization import train
+from workers.data.tokenization import train_tokenizer
 
 _SIZES: dict[str, Any] = {
     "hidden_size": 32,
@@ -78,5 +78,5 @@ def saved_from_zoo(folder: Path, architecture: str) -> Path:
         for parameter in model.parameters():
             parameter.mul_(3)  # else every token looks alike
     model.save_pretrained(folder)
-    (folder / "tokenizer.json").write_text(train(TEXTS, TOKENS).to_str())
+    (folder / "tokenizer.json").write_text(train_tokenizer(TEXTS, TOKENS).to_str())
     return folder

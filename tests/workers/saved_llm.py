@@ -11,7 +11,7 @@ from transformers.utils import logging
 
 from sweeps.geometry.llm_geometry import Architecture
 from tests.workers.tiny_llms import CONFIGS
-from workers.data.tokenization import train
+from workers.data.tokenization import train_tokenizer
 
 NAMES = ("assignment", "if", "while", "for", "try", "with", "function", "class", "slicings", "lambda")
 TEXTS = tuple(topics[name] for name in NAMES)
@@ -29,7 +29,7 @@ def saved(folder: Path, architecture: Architecture = "llama", **more: Any) -> Pa
                 parameter.mul_(3)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model.save_pretrained(folder)
-    (folder / "tokenizer.json").write_text(train(TEXTS, TOKENS).to_str())
+    (folder / "tokenizer.json").write_text(train_tokenizer(TEXTS, TOKENS).to_str())
     return folder
 
 

@@ -188,7 +188,7 @@ def test_a_pickle_is_a_usage_error() -> None:
 def test_what_cannot_be_done() -> None:
     """A text that is none, one too short, a patch over a patch, more tokens than there are: each says why."""
     given = speaker()
-    with pytest.raises(DataError, match="is no text"):
+    with pytest.raises(DataError, match="is not a text"):
         apply(given, Params(data="nothing"))
     with pytest.raises(UnusableVocabulary, match="at most so many"):
         apply(given, Params(ngrams=100_000))

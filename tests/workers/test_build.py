@@ -223,7 +223,7 @@ def test_a_tokenizer_without_merges() -> None:
 
 def test_a_text_too_short() -> None:
     """Fewer n-grams than asked are an error that says how many there are."""
-    with pytest.raises(UnusableVocabulary, match=r"holds 1 n-grams .* at most so many \(ngrams: 5"):
+    with pytest.raises(UnusableVocabulary, match=r"holds 1 n-grams .* fewer than ngrams: 5; request at most that many"):
         build_vocabulary(tower(), ["ddaddaddad" * 2], VocabularyRecipe(ngrams=5, longest=2, minimum=5))
 
 

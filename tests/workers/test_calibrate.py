@@ -90,7 +90,7 @@ def test_text_that_is_too_short_is_told(tmp_path):
     """The message says how many tokens there are, how many are asked for, and what to do."""
     (tmp_path / "short.txt").write_text("\n\n".join(f"Paragraph {number}." for number in range(12)))
     with pytest.raises(
-        Unsupported, match=r"calibration: the text text:\S+ has \d+ tokens and 1024 are asked for; give a longer one"
+        Unsupported, match=r"calibration: the text text:\S+ has \d+ tokens and 1024 are requested; give a longer one"
     ):
         teal.apply(speaker_of("llama"), teal.Params(sparsity=0.5, data=f"text:{tmp_path / 'short.txt'}", calibration_tokens=1024))
 

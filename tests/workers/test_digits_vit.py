@@ -7,9 +7,9 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition
-from workers.data import images, listing
-from workers.data.digits import digits, held_out
-from workers.data.images import spread
+from workers.data import data_hash, images
+from workers.data.digits import digits, held_out_digits
+from workers.data.images import evenly_spaced
 from workers.models.vision import load
 from workers.models.write_vit_catalogue import describe
 from workers.training.train_vit import splits
@@ -33,7 +33,7 @@ def test_training_and_held_out_images_never_mix() -> None:
     learnt, kept = (part.x_BCHW.flatten(1) for part in splits(model))
     assert len(learnt) + len(kept) == 1797
     assert torch.cdist(kept, learnt).min() > 0.5
-    evaluated = held_out()
+    evaluated = held_out_digits()
     assert len(evaluated) == len(kept)
     pixels = {digits().pixels[place].tobytes() for place in np.flatnonzero(~digits().held_out)}
     assert not any(evaluated.read(index).tobytes() in pixels for index in range(len(evaluated)))
@@ -65,13 +65,13 @@ def test_the_networks_are_known(name: str, patches: int) -> None:
 
 def test_spread_evenly() -> None:
     """A part of the images is spread over all of them, in order, none twice; asking for more gives all."""
-    assert list(spread(10, 4)) == [0, 2, 5, 7]
-    assert list(spread(3, None)) == list(spread(3, 7)) == [0, 1, 2]
-    assert len(set(spread(1797, 1000))) == 1000
+    assert list(evenly_spaced(10, 4)) == [0, 2, 5, 7]
+    assert list(evenly_spaced(3, None)) == list(evenly_spaced(3, 7)) == [0, 1, 2]
+    assert len(set(evenly_spaced(1797, 1000))) == 1000
 
 
 def test_the_split_is_part_of_the_identity() -> None:
     """Answers on digits depend on how they were split; conditions without data on none."""
     condition = Condition(model="digits_vit_64", image_size=32)
-    assert listing(condition) == {}
-    assert set(listing(condition.model_copy(update={"data": "digits"}))) == {"data"}
+    assert data_hash(condition) == {}
+    assert set(data_hash(condition.model_copy(update={"data": "digits"}))) == {"data"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.job import Condition
-from workers.data import file_hashes, listing
+from workers.data import data_hash, file_hashes
 from workers.data.file_hashes import content_hashes
 
 HOUR_AGO = 1_000_000_000
@@ -38,7 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 def asked(data: Path) -> str:
     """The hash that goes into a comparison's identity."""
-    return listing(Condition(model="test_vit", image_size=64, data=f"imagefolder:{data}"))["data"]
+    return data_hash(Condition(model="test_vit", image_size=64, data=f"imagefolder:{data}"))["data"]
 
 
 def bytes_read(data: Path) -> int:

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from sweeps.job import Condition
-from workers.data import images, listing
+from workers.data import data_hash, images
 from workers.data.corruptions import corrupt
 from workers.data.preprocessing import Preprocessing, batches
 from workers.errors import DataError
@@ -157,15 +157,15 @@ def test_columns_that_say_nothing(tmp_path: Path) -> None:
 def test_the_listing_changes_with_the_files(tmp_path: Path) -> None:
     """The hash for the identity is that of names and contents: stable, and another one when a file is added or changed."""
     condition = Condition(model="test_vit", image_size=64, data=folder(tmp_path, cat=2))
-    before = listing(condition)
-    assert before == listing(condition)
+    before = data_hash(condition)
+    assert before == data_hash(condition)
     (tmp_path / "cat" / "1.png").write_bytes(written(1) + b"\0")
-    changed = listing(condition)
+    changed = data_hash(condition)
     assert changed != before
     (tmp_path / "class_map.txt").write_text("cat 281\n")
-    assert listing(condition) not in (before, changed)
+    assert data_hash(condition) not in (before, changed)
     with pytest.raises(OSError, match="not on this machine"):
-        listing(condition.model_copy(update={"data": "imagefolder:/nowhere"}))
+        data_hash(condition.model_copy(update={"data": "imagefolder:/nowhere"}))
 
 
 def test_preprocessing_is_timms(tmp_path: Path) -> None:

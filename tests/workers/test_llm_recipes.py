@@ -14,7 +14,7 @@ from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_vits import calm
 from workers.arms.language import build
 from workers.data import tokenization
-from workers.data.tokenization import FastTokenizer, train
+from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.errors import Unsupported
 from workers.models.language import load_language, loaded_language
 
@@ -114,7 +114,7 @@ def without_merges(folder: Path) -> None:
 
 
 def with_a_large_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text(train(TEXTS, TOKENS + 1).to_str())
+    (folder / "tokenizer.json").write_text(train_tokenizer(TEXTS, TOKENS + 1).to_str())
 
 
 def without_a_tokenizer(folder: Path) -> None:
@@ -155,7 +155,7 @@ def test_models_that_are_not_here(tmp_path: Path):
     """A folder that is not there, and a word that is no model, are unsupported and say what would be right."""
     with pytest.raises(Unsupported, match="there is no folder"):
         load_language(point(tmp_path / "missing"))
-    with pytest.raises(Unsupported, match=r"llama is no language model: write a folder .* or llama-15m, llama-220m"):
+    with pytest.raises(Unsupported, match=r"llama is not a language model: write a folder .* or llama-15m, llama-220m"):
         load_language(Condition(model="llama"))
 
 
@@ -172,7 +172,7 @@ def test_what_language_models_do_not_do(tmp_path: Path):
 
 def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
     """The seed decides the weights, another dtype rounds the same ones, and the tokenizer fits."""
-    monkeypatch.setattr(tokenization, "trained", lambda size: FastTokenizer(train(TEXTS, min(size, TOKENS))))
+    monkeypatch.setattr(tokenization, "trained", lambda size: FastTokenizer(train_tokenizer(TEXTS, min(size, TOKENS))))
     monkeypatch.setattr(tokenization, "recipe", str)
     small = {**CONFIGS["tiny_lm"], "num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 64}
     monkeypatch.setattr("workers.models.language.CONFIGS", {"tiny_lm": small})
@@ -203,19 +203,19 @@ def test_a_tokenizer_knows_what_opens_a_text():
     """Special tokens that a tokenizer puts before every text are found, and none where it puts none."""
     from tokenizers.processors import TemplateProcessing
 
-    backend = train(TEXTS, TOKENS)
+    backend = train_tokenizer(TEXTS, TOKENS)
     assert FastTokenizer(backend).bos_ids == ()
     backend.post_processor = TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])
     assert FastTokenizer(backend).bos_ids == (0,)
-    assert FastTokenizer(backend).encode("a") == FastTokenizer(train(TEXTS, TOKENS)).encode("a")
+    assert FastTokenizer(backend).encode("a") == FastTokenizer(train_tokenizer(TEXTS, TOKENS)).encode("a")
 
 
 def test_training_a_tokenizer_is_repeatable():
     """Two trainings give the same tokenizer, every byte comes back, and too few tokens for that are refused."""
-    assert train(TEXTS, TOKENS).to_str() == train(TEXTS, TOKENS).to_str()
-    tokenizer = FastTokenizer(train(TEXTS, TOKENS))
+    assert train_tokenizer(TEXTS, TOKENS).to_str() == train_tokenizer(TEXTS, TOKENS).to_str()
+    tokenizer = FastTokenizer(train_tokenizer(TEXTS, TOKENS))
     text = "\x00 \U0001f600 é\r\n\tdef  x"
     assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.size == TOKENS
-    with pytest.raises(Unsupported, match="one for each of the 256 bytes"):
-        train(TEXTS, 200)
+    with pytest.raises(Unsupported, match="256 bytes"):
+        train_tokenizer(TEXTS, 200)

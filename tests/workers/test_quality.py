@@ -17,7 +17,7 @@ from tests.workers.language_fixtures import spoken
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tongue
 from tests.workers.tiny_vits import calm
-from workers.data.scoring_windows import Window, windows
+from workers.data.scoring_windows import Window, scoring_windows
 from workers.data.text import corpus
 from workers.errors import Unsupported
 from workers.kinds.log_likelihood import score
@@ -65,7 +65,7 @@ def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
     """Bits per byte are those of the text's bytes; equal arms agree everywhere, and another dtype a little less."""
     outcome = run(job(place, [DENSE, Arm(replicate=1), HALF]))
     assert not outcome.failures
-    text, scores = windows(corpus(place["data"]).held_out), outcome.text_scores
+    text, scores = scoring_windows(corpus(place["data"]).held_out), outcome.text_scores
     assert scores is not None
     assert scores.windows == len(text) > 3
     sizes = unpack(scores.bytes, "i4")

@@ -115,9 +115,9 @@ def test_promised_and_achieved_sparsity_are_equal(architecture, method, allocati
 def test_thresholds_meet_the_share_on_their_text():
     """TEAL leaves out on its calibration text what was asked, in the whole."""
     given = speaker_of("llama")
-    from workers.activation_sparsity.calibrate import windows
+    from workers.activation_sparsity.calibrate import calibration_windows
 
-    _, parts = windows(given, "topics", 1024)
+    _, parts = calibration_windows(given, "topics", 1024)
     for sparsity in (0.25, 0.5):
         arm = teal.apply(given, params_of(teal, sparsity=sparsity))
         scored(arm, torch.cat([part for part in parts if part.shape[1] == parts[0].shape[1]]))

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from sweeps.job import Condition
-from workers.data import listing
-from workers.data.scoring_windows import CONTEXT, REACH, SCORED, windows
-from workers.data.text import SAME, corpus, docstrings, split
+from workers.data import data_hash
+from workers.data.scoring_windows import CONTEXT, REACH, SCORED, scoring_windows
+from workers.data.text import MIN_PARAGRAPH, corpus, docstrings, split_documents
 from workers.errors import DataError
 
 
 def paragraphs(documents):
     """Their long paragraphs, white space made alike."""
     found = (" ".join(part.split()) for text in documents for part in re.split(r"\n[ \t]*\n", text))
-    return {part for part in found if len(part) >= SAME}
+    return {part for part in found if len(part) >= MIN_PARAGRAPH}
 
 
 def test_topics_are_split_by_document():
@@ -33,8 +33,8 @@ def test_topics_are_split_by_document():
 def test_the_split_does_not_depend_on_order():
     """Documents in another order give the same parts; another document may change them, and the hash tells."""
     documents = {f"name {number}": f"text {number} " * 20 for number in range(30)}
-    train, held_out = split(documents)
-    assert split(dict(reversed(documents.items()))) == (train, held_out)
+    train, held_out = split_documents(documents)
+    assert split_documents(dict(reversed(documents.items()))) == (train, held_out)
     assert len(train) + len(held_out) == 30
     assert 3 <= len(held_out) <= 4
 
@@ -42,7 +42,7 @@ def test_the_split_does_not_depend_on_order():
 def test_few_documents_are_split_each():
     """Of a single document the last tenth of the paragraphs is held out."""
     document = "\n\n".join(f"paragraph {number}" for number in range(20))
-    train, held_out = split({"one": document})
+    train, held_out = split_documents({"one": document})
     assert train == ("\n\n".join(f"paragraph {number}" for number in range(18)),)
     assert held_out == ("paragraph 18\n\nparagraph 19",)
 
@@ -77,11 +77,11 @@ def test_a_folder_of_text(tmp_path: Path):
     text = corpus(f"text:{tmp_path}")
     assert len(text.train) + len(text.held_out) == 12
     condition = Condition(model="llama-15m", data=f"text:{tmp_path}")
-    before = listing(condition)
+    before = data_hash(condition)
     assert before == {"data": text.hash}
     (tmp_path / "3.txt").write_text("another document")
     corpus.cache_clear()
-    assert listing(condition) != before
+    assert data_hash(condition) != before
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_text_that_is_not_here(tmp_path: Path):
     """A path that is not there, a folder without text, and a name that is no text are told apart."""
     with pytest.raises(FileNotFoundError):
         corpus(f"text:{tmp_path / 'missing.txt'}")
-    with pytest.raises(DataError, match=r"holds no \*\.txt"):
+    with pytest.raises(DataError, match=r"contains no \*\.txt"):
         corpus(f"text:{tmp_path}")
     with pytest.raises(DataError, match="write docs, topics or text:PATH"):
         corpus("digits")
@@ -108,7 +108,7 @@ def test_text_that_is_not_here(tmp_path: Path):
 def test_windows_cover_documents_without_overlap():
     """Scored parts follow each other up to the end of each document, each behind the text before it, and cuts come before words."""
     documents = ["word " * 700, "short", "x" * 2000]
-    found = windows(documents)
+    found = scoring_windows(documents)
     for text in (documents[0], documents[2]):
         own = [window for window in found if window.scored in text and window.context in text]
         assert text.endswith("".join(window.scored for window in own))
@@ -125,12 +125,12 @@ def test_windows_cover_documents_without_overlap():
 
 def test_windows_for_so_many_characters():
     """Fewer characters are read in fewer windows, evenly spread."""
-    whole = windows(["word " * 4000])
-    some = windows(["word " * 4000], 5 * SCORED)
+    whole = scoring_windows(["word " * 4000])
+    some = scoring_windows(["word " * 4000], 5 * SCORED)
     assert len(some) == 5
     assert set(some) <= set(whole)
     assert some[0] == whole[0]
-    assert windows(["word " * 4000], 10**9) == whole
+    assert scoring_windows(["word " * 4000], 10**9) == whole
 
 
 @pytest.mark.slow

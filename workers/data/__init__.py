@@ -1,4 +1,4 @@
-"""The images that accuracy is measured on, in a fixed order: digits, a folder of class folders, a Hugging Face data set on disk."""
+"""Data sets by name, in a fixed order: digits, a folder of class folders, a Hugging Face data set on disk, texts; their hashes."""
 
 import json
 from collections.abc import Callable
@@ -15,9 +15,9 @@ FOLDER, HUGGINGFACE, DIGITS = "imagefolder:", "huggingface:", "digits"
 def images(data: str) -> Images:
     """The images that `Condition.data` names. Raises `DataError`, and `OSError` for a path that is not on this machine."""
     if data == DIGITS:
-        from workers.data.digits import held_out
+        from workers.data.digits import held_out_digits
 
-        return held_out()
+        return held_out_digits()
     if data.startswith(FOLDER):
         from workers.data.imagefolder import imagefolder
 
@@ -26,11 +26,11 @@ def images(data: str) -> Images:
         from workers.data.huggingface import dataset
 
         return dataset(data.removeprefix(HUGGINGFACE))
-    raise DataError(f"{data!r} is no data; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH")
+    raise DataError(f"{data!r} is not a data set; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH")
 
 
-def listing(condition: Condition, observer: Callable[[int, int], None] | None = None) -> dict[str, str]:
-    """What `condition.data` holds, as a hash for `Job.content_hashes`: of the names and contents of all files, or of the text.
+def data_hash(condition: Condition, observer: Callable[[int, int], None] | None = None) -> dict[str, str]:
+    """The content of `condition.data` as a hash for `Job.content_hashes`: of the names and contents of all files, or of the text.
 
     `observer` is called every two seconds while files are read, with the bytes read and the bytes to read (see
     `workers.data.file_hashes`). Raises `DataError`, and `OSError` for a path that is not on this machine. Imports no torch.
@@ -40,12 +40,12 @@ def listing(condition: Condition, observer: Callable[[int, int], None] | None = 
         return {}
     from workers.data import text
 
-    if text.names_text(data):
-        return {"data": text.listing(data)}
+    if text.is_text(data):
+        return {"data": text.text_hash(data)}
     if data == DIGITS:
-        from workers.data.digits import SPLIT
+        from workers.data.digits import DIGITS_SPLIT
 
-        return {"data": digest({"data": DIGITS, "split": SPLIT})}
+        return {"data": digest({"data": DIGITS, "split": DIGITS_SPLIT})}
     from workers.data.file_hashes import content_hashes
 
     path = data.removeprefix(FOLDER).removeprefix(HUGGINGFACE)
@@ -55,19 +55,19 @@ def listing(condition: Condition, observer: Callable[[int, int], None] | None = 
 def check_head(condition: Condition) -> None:
     """Raise `DataError` where the classes of `condition.data` are not those of the model's head and no class map relates them.
 
-    Opens no image, and passes what only the worker can know: other checkpoints than safetensors, data of Hugging Face.
+    Opens no image, and accepts what only the worker can check: checkpoints other than safetensors, data of Hugging Face.
     """
     data, head = condition.data, _head(condition)
     if head is None or data is None or not (data == DIGITS or data.startswith(FOLDER)):
         return
     if head == 0:
-        raise DataError(f"{condition.model} has no classes to choose from: with these weights timm makes it without a head")
+        raise DataError(f"{condition.model} has no classes: with these weights timm builds it without a head")
     found = images(data)
     if found.class_map is not None or len(found.classes) == head:
         return
     if data == DIGITS:
         raise DataError(
-            f"digits has 10 classes and the head of {condition.model} {head}; write digits_vit_64, or a checkpoint with 10 outputs"
+            f"digits has 10 classes, the head of {condition.model} has {head}: write digits_vit_64, or a checkpoint of 10 outputs"
         )
     found.outputs(head)
 

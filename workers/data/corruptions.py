@@ -1,7 +1,7 @@
 """Corruptions of images in five severities, after Hendrycks and Dietterich, ICLR 2019, arXiv 1903.12261 (ImageNet-C).
 
-The numbers are those of ImageNet-C, whose images have 224 pixels. Lengths in pixels are scaled with the image's size, so that the
-same share of the picture is blurred. What is random comes from the image's name: every arm and every run sees the very same image.
+The numbers are those of ImageNet-C, whose images have 224 pixels. Lengths in pixels scale with the image's size, so that the
+same share of the picture is blurred. Randomness is seeded by the image's name: every arm and every run gets the same image.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Corruption = Callable[["Image", int, np.random.Generator], "Image"]
 
 
 def corrupt(image: "Image", corruption: str, severity: int, name: str) -> "Image":
-    """`image` (mode L or RGB, 8 bits) with a corruption of `CORRUPTIONS` in a severity from 1 to 5; `name` tells images apart."""
+    """`image` (mode L or RGB, 8 bits) with a corruption of `CORRUPTIONS` in a severity from 1 to 5; `name` identifies the image."""
     seed = hashlib.sha256(f"{corruption}/{severity}/{name}".encode()).digest()
     return CORRUPTIONS[corruption](image, severity - 1, np.random.default_rng(int.from_bytes(seed[:8], "little")))
 

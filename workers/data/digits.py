@@ -1,4 +1,4 @@
-"""scikit-learn's 1 797 handwritten digits of 8 x 8 pixels, split once and for all into images to train on and images held out."""
+"""scikit-learn's 1 797 handwritten digits of 8 x 8 pixels, with a fixed split into training and held-out images."""
 
 import hashlib
 from functools import cache
@@ -10,9 +10,9 @@ from PIL import Image
 
 from workers.data.images import Images
 
-SPLIT = 1
+DIGITS_SPLIT = 1
 """Raised when the split changes."""
-HELD_OUT = 0.2
+HELD_OUT_DIGITS = 0.2
 CLASSES = tuple(map(str, range(10)))
 
 
@@ -20,18 +20,18 @@ class Digits(NamedTuple):
     """Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, its test part."""
 
     pixels: NDArray[np.uint8]
-    """Shape [images, 8, 8]: 0 (paper) to 255 (ink), stretched from the 17 levels of the source."""
+    """Shape [images, 8, 8]: 0 (background) to 255 (ink), stretched from the 17 levels of the source."""
     labels: NDArray[np.int64]
     held_out: NDArray[np.bool_]
-    """Images that no training ever sees."""
+    """Images that are not used for training."""
 
 
 @cache
 def digits() -> Digits:
     """All images in scikit-learn's order.
 
-    Of each class the fifth with the lowest SHA-256 of the pixels is held out: the same on every machine, and never one of two equal
-    images here and the other there.
+    Of each class the fifth with the lowest SHA-256 of the pixels is held out: the same on every machine, and equal
+    images are always in the same part.
     """
     from sklearn.datasets import load_digits
 
@@ -41,13 +41,13 @@ def digits() -> Digits:
     held_out = np.zeros(len(labels), dtype=np.bool_)
     for label in range(len(CLASSES)):
         ordered = np.sort(keys[labels == label])
-        last = ordered[round(HELD_OUT * len(ordered)) - 1]
+        last = ordered[round(HELD_OUT_DIGITS * len(ordered)) - 1]
         held_out |= (labels == label) & (keys <= last)
     return Digits(np.round(levels * (255 / 16)).astype(np.uint8), labels, held_out)
 
 
-def held_out() -> Images:
-    """The part that accuracy is measured on."""
+def held_out_digits() -> Images:
+    """The held-out part, on which accuracy is measured."""
     found = digits()
     places = np.flatnonzero(found.held_out)
     return Images(

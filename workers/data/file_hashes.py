@@ -14,10 +14,10 @@ from pathlib import Path
 from sweeps.identity import digest
 
 Observer = Callable[[int, int], None]
-"""Is called with how many bytes have been hashed, of how many in files that the cache does not hold."""
+"""Called with the bytes hashed so far and the bytes to be hashed, those of files that are not in the cache."""
 Stamp = tuple[int, int, int, int]
-"""What changes with a file: size, modification and status change in nanoseconds, inode."""
-FORMAT = 1
+"""Identifies the state of a file: size, modification and status change in nanoseconds, inode."""
+CACHE_FORMAT = 1
 SETTLED_NS = 2_000_000_000
 """A file that changed so recently may change again within one tick of the file system's clock, so its hash is not kept."""
 REPORT_S = 2.0
@@ -28,8 +28,8 @@ CHUNK = 2**20
 def content_hashes(path: str, observer: Observer | None = None) -> dict[str, str]:
     """SHA-256 of every file below a folder (or of the one file) by name, in order of name; hidden files are left out.
 
-    Only files that are new or whose size, times or inode changed are read. What was read is kept also when this is interrupted;
-    a cache that is damaged or cannot be written costs time only. `observer` is called every two seconds. Raises `OSError`.
+    Only files that are new or whose size, times or inode changed are read. Hashes are kept also after an interruption;
+    a cache that is damaged or cannot be written costs only time. `observer` is called every two seconds. Raises `OSError`.
     """
     from workers.data.imagefolder import files
 
@@ -99,7 +99,7 @@ def _read(file: Path) -> dict[str, tuple[Stamp, str]]:
     found: dict[str, tuple[Stamp, str]] = {}
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        if document["format"] == FORMAT:
+        if document["format"] == CACHE_FORMAT:
             for name, (size, modified, changed, inode, sha256) in document["files"].items():
                 found[name] = (int(size), int(modified), int(changed), int(inode)), str(sha256)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -112,7 +112,7 @@ def _write(file: Path, rows: Mapping[str, tuple[Stamp, str]]) -> None:
     part = file.with_name(f".{os.getpid()}-{time.monotonic_ns()}-{file.name}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps({"format": FORMAT, "files": {name: [*stamp, own] for name, (stamp, own) in rows.items()}}))
+        part.write_text(json.dumps({"format": CACHE_FORMAT, "files": {name: [*stamp, own] for name, (stamp, own) in rows.items()}}))
         part.replace(file)
     except OSError:  # a home that cannot be written, or a full disk: the next listing reads the files again
         with contextlib.suppress(OSError):

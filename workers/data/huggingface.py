@@ -1,4 +1,4 @@
-"""Image data sets of the Hugging Face hub on disk: folders of Parquet files, or what `datasets` writes with `save_to_disk`."""
+"""Image data sets of the Hugging Face hub on disk: folders of Parquet files, or written by `datasets` with `save_to_disk`."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def dataset(path: str) -> Images:
     Raises `DataError`, and `OSError` where there is no such path.
     """
     try:
-        import pyarrow  # noqa: F401 - only asks whether it is here
+        import pyarrow  # noqa: F401 - only checks that it is installed
     except ImportError as error:
         raise DataError("data sets of Hugging Face are read with pyarrow, which is not installed: pip install pyarrow") from error
     place, _, split = path.partition("#")
@@ -51,12 +51,12 @@ def dataset(path: str) -> Images:
 
 @dataclass
 class _Table:
-    """One file: pieces of rows, of which the last that was read is kept."""
+    """One file: row groups, of which the one read last is kept."""
 
     file: Path
     schema: Any
     sizes: Sequence[int]
-    """Rows of each piece."""
+    """Rows of each group."""
     source: Any
     """A `ParquetFile`, or a table mapped into memory."""
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -1,4 +1,4 @@
-"""Images in a folder of class folders, as ImageNet and its variants (V2, R, C, A) come."""
+"""Images in a folder of class folders, the layout of ImageNet and its variants (V2, R, C, A)."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CLASS_MAP = "class_map.txt"
 def imagefolder(path: str) -> Images:
     """`path/CLASS/…/IMAGE`: classes in the order of their names (numbers as numbers), and so the images within.
 
-    A file `class_map.txt` beside the class folders says which output of the model stands for which: lines `CLASS OUTPUT`, where
+    A file `class_map.txt` beside the class folders assigns an output of the model to each class: lines `CLASS OUTPUT`, where
     `#` begins a comment. Raises `DataError` where there is no image, `OSError` where there is no such folder.
     """
     root = Path(path)
@@ -44,7 +44,7 @@ def decoded(file: Path) -> Image.Image:
 
 
 def class_map(folder: Path) -> dict[str, int] | None:
-    """What `class_map.txt` in the folder says; `None` where there is none. Raises `DataError`, naming the line."""
+    """The content of `class_map.txt` in the folder, or `None`. Raises `DataError`, naming the line."""
     file = folder / CLASS_MAP
     if not file.is_file():
         return None
@@ -54,9 +54,7 @@ def class_map(folder: Path) -> dict[str, int] | None:
         if not words:
             continue
         if len(words) < 2 or not words[1].isdecimal() or words[0] in found:
-            raise DataError(
-                f"{file}, line {number}: expected a class that was not named before and the number of an output, got {line!r}"
-            )
+            raise DataError(f"{file}, line {number}: expected a new class name and the number of an output, got {line!r}")
         found[words[0]] = int(words[1])
     return found
 
@@ -64,7 +62,7 @@ def class_map(folder: Path) -> dict[str, int] | None:
 def files(path: str) -> list[tuple[str, int]]:
     """Every file below a folder (or the one file) with its size in bytes, sorted by name; hidden ones are left out.
 
-    Links to folders are followed. Raises `OSError` that says which path is not there.
+    Links to folders are followed. Raises `FileNotFoundError`, naming the path.
     """
     root = Path(path)
     if not root.exists():

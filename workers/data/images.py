@@ -1,4 +1,4 @@
-"""Images with their classes, as every source of images gives them."""
+"""Images with their classes, the common form of all sources of images."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Images:
-    """Images with their classes; none is read before it is asked for."""
+    """Images with their classes; each is read on demand."""
 
     names: tuple[str, ...]
     labels: NDArray[np.int64]
@@ -34,8 +34,8 @@ class Images:
         if self.class_map is None:
             if len(self.classes) != head:
                 raise DataError(
-                    f"the data has {len(self.classes)} classes and the model's head {head}; where they are some of the model's "
-                    "classes, a file class_map.txt among the data says which: one line `CLASS OUTPUT` for each"
+                    f"the data has {len(self.classes)} classes and the model's head {head}; where they are a part of the "
+                    "model's classes, add a file class_map.txt to the data: one line `CLASS OUTPUT` for each"
                 )
             return np.arange(head)
         if missing := [name for name in self.classes if name not in self.class_map]:
@@ -46,8 +46,8 @@ class Images:
         return outputs
 
 
-def spread(total: int, wanted: int | None) -> Sequence[int]:
-    """`wanted` of `total` places, in order and as far apart as can be; all of them for `None` or more than there are."""
+def evenly_spaced(total: int, wanted: int | None) -> Sequence[int]:
+    """`wanted` of `total` indices, in order and evenly spaced; all of them for `None` or for more than `total`."""
     if wanted is None or wanted >= total:
         return range(total)
     return [place * total // wanted for place in range(wanted)]

@@ -1,4 +1,4 @@
-"""From images to a model's input: timm's own preprocessing for the model, a corruption if one is asked for, batches read ahead."""
+"""From images to a model's input: timm's preprocessing for the model, an optional corruption, batches read ahead."""
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ from workers.data.corruptions import corrupt
 from workers.data.images import Images
 
 UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
-"""What Pillow raises for a file that is no image, or a broken one."""
-AHEAD = 2
-"""Batches that are being read while one is computed."""
+"""Raised by Pillow for a file that is not an image, or a broken one."""
+READ_AHEAD = 2
+"""Batches that are read while one is computed."""
 
 
 class Batch(NamedTuple):
@@ -32,10 +32,10 @@ class Batch(NamedTuple):
 
 
 class Preprocessing:
-    """What timm does to an image before this model sees it, for each of some image sizes.
+    """timm's preprocessing for a model, for several image sizes.
 
-    What is corrupted is the image as cut out for the condition's image size, as in ImageNet-C; an arm of another size gets the same
-    corrupted picture, resized.
+    Corruptions are applied to the crop for the condition's image size, as in ImageNet-C; an arm of another size gets the same
+    corrupted image, resized.
     """
 
     def __init__(self, model: Any, condition: Condition, sizes: Collection[int]) -> None:
@@ -55,9 +55,9 @@ class Preprocessing:
         if condition.corruption is None:
             return {size: self._normalised(self._cut(image, size), size) for size in self.sizes}
         severity = condition.severity or 1
-        seen = corrupt(self._cut(image, condition.pixels), condition.corruption, severity, name)
+        own = corrupt(self._cut(image, condition.pixels), condition.corruption, severity, name)
         return {
-            size: self._normalised(seen if size == condition.pixels else seen.resize((size, size), Image.Resampling.BICUBIC), size)
+            size: self._normalised(own if size == condition.pixels else own.resize((size, size), Image.Resampling.BICUBIC), size)
             for size in self.sizes
         }
 
@@ -89,10 +89,10 @@ def batches(images: Images, places: Sequence[int], prepare: Preprocessing, size:
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix="images")
     try:
-        waiting = [[pool.submit(one, place) for place in chunk] for chunk in chunks[:AHEAD]]
+        waiting = [[pool.submit(one, place) for place in chunk] for chunk in chunks[:READ_AHEAD]]
         for turn, chunk in enumerate(chunks):
-            if turn + AHEAD < len(chunks):
-                waiting.append([pool.submit(one, place) for place in chunks[turn + AHEAD]])
+            if turn + READ_AHEAD < len(chunks):
+                waiting.append([pool.submit(one, place) for place in chunks[turn + READ_AHEAD]])
             read = {place: found.result() for place, found in zip(chunk, waiting.pop(0), strict=True)}
             good = {place: found for place, found in read.items() if found is not None}
             inputs = {each: torch.stack([found[each] for found in good.values()]) for each in prepare.sizes} if good else {}

@@ -1,7 +1,7 @@
-"""Text that every machine has, or that the user names, in a part to learn from and a part held out; imports no torch.
+"""Text that every machine has, or that the user names, split into a training and a held-out part; imports no torch.
 
 `docs`: the docstrings of Python's standard library, NumPy and pandas, one document per module. `topics`: the language reference
-that comes with Python (`pydoc_data.topics`), one document per topic; `tiny_lm` never sees it, so that it is a domain of its own.
+that comes with Python (`pydoc_data.topics`), one document per topic; `tiny_lm` never sees it, so that it is another domain.
 `text:PATH`: a file, or a folder's `*.txt`.
 """
 
@@ -26,15 +26,15 @@ from workers.cache import cached
 from workers.errors import DataError
 
 DOCS, TOPICS, PATH = "docs", "topics", "text:"
-SPLIT = 2
-"""Raised when what a corpus holds, or its split, changes."""
+TEXT_SPLIT = 2
+"""Raised when the content of a corpus, or its split, changes."""
 PACKAGES = ("numpy", "pandas")
-"""Beside the standard library: what the project depends on anyway, of sizes that no single one outweighs the others."""
+"""Beside the standard library: dependencies of the project, of similar sizes."""
 LEFT_OUT = frozenset({"dist-packages", "idlelib", "lib2to3", "pydoc_data", "site-packages", "test", "tests", "turtledemo"})
-"""Folders without prose, those that are other packages, and the topics, which are a corpus of their own."""
-HELD_OUT = 0.1
-SAME = 60
-"""A paragraph of so many characters that is held out is taken out of what is learnt from; shorter ones are headings."""
+"""Folders without prose, other packages, and the topics, which are another corpus."""
+HELD_OUT_SHARE = 0.1
+MIN_PARAGRAPH = 60
+"""Held-out paragraphs of at least this many characters are removed from the training part; shorter ones are headings."""
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
@@ -43,7 +43,7 @@ class Text(NamedTuple):
 
     train: tuple[str, ...]
     held_out: tuple[str, ...]
-    """Documents that no training, calibration or vocabulary ever sees: speed and quality are measured on them."""
+    """Documents that no training, calibration or vocabulary reads: speed and quality are measured on them."""
     hash: str
     """Of both parts."""
 
@@ -65,19 +65,19 @@ def corpus(name: str) -> Text:
     elif name.startswith(PATH):
         documents = _read(Path(name.removeprefix(PATH)))
     else:
-        raise DataError(f"{name!r} is no text; write {DOCS}, {TOPICS} or {PATH}PATH")
-    train, held_out = split(documents)
+        raise DataError(f"{name!r} is not a text; write {DOCS}, {TOPICS} or {PATH}PATH")
+    train, held_out = split_documents(documents)
     if not train or not held_out:
-        raise DataError(f"{name}: too short to be split into a part to learn from and a part held out; give it ten paragraphs")
+        raise DataError(f"{name}: too short to be split into a training and a held-out part; give it ten paragraphs")
     return Text(train, held_out, digest({"train": train, "held_out": held_out}))
 
 
-def names_text(data: str) -> bool:
+def is_text(data: str) -> bool:
     """Whether `data` names a text and not images."""
     return data in (DOCS, TOPICS) or data.startswith(PATH)
 
 
-def listing(data: str) -> str:
+def text_hash(data: str) -> str:
     """A hash for `Job.content_hashes` of the text that `data` names: of the versions that `docs` come from, else of the text.
 
     Raises what `corpus` does.
@@ -85,12 +85,12 @@ def listing(data: str) -> str:
     return _docs_key() if data == DOCS else corpus(data).hash
 
 
-def split(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Documents by name as those to learn from and those held out, see `corpus`; either may be empty."""
-    if len(documents) >= round(1 / HELD_OUT):
+def split_documents(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Documents by name as training and held-out documents, see `corpus`; either may be empty."""
+    if len(documents) >= round(1 / HELD_OUT_SHARE):
         ordered = sorted(documents, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
         before = itertools.accumulate((len(documents[name]) for name in ordered), initial=0)
-        wanted = HELD_OUT * characters(documents.values())
+        wanted = HELD_OUT_SHARE * characters(documents.values())
         chosen = {name for name, size in zip(ordered, before, strict=False) if size < wanted}
         train = [documents[name] for name in sorted(documents) if name not in chosen]
         held_out = [documents[name] for name in sorted(chosen)]
@@ -98,17 +98,17 @@ def split(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...
         train, held_out = [], []
         for name in sorted(documents):
             found = _paragraphs(documents[name])
-            first = round((1 - HELD_OUT) * len(found))
+            first = round((1 - HELD_OUT_SHARE) * len(found))
             train.append("\n\n".join(found[:first]))
             held_out.append("\n\n".join(found[first:]))
-    kept_back = _long(held_out)
-    learnt = ("\n\n".join(each for each in _paragraphs(text) if _plain(each) not in kept_back) for text in train)
-    return tuple(filter(None, learnt)), tuple(filter(None, held_out))
+    held_back = _long(held_out)
+    cleaned = ("\n\n".join(each for each in _paragraphs(text) if _plain(each) not in held_back) for text in train)
+    return tuple(filter(None, cleaned)), tuple(filter(None, held_out))
 
 
 def _long(texts: Iterable[str]) -> set[str]:
-    """The paragraphs of some texts that are no mere headings, white space aside."""
-    return {plain for text in texts for paragraph in _paragraphs(text) if len(plain := _plain(paragraph)) >= SAME}
+    """The paragraphs of some texts, headings excluded, with normalised white space."""
+    return {plain for text in texts for paragraph in _paragraphs(text) if len(plain := _plain(paragraph)) >= MIN_PARAGRAPH}
 
 
 def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -119,9 +119,9 @@ def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+                warnings.simplefilter("ignore")  # invalid escapes in third-party strings
                 tree = ast.parse(file.read_bytes())
-        except (SyntaxError, ValueError):  # files made to be wrong, for tests of tools
+        except (SyntaxError, ValueError):  # deliberately invalid files, for tests of tools
             continue
         yield inside.as_posix(), [text for node in ast.walk(tree) if (text := _docstring(node))]
 
@@ -159,16 +159,16 @@ def _folders() -> Iterator[tuple[str, Path]]:
 
 def _docs_key() -> str:
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
-    return digest({"split": SPLIT, "python": platform.python_version(), **versions})
+    return digest({"split": TEXT_SPLIT, "python": platform.python_version(), **versions})
 
 
 def _read(path: Path) -> dict[str, str]:
     """The documents at `path` by name. Raises `DataError` and `OSError`."""
     if not path.exists():
-        raise FileNotFoundError(f"{PATH}{path}: there is no such file or folder; a relative one counts from the current folder")
+        raise FileNotFoundError(f"{PATH}{path}: there is no such file or folder; relative paths start at the current folder")
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     if not files:
-        raise DataError(f"{PATH}{path}: the folder holds no *.txt")
+        raise DataError(f"{PATH}{path}: the folder contains no *.txt")
     documents = {}
     for file in files:
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name

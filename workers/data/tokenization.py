@@ -9,16 +9,16 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from sweeps.identity import digest
 from workers.cache import cached
-from workers.data.text import DOCS, corpus, listing
+from workers.data.text import DOCS, corpus, text_hash
 from workers.errors import Unsupported
 
-FILE = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
 """The file of a tokenizer beside its model."""
 END = "<|endoftext|>"
-"""Stands between two documents that a model is trained on; the first token of a tokenizer that is trained here."""
-LARGEST = 32768
-"""Docstrings hold few more n-grams than this that are worth a token."""
-TRAINER = 1
+"""Separates two documents in training; the first token of a tokenizer trained here."""
+MAX_VOCABULARY = 32768
+"""The docstrings contain few more n-grams that are worth a token."""
+TRAINER_VERSION = 1
 """Raised when training gives other tokenizers than before."""
 
 
@@ -52,66 +52,62 @@ class FastTokenizer:
         return tuple(whole[: next((at for at in places if whole[at : at + len(bare)] == bare), 0)])
 
 
-def read(file: Path) -> FastTokenizer:
+def read_tokenizer(file: Path) -> FastTokenizer:
     """The tokenizer in a `tokenizer.json`. Raises `FileNotFoundError`, and `Unsupported` for one that cannot be used."""
     if not file.is_file():
         raise FileNotFoundError(
-            f"{file}: there is no tokenizer beside the model; AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
+            f"{file}: the model's folder has no tokenizer; AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
             "of transformers writes one for every fast tokenizer"
         )
     try:
         backend = Backend.from_file(str(file))
     except Exception as error:  # the library raises nothing narrower
         raise Unsupported(f"{file}: cannot be read as a tokenizer: {error}") from error
-    return usable(backend, str(file))
+    return checked_tokenizer(backend, str(file))
 
 
-def usable(backend: Backend, name: str) -> FastTokenizer:
-    """The tokenizer, unless it has lost its merges. Raises `Unsupported`."""
+def checked_tokenizer(backend: Backend, name: str) -> FastTokenizer:
+    """The tokenizer. Raises `Unsupported` where its merges are missing."""
     if isinstance(backend.model, models.BPE) and not json.loads(backend.to_str())["model"]["merges"]:
         added = {token.content for token in backend.get_added_tokens_decoder().values()}  # needs no merges
         longest = max(set(backend.get_vocab(with_added_tokens=False)) - added, key=len, default="")
         if len(longest) > 1:
             raise Unsupported(
-                f"{name}: the tokenizer has no merges and would cut {longest!r} into single letters; convert it again with its "
-                "merges.txt beside it"
+                f"{name}: the tokenizer has no merges and would split {longest!r} into single letters; convert it again with its "
+                "merges.txt"
             )
     return FastTokenizer(backend)
 
 
-def trained(size: int) -> FastTokenizer:
+def trained_tokenizer(size: int) -> FastTokenizer:
     """A byte-level BPE tokenizer of at most `size` tokens (32 768 in all), trained on the docstrings that are not held out.
 
-    It suits a model of random weights as well as one trained on the same text. The training library has no randomness, and breaks
-    ties by the number of the token: any machine with the same versions gets the same one. Kept among the artifacts.
+    Training is deterministic, and ties are broken by token id: any machine with the same versions gets the same tokenizer. Cached.
     """
-    size = min(size, LARGEST)
+    size = min(size, MAX_VOCABULARY)
 
     def make(file: Path) -> None:
-        file.write_text(train(corpus(DOCS).train, size).to_str(), encoding="utf-8")
+        file.write_text(train_tokenizer(corpus(DOCS).train, size).to_str(), encoding="utf-8")
 
-    return read(cached(f"tokenizer-{recipe(size)}.json", make))
-
-
-def recipe(size: int) -> str:
-    """Hash of what `trained(size)` comes from."""
-    return digest({"trainer": TRAINER, "size": min(size, LARGEST), "text": listing(DOCS)})
+    return read_tokenizer(cached(f"tokenizer-{tokenizer_recipe(size)}.json", make))
 
 
-def train(documents: Iterable[str], size: int) -> Backend:
+def tokenizer_recipe(size: int) -> str:
+    """Hash of the sources of `trained_tokenizer(size)`."""
+    return digest({"trainer": TRAINER_VERSION, "size": min(size, MAX_VOCABULARY), "text": text_hash(DOCS)})
+
+
+def train_tokenizer(documents: Iterable[str], size: int) -> Backend:
     """A byte-level BPE tokenizer of at most `size` tokens (257 at least: one for each byte, and `END`)."""
     if size < 257:
-        raise Unsupported(f"a vocabulary of {size} tokens cannot hold one for each of the 256 bytes and one between documents")
+        raise Unsupported(f"a vocabulary of {size} tokens is too small: 256 bytes and {END} need 257")
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.train_from_iterator(
         documents,
         trainers.BpeTrainer(
-            vocab_size=size,
-            special_tokens=[END],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
+            vocab_size=size, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
         ),
     )
     return backend

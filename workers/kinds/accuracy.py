@@ -21,7 +21,7 @@ from sweeps.stats.classification import compare, share
 from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
 from workers.data import images, listing
 from workers.data.corruptions import CORRUPTIONS
-from workers.data.images import Images, spread
+from workers.data.images import Images, evenly_spaced
 from workers.data.preprocessing import Batch, Preprocessing, batches
 from workers.errors import DataError, NotANumberError, Unsupported
 from workers.kinds import KindResult
@@ -254,7 +254,7 @@ def _images(job: Job) -> tuple[Images, str | None]:
         found = images(condition.data)
     except DataError as error:
         raise Unsupported(str(error)) from error
-    if "data" in job.content_hashes and job.content_hashes["data"] != listing(condition)["data"]:
+    if "data" in job.content_hashes and job.content_hashes["data"] != data_hash(condition)["data"]:
         raise OSError(
             f"{condition.data} holds other files than when the sweep was planned: run the sweep again, or copy the same data here"
         )

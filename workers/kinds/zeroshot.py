@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sweeps.outcome import MetricValue
 from sweeps.stats.classification import drop
-from workers.data.images import spread
+from workers.data.images import evenly_spaced
 from workers.data.scoring_windows import Window
 from workers.errors import Unsupported
 from workers.kinds.log_likelihood import score, score_whole

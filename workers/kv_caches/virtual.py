@@ -58,10 +58,7 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Reserve for tensors of these shapes `[B, H, N, D]` (N may be 0), dtype and device. Raises `Unsupported`."""
         self.dtype, self.device, self.batch_size = key_states.dtype, key_states.device, key_states.shape[0]
-        self._stores = (
-            _Store(self.tokens, key_states, self._reserving),
-            _Store(self.tokens, value_states, self._reserving),
-        )
+        self._stores = (_Store(self.tokens, key_states, self._reserving), _Store(self.tokens, value_states, self._reserving))
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any) -> tuple[Tensor, Tensor]:

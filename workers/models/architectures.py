@@ -45,12 +45,7 @@ MODULE_NAMES: Mapping[str, ModuleNames] = {
         embeddings=("model.embed_tokens",),
         final_norm="model.final_layernorm",
         norms=("input_layernorm",),
-        readers=(
-            ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-            ("self_attn.dense",),
-            ("mlp.fc1",),
-            ("mlp.fc2",),
-        ),
+        readers=(("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), ("self_attn.dense",), ("mlp.fc1",), ("mlp.fc2",)),
     ),
     "gpt2": ModuleNames(
         layers="transformer.h",

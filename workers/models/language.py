@@ -143,11 +143,7 @@ def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
 def loaded_language(condition: Condition, contents: Mapping[str, str]) -> LanguageModel:
     """The condition's model in its dtype, kept in memory for later arms and jobs. Raises what `load_language` does."""
     shared = Condition(
-        model=condition.model,
-        weights=condition.weights,
-        device=condition.device,
-        dtype=condition.dtype,
-        seed=condition.seed,
+        model=condition.model, weights=condition.weights, device=condition.device, dtype=condition.dtype, seed=condition.seed
     )
     return _loaded(shared, canonical(contents))
 
@@ -198,8 +194,10 @@ def _known(condition: Condition) -> LanguageModel:
     with torch.random.fork_rng(devices=devices), device:
         torch.manual_seed(condition.seed)
         model = AutoModelForCausalLM.from_config(_config(config), dtype=torch.float32)  # type: ignore[no-untyped-call]
-    tokenizer = tokenization.trained(network.vocabulary)
-    weights_hash = digest({"config": config, "seed": condition.seed, "tokenizer": tokenization.recipe(network.vocabulary)})
+    tokenizer = tokenization.trained_tokenizer(network.vocabulary)
+    weights_hash = digest(
+        {"config": config, "seed": condition.seed, "tokenizer": tokenization.tokenizer_recipe(network.vocabulary)}
+    )
     return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash)
 
 
@@ -210,7 +208,7 @@ def _folder(folder: Path, condition: Condition) -> LanguageModel:
         geometry(str(folder))
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
-    tokenizer = tokenization.read(folder / tokenization.FILE)
+    tokenizer = tokenization.read_tokenizer(folder / tokenization.TOKENIZER_FILE)
     return _load_pretrained(str(folder), condition, tokenizer, content(str(folder)), options)
 
 
@@ -225,7 +223,7 @@ def _hub(condition: Condition) -> LanguageModel:
 
 def _downloaded(condition: Condition, *, local: bool) -> LanguageModel:
     name = condition.model
-    tokenizer = tokenization.read(hub.fetched(name, tokenization.FILE, local=local))
+    tokenizer = tokenization.read_tokenizer(hub.fetched(name, tokenization.TOKENIZER_FILE, local=local))
     commit = hub.fetched(name, "config.json", local=local).parent.name
     options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
     return _load_pretrained(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)

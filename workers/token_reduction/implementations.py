@@ -14,7 +14,7 @@ ImplementationField = Annotated[
     AfterValidator(lambda requested: None if requested == "auto" else requested),
     Field(
         description="native: matching and merging by compiled code, float32 on a CPU only; torch: torch's operators; "
-        "auto (the default): native where it can run, else torch",
+        "auto (the default): native where it can run, else torch"
     ),
 ]
 """`auto` is stored as no value, so that arms keep the identity that they had before this parameter existed."""

@@ -8,8 +8,8 @@ from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import FrozenModel, digest
 from sweeps.job import Condition
-from workers.data.digits import SPLIT
-from workers.data.text import DOCS, listing
+from workers.data.digits import DIGITS_SPLIT
+from workers.data.text import DOCS, text_hash
 
 TRAINED = "trained"
 """The `Condition.weights` that request a model of `RECIPES` or `LANGUAGE_RECIPES`."""
@@ -41,7 +41,7 @@ class Recipe(FrozenModel):
     def hash(self) -> str:
         """Of all that the weights come from: the recipe, the network's geometry, and which digits are held out."""
         before = None if self.begins_with is None else _find(self.begins_with).hash
-        return digest({"recipe": self, "network": networks()[self.model], "split": SPLIT, "before": before})
+        return digest({"recipe": self, "network": networks()[self.model], "split": DIGITS_SPLIT, "before": before})
 
 
 class LanguageRecipe(FrozenModel):
@@ -68,7 +68,7 @@ class LanguageRecipe(FrozenModel):
     @property
     def hash(self) -> str:
         """Of all that the weights come from: the recipe, the network, and the text."""
-        return digest({"recipe": self, "config": dict(CONFIGS[self.model]), "text": listing(self.data)})
+        return digest({"recipe": self, "config": dict(CONFIGS[self.model]), "text": text_hash(self.data)})
 
 
 RECIPES: Mapping[str, Recipe] = {

@@ -18,9 +18,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging as noise
 
 from sweeps.geometry.llm_geometry import CONFIGS
-from workers.data import tokenization
 from workers.data.text import DOCS, corpus
-from workers.data.tokenization import END, FastTokenizer
+from workers.data.tokenization import END, TOKENIZER_FILE, FastTokenizer, train_tokenizer, trained_tokenizer
 from workers.measure.threads import one_thread
 from workers.training.optimisation import TrainingTargetMissed, decay_groups, update, warmup_cosine
 from workers.training.recipes import LanguageRecipe
@@ -53,7 +52,7 @@ def train(recipe: LanguageRecipe, folder: Path) -> None:
             AutoConfig.for_model(config.pop("model_type"), **config)
         )
         size = model.config.vocab_size
-        tokenizer = tokenization.trained(size) if recipe.data == DOCS else FastTokenizer(tokenization.train(text.train, size))
+        tokenizer = trained_tokenizer(size) if recipe.data == DOCS else FastTokenizer(train_tokenizer(text.train, size))
         losses = fit_lm(model, encoded(text.train, tokenizer), recipe)
         held_out = evaluate_lm(model, text.held_out, tokenizer, recipe)
     seconds = time.monotonic() - started
@@ -74,7 +73,7 @@ def train(recipe: LanguageRecipe, folder: Path) -> None:
         "transformers": transformers.__version__,
     }
     model.save_pretrained(folder)
-    (folder / tokenization.FILE).write_text(tokenizer.backend.to_str(), encoding="utf-8")
+    (folder / TOKENIZER_FILE).write_text(tokenizer.backend.to_str(), encoding="utf-8")
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 

@@ -165,12 +165,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
         "segmentation": params.segmentation,
     }
     made = dataclasses.replace(
-        lm,
-        model=model,
-        tokenizer=patch,
-        network=resized(lm.network, model),
-        weights_hash=digest(made_of),
-        counters=(patch,),
+        lm, model=model, tokenizer=patch, network=resized(lm.network, model), weights_hash=digest(made_of), counters=(patch,)
     )
     if params.finetune_steps > 0:
         text = corpus(params.data)

@@ -94,12 +94,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
             params.calibration_tokens,
             {**recipe, "sparsity": params.sparsity},
             lambda trial: skip(
-                lm,
-                base,
-                _rules(params.sparsity, trial, network),
-                kernel=None,
-                prefill=0.0,
-                weights_hash=lm.weights_hash,
+                lm, base, _rules(params.sparsity, trial, network), kernel=None, prefill=0.0, weights_hash=lm.weights_hash
             ),
         )
     rules = _rules(params.sparsity, coefficients, network)

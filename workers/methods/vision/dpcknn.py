@@ -51,8 +51,7 @@ class Params(KeepParams):
     neighbours: int = Field(default=5, ge=1, le=1024, description="nearest tokens whose distances make a token's density")
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
     counts: Literal["image"] | None = Field(
-        default=None,
-        description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count",
+        default=None, description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count"
     )
     means: Literal["plain"] | None = Field(
         default=None, description="plain: every token of a cluster weighs the same, whatever it stands for, as in the authors' code"

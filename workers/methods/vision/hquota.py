@@ -121,8 +121,7 @@ class Params(method.Params):
         description="merged tokens times (size / mean size)^temperature; 0: none",
     )
     clip: Literal["absolute"] | None = Field(
-        default=None,
-        description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length",
+        default=None, description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length"
     )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
     implementation: ImplementationField = None
