@@ -8,7 +8,7 @@ from store.placement import Offer, Place
 from sweeps.identity import canonical
 from sweeps.job import Device
 from sweeps.outcome import Environment
-from workers.measure.environment import devices, fingerprint
+from workers.measure.environment import devices, environment_of
 
 LabelDemand = Mapping[str, str | float]
 """Labels that a node must have: text is a label's value, a number the least amount of a resource."""
@@ -54,7 +54,7 @@ class Site:
 
 def here() -> list[Site]:
     """This machine, as a site without labels."""
-    return [Site(platform.node(), {device: fingerprint(device) for device in devices()})]
+    return [Site(platform.node(), {device: environment_of(device) for device in devices()})]
 
 
 def by_device(sites: Iterable[Site]) -> dict[Device, list[Environment]]:

@@ -31,7 +31,7 @@ def local_environments() -> dict[str, Environment]:
     """The device classes of this machine and their fingerprints; imports no torch."""
     from workers.measure import environment
 
-    return {device: environment.fingerprint(device) for device in environment.devices()}
+    return {device: environment.environment_of(device) for device in environment.devices()}
 
 
 def load_function(name: str) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ from orchestrator.worker_process import ENTRY, load_function
 from sweeps.job import Device
 from sweeps.kinds import KINDS
 from sweeps.outcome import Environment
-from workers.measure.pinning import Share, share
+from workers.measure.pinning import Share, share_of_gpu
 
 START_UP_S = 300.0
 """Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
@@ -110,7 +110,7 @@ class WorkerSupervisor:
         fields = json.loads(job)
         on_device = KINDS[fields["kind"]].timed and fields["condition"].get("exclusive") == "device"
         try:
-            self._wanted = share(gpus) if on_device else None
+            self._wanted = share_of_gpu(gpus) if on_device else None
         except ValueError as error:
             return WorkerFailure("error", str(error))
         self._waiting_since = time.time()

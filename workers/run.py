@@ -25,7 +25,7 @@ def run(job: Job, **options: Any) -> Outcome:
 
     Raises `LookupError` when the job's device class is not here. `options` go to the kind (see `workers.kinds`).
     """
-    environment = fingerprint(job.condition.device)
+    environment = environment_of(job.condition.device)
     started = time.time()
     fields: dict[str, Any]
     leftovers = None

@@ -12,7 +12,7 @@ from rich.table import Table
 from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import DEFAULT_FLOOR, speedup, verdict
-from workers.measure.environment import devices, fingerprint
+from workers.measure.environment import devices, environment_of
 
 REPLICATES = 2
 NULL_TEST_SECONDS = 6.0
@@ -23,7 +23,7 @@ def examine(console: Console) -> int:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("python", f"{platform.python_version()} ({sys.executable})")
     for device in devices():
-        environment = fingerprint(device)
+        environment = environment_of(device)
         table.add_row(device, environment.device_name, style="bold")
         for key, value in sorted(environment.facts.items()):
             table.add_row("", f"{key} {value}")

@@ -23,7 +23,7 @@ from sweeps.stats.timing import speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
 from tests.workers.tiny_llms import tongue
 from workers.kv_caches import make_cache
-from workers.measure.interleaved import measure, warm_up
+from workers.measure.interleaved import time_rounds, warm_up
 from workers.measure.memory import peak_memory
 from workers.measure.timer import Timing
 from workers.models.language import LanguageModel, load_language
@@ -103,7 +103,7 @@ def compared(steps: list[Callable[[], float]], seed: str) -> list[list[float]]:
 
     deadline = time.monotonic() + PROTOCOL.timeout_s
     warm_up(steps, 1, seed=seed, stopwatch=stopwatch, deadline=deadline)
-    samples = measure(
+    samples = time_rounds(
         steps,
         1,
         arms=range(len(steps)),

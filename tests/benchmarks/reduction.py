@@ -90,7 +90,7 @@ def found(case: Case) -> Found:
         inner = calibrate(steps, clock)
         warmup = warm_up(steps, inner, seed=str(case), stopwatch=clock, deadline=deadline)
         with watch("cpu", torch.get_num_threads()) as seen:
-            samples = measure(
+            samples = time_rounds(
                 steps,
                 inner,
                 arms=range(len(steps)),

@@ -21,7 +21,7 @@ from sweeps.job import Condition, Pair
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import speedup
 from workers.activation_sparsity import sparse_matvec, sparse_matvec_cpp
-from workers.measure.interleaved import measure, warm_up
+from workers.measure.interleaved import time_rounds, warm_up
 from workers.measure.timer import Step, stopwatch
 from workers.methods import language_methods
 from workers.models.language import LanguageModel, load_language
@@ -66,7 +66,7 @@ def paired(steps: Sequence[Step], protocol: Protocol) -> list[tuple[float, ...]]
     watch, deadline = stopwatch("cpu"), time.monotonic() + protocol.timeout_s
     warm_up(steps, 1, seed="sparse", stopwatch=watch, deadline=deadline)
     pairs = [Pair(baseline, arm) for baseline in (0, 1) for arm in range(2, len(steps))]
-    samples = measure(
+    samples = time_rounds(
         steps, 1, arms=range(len(steps)), pairs=pairs, protocol=protocol, seed="sparse", stopwatch=watch, deadline=deadline
     )
     return list(zip(*samples.seconds, strict=True))

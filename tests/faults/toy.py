@@ -13,7 +13,7 @@ from pathlib import Path
 from orchestrator.ray_cluster.cluster import Cluster
 from sweeps.job import Job
 from sweeps.outcome import ArmOutcome, Outcome, Samples
-from workers.measure.environment import fingerprint
+from workers.measure.environment import environment_of
 
 LONGEST_S = 0.4
 
@@ -28,7 +28,7 @@ def run(job: Job) -> Outcome:
     seconds = tuple(tuple(drawn.uniform(0.0010, 0.0011) for _ in columns) for _ in range(rounds))
     return Outcome(
         job=job,
-        environment=fingerprint(job.condition.device),
+        environment=environment_of(job.condition.device),
         host=platform.node(),
         started_at=started_at,
         ended_at=time.time(),

@@ -12,7 +12,7 @@ from orchestrator.worker_supervisor import WorkerFailure
 from sweeps.job import Arm, Step
 from sweeps.outcome import Outcome
 from tests.orchestrator.conftest import Store, job
-from workers.measure.environment import fingerprint
+from workers.measure.environment import environment_of
 
 pytestmark = pytest.mark.ray
 
@@ -40,7 +40,7 @@ def test_node_tells_what_it_is(cluster: Cluster) -> None:
     """One node: this machine, its CPU with the fingerprint that workers give, no GPU that Ray was not given."""
     (node,) = cluster.nodes()
     assert node.devices == ("cpu",)
-    assert node.environments["cpu"] == fingerprint("cpu")
+    assert node.environments["cpu"] == environment_of("cpu")
     assert node.cpus == os.cpu_count()
     with pytest.raises(ClusterError, match=r"no node offers device cuda; there is .+: cpu"):
         cluster.require(["cpu", "cuda"])

@@ -14,10 +14,10 @@ from typing import NoReturn
 from sweeps.job import Job
 from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Outcome, Samples
 from tests.faults.methods.untidy import DAEMON
-from workers.measure.environment import fingerprint
+from workers.measure.environment import environment_of
 from workers.measure.pinning import pinned
 
-ENVIRONMENTS = {"cpu": fingerprint("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
+ENVIRONMENTS = {"cpu": environment_of("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
 CALLS = 0
 
 

@@ -59,10 +59,10 @@ class HostPages:
         assert self.reserved.pop(address) == size
         assert SYSTEM.munmap(ctypes.c_void_p(address), ctypes.c_size_t(size)) == 0
 
-    def settle(self) -> None:
+    def synchronise(self) -> None:
         self.settled += 1
 
-    def spare(self) -> None:
+    def free_cached(self) -> None:
         self.spared += 1
 
     def tensor(self, owner: object, address: int, size: int) -> Tensor:

@@ -12,7 +12,7 @@ import pytest
 
 from workers.measure import environment
 from workers.measure.environment import (
-    ALLOCATOR,
+    ALLOCATOR_VARIABLES,
     LIBRARIES,
     PROJECT,
     allocator,
@@ -20,13 +20,13 @@ from workers.measure.environment import (
     commit,
     cores,
     devices,
-    fingerprint,
+    environment_of,
 )
 
 SCRIPT = """
 import json, sys
-from workers.measure.environment import devices, fingerprint
-print(json.dumps([devices(), fingerprint("cpu").environment_id, "torch" in sys.modules]))
+from workers.measure.environment import devices, environment_of
+print(json.dumps([devices(), environment_of("cpu").environment_id, "torch" in sys.modules]))
 """
 
 
@@ -41,14 +41,14 @@ def elsewhere(**variables: str) -> list[object]:
 
 def test_the_same_machine_has_the_same_identity_in_any_process() -> None:
     """Neither thread settings nor hidden GPUs, both of which Ray sets, change the CPU's identity; torch is not needed."""
-    here = fingerprint("cpu").environment_id
+    here = environment_of("cpu").environment_id
     assert elsewhere()[1:] == [here, False]
     assert elsewhere(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", HOSTNAME="elsewhere") == [["cpu"], here, False]
 
 
 def test_the_fingerprint_holds_what_can_change_a_time() -> None:
     """CPU model, cores and library versions are there; the host's name is not."""
-    environment = fingerprint("cpu")
+    environment = environment_of("cpu")
     assert environment.device_name == environment.facts["cpu"] != ""
     assert environment.facts["cores"] == f"{cores():g}"
     assert {name: environment.facts[name] for name in LIBRARIES} == {name: version(name) for name in LIBRARIES}
@@ -75,7 +75,7 @@ def test_cgroup_folders_exist() -> None:
 
 def test_a_device_that_is_not_here_is_refused() -> None:
     """With every GPU hidden there is no CUDA environment, and the message says what there is."""
-    script = "from workers.measure.environment import fingerprint; fingerprint('cuda')"
+    script = "from workers.measure.environment import fingerprint; environment_of('cuda')"
     hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     result = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env=hidden, capture_output=True, text=True, check=False)
     assert result.returncode == 1
@@ -84,21 +84,21 @@ def test_a_device_that_is_not_here_is_refused() -> None:
 
 def test_the_allocator_of_cuda_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either name of its variable counts, the same setting is the same fact, and the CPU's identity knows nothing of it."""
-    before = fingerprint("cpu").environment_id
-    for name in ALLOCATOR:
+    before = environment_of("cpu").environment_id
+    for name in ALLOCATOR_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert not allocator()
-    for name in ALLOCATOR:
+    for name in ALLOCATOR_VARIABLES:
         monkeypatch.setenv(name, "expandable_segments: True")
         assert allocator() == "expandable_segments:True"
-    monkeypatch.setenv(ALLOCATOR[0], "max_split_size_mb:64")
+    monkeypatch.setenv(ALLOCATOR_VARIABLES[0], "max_split_size_mb:64")
     assert allocator() == "max_split_size_mb:64; expandable_segments:True"
-    assert fingerprint("cpu").environment_id == before
+    assert environment_of("cpu").environment_id == before
 
 
 def test_every_device_here_has_an_environment_of_its_own() -> None:
     """A GPU's name, driver and CUDA version distinguish its environment from the CPU's."""
-    found = {device: fingerprint(device) for device in devices()}
+    found = {device: environment_of(device) for device in devices()}
     assert len({each.environment_id for each in found.values()}) == len(found)
     for device, each in found.items():
         facts = each.facts
@@ -122,7 +122,7 @@ def test_a_library_that_is_not_installed_is_no_fact(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(environment, "LIBRARIES", ("torch", "not-a-library"))
     environment._versions.cache_clear()
     try:
-        facts = fingerprint("cpu").facts
+        facts = environment_of("cpu").facts
     finally:
         environment._versions.cache_clear()
     assert "torch" in facts

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.workers.tiny_vits import small
-from workers.measure.feature_similarity import Likeness, diversity, feature, features
+from workers.measure.feature_similarity import FeatureSimilarity, diversity, feature, features
 
 
 def test_diversity_by_hand() -> None:
@@ -21,7 +21,7 @@ def test_diversity_by_hand() -> None:
 def test_cka_of_known_features() -> None:
     """CKA is 1 for features turned and scaled, about 0 for features that have nothing in common, and the angle is the angle."""
     torch.manual_seed(0)
-    turned, common, right = Likeness(), Likeness(), Likeness()
+    turned, common, right = FeatureSimilarity(), FeatureSimilarity(), FeatureSimilarity()
     rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.double))[0]
     for _ in range(20):
         x = torch.randn(1, 32, 8, dtype=torch.double)
@@ -31,7 +31,7 @@ def test_cka_of_known_features() -> None:
     assert turned.cka == pytest.approx([1])
     assert common.cka == pytest.approx([0], abs=0.02)
     assert right.angles == pytest.approx([90])
-    few = Likeness()
+    few = FeatureSimilarity()
     few.add(x[:, :3], x[:, :3])
     assert few.cka == []
     assert few.angles == pytest.approx([0], abs=1e-5)

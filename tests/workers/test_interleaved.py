@@ -11,7 +11,7 @@ from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import speedup
-from workers.measure.interleaved import LOOK_EVERY, ArmError, calibrate, measure, warm_up
+from workers.measure.interleaved import LOOK_EVERY, ArmError, calibrate, time_rounds, warm_up
 from workers.measure.timeout import TimedOut
 from workers.measure.timer import Step, Timing
 
@@ -32,7 +32,7 @@ def noisy(seconds: float, noise: float, seed: int) -> Callable[[], float]:
 def timed(steps: list[Step], pairs: list[Pair], protocol: Protocol, **changed: Any) -> Samples:
     """`measure` with everything that a test does not care about filled in."""
     options = {"arms": range(len(steps)), "seed": "a job", "stopwatch": clock, "deadline": NEVER}
-    return measure(steps, 1, pairs=pairs, protocol=protocol, **(options | changed))
+    return time_rounds(steps, 1, pairs=pairs, protocol=protocol, **(options | changed))
 
 
 def test_stops_at_the_first_look_when_the_interval_is_narrow() -> None:

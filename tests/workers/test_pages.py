@@ -16,7 +16,7 @@ from tests.workers.tiny_llms import POSITIONS, greedy, prompt, said_by, tongue
 from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.mapped_reservation import MappedReservation, pages_to_leave, pages_to_map
-from workers.kv_caches.pages import HostReservation, Span, covering, inside
+from workers.kv_caches.pages import ByteSpan, HostReservation, covering, inside
 from workers.kv_caches.virtual import VirtualLayer
 
 PAGE = mmap.PAGESIZE
@@ -34,7 +34,7 @@ def _calm() -> Iterator[None]:
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from([1, 7, 4096]))
 def test_pages_of_a_span(one: int, other: int, page: int) -> None:
     """Pages are whole; those that cover a span hold all of it, those inside hold nothing else."""
-    span = Span(min(one, other), max(one, other))
+    span = ByteSpan(min(one, other), max(one, other))
     outer, inner = covering(span, page), inside(span, page)
     assert all(byte % page == 0 for byte in (*outer, *inner))
     assert outer.start <= span.start <= span.end <= outer.end < span.end + page
@@ -43,7 +43,7 @@ def test_pages_of_a_span(one: int, other: int, page: int) -> None:
         assert span.start <= inner.start <= inner.end <= span.end
     assert span.size - inner.size < 2 * page
     assert list(pages_to_leave(span, page)) == list(range(inner.start // page, inner.end // page))
-    assert len(pages_to_map(0, span.end, page)) * page == covering(Span(0, span.end), page).end
+    assert len(pages_to_map(0, span.end, page)) * page == covering(ByteSpan(0, span.end), page).end
     assert len(pages_to_map(10**7, span.end, page)) == 0
 
 
@@ -54,7 +54,7 @@ def test_host_pages_come_and_go() -> None:
     assert reservation.resident() == 0
     values[5 * PAGE : 8 * PAGE] = 1
     assert reservation.resident() == 3 * PAGE
-    reservation.release(Span(5 * PAGE + 1, 8 * PAGE - 1))
+    reservation.release(ByteSpan(5 * PAGE + 1, 8 * PAGE - 1))
     assert reservation.resident() == 2 * PAGE
     assert values[5 * PAGE : 8 * PAGE].sum() == 2 * PAGE
 
@@ -74,7 +74,7 @@ def test_mapped_pages_follow_the_tokens() -> None:
     cache.crop(-40)
     assert cache_memory(cache).resident == memory.resident, "what is released stays mapped"
     greedy(speaker, cache, prompt(1, 20), 21)
-    assert pages.settled == 0
+    assert pages.synchronised == 0
     assert cache_memory(cache).resident == memory.resident, "and is used again"
 
 
@@ -85,11 +85,11 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
     one, other = MappedReservation(8 * size, pages), MappedReservation(8 * size, pages)
     one.grow(4 * size)
     one.values(torch.uint8)[: 4 * size] = 7
-    one.release(Span(size + 1, 8 * size))
+    one.release(ByteSpan(size + 1, 8 * size))
     assert (one.resident(), other.resident()) == (4 * size, size)
     other.grow(3 * size)
     assert (one.resident(), other.resident()) == (2 * size, 3 * size)
-    assert (pages.settled, pages.spared) == (1, 1)
+    assert (pages.synchronised, pages.free_cachedd) == (1, 1)
     assert one.values(torch.uint8)[: 2 * size].unique().tolist() == [7], "what is in use is not taken"
     other.grow(4 * size)
     with pytest.raises(MemoryError):
@@ -117,11 +117,11 @@ REGROWN = """
 import torch
 from tests.workers.host_pages import HostPages
 from workers.kv_caches.mapped_reservation import MappedReservation
-from workers.kv_caches.pages import Span
+from workers.kv_caches.pages import ByteSpan
 pages = HostPages(limit=6)
 one = MappedReservation(200 << 10, pages)
 one.grow(200 << 10)
-one.release(Span(0, 200 << 10))
+one.release(ByteSpan(0, 200 << 10))
 one.grow(200 << 10)
 values = one.values(torch.uint8)
 values[: 200 << 10] = 7
@@ -165,20 +165,20 @@ def test_mapped_pages_hold_what_is_kept(steps: list[tuple[int, str, int]], row: 
             kept[which] = range(held.start, end)
         elif action == "crop" and held:
             length = max(held.start, min(at, held.stop))
-            one.release(Span(length * row, rows * row))
+            one.release(ByteSpan(length * row, rows * row))
             kept[which] = range(held.start, length)
         elif action == "slide":
             first = max(held.start, min(at, held.stop))
-            one.release(Span(held.start * row // one.page * one.page, first * row))
+            one.release(ByteSpan(held.start * row // one.page * one.page, first * row))
             kept[which] = range(first, held.stop)
         elif action == "trim":
             one.trim()
         elif action == "reset":
-            one.release(Span(0, rows * row))
+            one.release(ByteSpan(0, rows * row))
             kept[which] = range(0)
         for reservation, tokens in zip(both, kept, strict=True):
             if tokens:
-                touched = covering(Span(tokens.start * row, tokens.stop * row), reservation.page)
+                touched = covering(ByteSpan(tokens.start * row, tokens.stop * row), reservation.page)
                 numbers = set(range(touched.start // reservation.page, touched.end // reservation.page))
                 assert numbers <= set(reservation._mapped), "a touched page is mapped"
                 assert not numbers & reservation._idle, "a touched page is not one that may be unmapped"

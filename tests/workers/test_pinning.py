@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeps.job import DENSE, Condition, Job, Pair
-from workers.measure.environment import PROJECT, fingerprint, usable
-from workers.measure.pinning import listed, share, shares, siblings
+from workers.measure.environment import PROJECT, environment_of, usable_cores
+from workers.measure.pinning import divide_cores, parse_core_list, share_of_gpu, thread_siblings
 from workers.run import run
 
 
@@ -22,19 +22,19 @@ def paired(count: int) -> dict[int, tuple[int, int]]:
 
 def test_hyperthreads_stay_together() -> None:
     """Two GPUs on eight physical cores of two threads each."""
-    assert shares(range(16), paired(8), 2) == [(0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)]
+    assert divide_cores(range(16), paired(8), 2) == [(0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)]
 
 
 def test_what_is_left_over_is_in_no_share() -> None:
     """So that all GPUs have as many; cores of which nothing is known stand alone; forbidden threads are left out."""
-    assert shares(range(7), {}, 3) == [(0, 1), (2, 3), (4, 5)]
-    assert shares({0, 1, 2, 3, 8}, paired(8), 2) == [(0, 1, 8), (2, 3)]
+    assert divide_cores(range(7), {}, 3) == [(0, 1), (2, 3), (4, 5)]
+    assert divide_cores({0, 1, 2, 3, 8}, paired(8), 2) == [(0, 1, 8), (2, 3)]
 
 
 def test_fewer_cores_than_gpus_are_refused() -> None:
     """Two threads of one core are no two cores."""
     with pytest.raises(ValueError, match=r"a physical core for each of the 2 GPUs, and jobs may use 1; .* exclusive: node"):
-        shares({0, 1}, {0: (0, 1), 1: (0, 1)}, 2)
+        divide_cores({0, 1}, {0: (0, 1), 1: (0, 1)}, 2)
 
 
 @given(st.sets(st.integers(0, 63), min_size=1), st.integers(1, 8), st.sampled_from([1, 16, 32]))
@@ -44,9 +44,9 @@ def test_shares_are_disjoint_and_allowed(allowed: set[int], count: int, half: in
     groups = {frozenset({core, *threads.get(core, ())} & allowed) for core in allowed}
     if len(groups) < count:
         with pytest.raises(ValueError, match="a physical core for each"):
-            shares(allowed, threads, count)
+            divide_cores(allowed, threads, count)
         return
-    found = shares(allowed, threads, count)
+    found = divide_cores(allowed, threads, count)
     assert len(found) == count
     assert sum(map(len, found)) == len(set().union(*found))
     assert set().union(*found) <= allowed
@@ -60,15 +60,15 @@ def test_topology_is_read_as_the_kernel_writes_it(tmp_path: Path) -> None:
         folder = tmp_path / f"cpu{core}" / "topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(text)
-    assert siblings([0, 1, 2], tmp_path) == {0: (0, 4), 1: (1, 2)}
-    assert listed("0-2,8,10-11\n") == (0, 1, 2, 8, 10, 11)
+    assert thread_siblings([0, 1, 2], tmp_path) == {0: (0, 4), 1: (1, 2)}
+    assert parse_core_list("0-2,8,10-11\n") == (0, 1, 2, 8, 10, 11)
 
 
 def test_gpu_that_cannot_be_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without NVML an index must name one of the node's GPUs."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "99")
     with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES=99 names none of 2"):
-        share(2)
+        share_of_gpu(2)
 
 
 PINNED = """
@@ -83,7 +83,7 @@ from workers.measure.threads import use_threads
 use_threads(Condition(model="m"))
 torch.ones(300, 300) @ torch.ones(300, 300)
 threads = {tuple(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
-print(json.dumps([own, sorted(threads), cores(), torch.get_num_threads(), pinned(), fingerprint("cpu").environment_id]))
+print(json.dumps([own, sorted(threads), cores(), torch.get_num_threads(), pinned(), environment_of("cpu").environment_id]))
 """
 
 
@@ -95,13 +95,13 @@ def test_pinned_process_has_its_share_and_the_same_environment() -> None:
     assert may_use <= 1
     assert used == 1
     assert held == [own]
-    assert identity == fingerprint("cpu").environment_id
+    assert identity == environment_of("cpu").environment_id
 
 
 def test_a_quota_is_divided_among_the_shares() -> None:
     """Two GPUs may not each start as many threads as the whole host's quota allows."""
-    assert usable(16, [], 1) == usable(16, [20.0], 1) == 16
-    assert usable(8, [6.0, 12.0], 2) == 3
+    assert usable_cores(16, [], 1) == usable_cores(16, [20.0], 1) == 16
+    assert usable_cores(8, [6.0, 12.0], 2) == 3
 
 
 def test_job_on_one_gpu_is_refused_without_cores_of_its_own() -> None:

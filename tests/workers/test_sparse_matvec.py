@@ -233,10 +233,10 @@ def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
-        cpp_build.build(sparse_matvec_cpp.SOURCE)
+        cpp_build.build_library(sparse_matvec_cpp.SOURCE)
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(cpp_build.NotBuilt, match="false failed: no message"):
-        cpp_build.build(sparse_matvec_cpp.SOURCE)
+        cpp_build.build_library(sparse_matvec_cpp.SOURCE)
 
 
 WITHOUT = """

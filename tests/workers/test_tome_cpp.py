@@ -241,4 +241,4 @@ def test_a_machine_without_a_compiler_says_so(monkeypatch):
     """Without a compiler the reason names what was looked for."""
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
-        cpp_build.build(tome_cpp.SOURCE)
+        cpp_build.build_library(tome_cpp.SOURCE)

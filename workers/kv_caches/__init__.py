@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CacheMemory(NamedTuple):
-    """Bytes of keys and values: what the tokens held now need, the memory behind them, and the addresses taken."""
+    """Bytes of keys and values: needed by the tokens held now, resident in memory, and reserved as addresses."""
 
     needed: int
     resident: int
@@ -25,7 +25,7 @@ def make_cache(kind: KvCache, lm: "LanguageModel", batch: int, tokens: int) -> "
 
     `dynamic` grows by copying. `static` is allocated for `tokens` in the first forward, as `generate` does when it knows the
     length; attention always runs over all of it. `virtual` reserves addresses for the model's longest context, or for `tokens`
-    if that is more. Raises `Unsupported` where `static` or `virtual` cannot be had, `ValueError` for any other kind.
+    if that is more. Raises `Unsupported` where `static` or `virtual` is impossible, `ValueError` for any other kind.
     """
     from transformers.cache_utils import DynamicCache, StaticCache
 
@@ -51,7 +51,7 @@ def _virtual(lm: "LanguageModel", batch: int, tokens: int) -> "Cache":
     layers: list[CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer] = []
     for index, layer in enumerate(DynamicCache(config=lm.model.config).layers):
         if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer):
-            raise Unsupported(f"kv_cache 'virtual' has no place for what layer {index} keeps ({type(layer).__name__})")
+            raise Unsupported(f"kv_cache 'virtual' cannot hold the state of layer {index} ({type(layer).__name__})")
         layers.append(VirtualLayer(longest, window=getattr(layer, "sliding_window", None)))
     cache = Cache(layers=layers)
     if not network.described:
@@ -65,7 +65,7 @@ def cache_memory(cache: "Cache") -> CacheMemory:
 
     On a CPU resident bytes are counted page by page by the kernel (mincore), alike for every kind; on CUDA they are what is
     allocated, or mapped.
-    What `dynamic` needs while it copies, old and new tensor at once, is no longer there afterwards: see the process' peak.
+    The memory that `dynamic` needs while it copies shows in the process' peak only.
     Raises `Unsupported` where pages cannot be counted.
     """
     from transformers.cache_utils import CacheLayerMixin

@@ -1,6 +1,6 @@
-"""DeviceReservation: GPU pages mapped through CUDA's virtual memory management, 2 MiB each with the stock driver.
+"""GPU pages mapped through CUDA's virtual memory management, 2 MiB each with the stock driver.
 
-Needs `cuda-bindings`, which CUDA builds of torch bring. Nothing of it is imported unless a cache is made on a CUDA device.
+Needs `cuda-bindings`, a dependency of CUDA builds of torch; it is imported only when a cache is made on a CUDA device.
 """
 
 from dataclasses import dataclass
@@ -10,15 +10,6 @@ import torch
 from torch import Tensor
 
 from workers.errors import Unsupported
-from workers.kv_caches.mapped_reservation import MappedReservation
-
-
-class DeviceReservation(MappedReservation):
-    """Address space of one CUDA device."""
-
-    def __init__(self, size: int, device: torch.device) -> None:
-        """Raises `Unsupported` where the device cannot map pages, and `MemoryError`."""
-        super().__init__(size, cuda_driver(device))
 
 
 @dataclass(frozen=True)
@@ -60,11 +51,11 @@ class CudaDriver:
     def free(self, address: int, size: int) -> None:
         _checked(_bindings().cuMemAddressFree(address, size))
 
-    def settle(self) -> None:
+    def synchronise(self) -> None:
         torch.cuda.synchronize(self.index)
 
-    def spare(self) -> None:
-        self.settle()
+    def free_cached(self) -> None:
+        self.synchronise()
         torch.cuda.empty_cache()
 
     def tensor(self, owner: object, address: int, size: int) -> Tensor:
@@ -80,7 +71,7 @@ class CudaDriver:
 
 
 class _Bytes:
-    """What torch makes a tensor of without copying; plain bytes, because the protocol has no bfloat16."""
+    """Memory that torch wraps in a tensor without copying; plain bytes, because the protocol has no bfloat16."""
 
     def __init__(self, owner: object, address: int, size: int) -> None:
         self.owner = owner
@@ -99,7 +90,7 @@ def cuda_driver(device: torch.device) -> CudaDriver:
         raise Unsupported("kv_cache 'virtual' on CUDA needs a GPU, and torch finds none here")
     cu = _bindings()
     index = torch.cuda.current_device() if device.index is None else device.index
-    torch.cuda.synchronize(index)  # makes the device's context current, which the driver's calls need
+    torch.cuda.synchronize(index)  # makes the device's context current, as driver calls require
     attribute = cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
     if not _checked(cu.cuDeviceGetAttribute(attribute, _checked(cu.cuDeviceGet(index)))):
         raise Unsupported(f"CUDA device {index} ({torch.cuda.get_device_name(index)}) has no virtual memory management")
@@ -114,9 +105,9 @@ def _bindings() -> Any:
     return driver
 
 
-def _checked(answer: tuple[Any, ...]) -> Any:
-    """What a driver call returned beside its status. Raises `MemoryError` or `RuntimeError` when that is not success."""
-    status, *values = answer
+def _checked(result: tuple[Any, ...]) -> Any:
+    """The value of a driver call without its status. Raises `MemoryError` or `RuntimeError` when that is not success."""
+    status, *values = result
     cu = _bindings()
     if status == cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise MemoryError("the GPU has no memory left for a page of the KV cache")

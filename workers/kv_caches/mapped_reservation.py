@@ -1,4 +1,4 @@
-"""MappedReservation: addresses behind which a driver maps page after page, and unmaps them late."""
+"""MappedReservation: reserved addresses at which a driver maps pages on demand, and unmaps them late."""
 
 import contextlib
 import weakref
@@ -7,38 +7,38 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from workers.kv_caches.pages import Span, covering, inside
+from workers.kv_caches.pages import ByteSpan, covering, inside
 
 
 class Driver(Protocol):
-    """What maps pages: the few calls of a virtual memory manager. Drivers of one device are equal."""
+    """The calls of a virtual memory manager that map pages. Drivers of one device are equal."""
 
     def page(self) -> int:
         """Bytes of the smallest page."""
 
     def reserve(self, size: int) -> int:
-        """An address from which `size` bytes are ours, with nothing behind them. Raises `Unsupported`."""
+        """The address of `size` reserved bytes without memory. Raises `Unsupported`."""
 
     def create(self, size: int) -> Any:
         """Memory of `size` bytes, mapped nowhere yet. Raises `MemoryError`."""
 
     def map(self, address: int, size: int, memory: Any) -> None:
-        """Put `memory` behind the addresses, to be read and written."""
+        """Map `memory` at the addresses, readable and writable."""
 
     def unmap(self, address: int, size: int) -> None:
-        """Take the memory from behind the addresses, exactly as it was mapped."""
+        """Unmap the memory, exactly as it was mapped."""
 
     def destroy(self, memory: Any) -> None:
-        """Give memory back."""
+        """Free memory."""
 
     def free(self, address: int, size: int) -> None:
-        """Give reserved addresses back."""
+        """Free reserved addresses."""
 
-    def settle(self) -> None:
-        """Wait until nothing that was launched can touch a page any more."""
+    def synchronise(self) -> None:
+        """Wait until no launched work can access a page."""
 
-    def spare(self) -> None:
-        """Give back what others keep for later, because memory is short."""
+    def free_cached(self) -> None:
+        """Free memory that other allocators cache, because memory is short."""
 
     def tensor(self, owner: object, address: int, size: int) -> Tensor:
         """The addresses as bytes `[size]`; keeps `owner` alive. Its first page is mapped."""
@@ -46,35 +46,35 @@ class Driver(Protocol):
 
 def pages_to_map(ready: int, end: int, page: int) -> range:
     """The numbers of the pages to be mapped so that `end` bytes may be touched, when the first `ready` pages are."""
-    return range(ready, max(ready, covering(Span(0, end), page).end // page))
+    return range(ready, max(ready, covering(ByteSpan(0, end), page).end // page))
 
 
-def pages_to_leave(span: Span, page: int) -> range:
+def pages_to_leave(span: ByteSpan, page: int) -> range:
     """The numbers of the pages that nothing outside `span` uses."""
     whole = inside(span, page)
     return range(whole.start // page, whole.end // page)
 
 
 class MappedReservation:
-    """A reservation whose pages a driver maps.
+    """A reservation whose pages are mapped by a driver.
 
-    What is released stays mapped and is used again when the same addresses grow; it is unmapped by `trim`, or as soon as any
-    reservation of the same device finds no memory (vAttention's deferred reclamation).
+    Released pages stay mapped and are reused when the same addresses grow; they are unmapped by `trim`, or when any reservation of
+    the same device finds no memory (vAttention's deferred reclamation).
     """
 
     def __init__(self, size: int, driver: Driver) -> None:
         """Reserves, and maps the first page. Raises `Unsupported` and `MemoryError`."""
         self.page = driver.page()
-        self._asked = max(size, 1)
-        self.size = covering(Span(0, self._asked), self.page).end
+        self._requested = max(size, 1)
+        self.size = covering(ByteSpan(0, self._requested), self.page).end
         self._driver = driver
         self._address = driver.reserve(self.size)
         self._mapped: dict[int, Any] = {}
-        """The memory behind each page, by its number."""
+        """The memory of each page, by its number."""
         self._idle: set[int] = set()
         """Mapped pages that were released."""
         self._ready = 0
-        """So many of the first pages have been grown since they were released; a sliding window may have let go some again."""
+        """The number of first pages grown since they were released; a sliding window may have released some again."""
         weakref.finalize(self, _close, driver, self._address, self.size, self.page, self._mapped).atexit = False
         _LIVING.add(self)
         self.grow(1)
@@ -97,9 +97,9 @@ class MappedReservation:
             self._idle.discard(number)
             self._ready = number + 1
 
-    def release(self, span: Span) -> None:
-        # Nothing lies behind the bytes asked for: a span that reaches their end leaves the last page too, however little it holds.
-        left = pages_to_leave(Span(span.start, self.size if span.end >= self._asked else span.end), self.page)
+    def release(self, span: ByteSpan) -> None:
+        # A span that reaches the end of the requested bytes releases the last page too.
+        left = pages_to_leave(ByteSpan(span.start, self.size if span.end >= self._requested else span.end), self.page)
         self._idle.update(number for number in left if number in self._mapped)
         if left.stop >= self._ready:
             self._ready = min(self._ready, left.start)
@@ -110,7 +110,7 @@ class MappedReservation:
     def trim(self) -> None:
         """Unmap what was released."""
         if self._idle:
-            self._driver.settle()
+            self._driver.synchronise()
             for number in sorted(self._idle):
                 _drop(self._driver, self._address + number * self.page, self.page, self._mapped.pop(number))
             self._idle.clear()
@@ -121,7 +121,7 @@ class MappedReservation:
         for reservation in list(_LIVING):
             if reservation._driver == self._driver:
                 reservation.trim()
-        self._driver.spare()
+        self._driver.free_cached()
         return self._driver.create(self.page)
 
 
@@ -134,7 +134,7 @@ def _drop(driver: Driver, address: int, page: int, memory: Any) -> None:
 
 
 def _close(driver: Driver, address: int, size: int, page: int, mapped: dict[int, Any]) -> None:
-    driver.settle()
+    driver.synchronise()
     for number, memory in mapped.items():
         _drop(driver, address + number * page, page, memory)
     driver.free(address, size)

@@ -13,11 +13,11 @@ from workers.errors import Unsupported
 GIB = 2**30
 MAP_NORESERVE = 0x4000
 """Linux's value on x86 and Arm; Python 3.11 has no name for it. The kernel then promises no memory for the mapping."""
-WINDOW = GIB
-"""Residency is asked for in stretches of this many bytes, since the kernel answers with a byte for each page."""
+MINCORE_BYTES = GIB
+"""Length of one mincore call, whose result has a byte for each page."""
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """Bytes from `start` up to but not including `end`, counted from the start of a reservation."""
 
     start: int
@@ -28,15 +28,15 @@ class Span(NamedTuple):
         return max(0, self.end - self.start)
 
 
-def covering(span: Span, page: int) -> Span:
+def covering(span: ByteSpan, page: int) -> ByteSpan:
     """The whole pages that hold at least one byte of `span`."""
-    return Span(span.start // page * page, -(-span.end // page) * page)
+    return ByteSpan(span.start // page * page, -(-span.end // page) * page)
 
 
-def inside(span: Span, page: int) -> Span:
-    """The whole pages all of whose bytes are in `span`: those that can be given back with it."""
+def inside(span: ByteSpan, page: int) -> ByteSpan:
+    """The whole pages inside `span`, which can be released with it."""
     start = -(-span.start // page) * page
-    return Span(start, max(start, span.end // page * page))
+    return ByteSpan(start, max(start, span.end // page * page))
 
 
 class Reservation(Protocol):
@@ -45,47 +45,47 @@ class Reservation(Protocol):
     size: int
     """Bytes of address space, whole pages."""
     page: int
-    """Bytes that come and go at once."""
+    """Bytes of a page."""
 
     def values(self, dtype: torch.dtype) -> Tensor:
         """The whole range as one dimension; it keeps the range alive. Only grown parts may be touched."""
 
     def grow(self, end: int) -> None:
-        """From now on the first `end` bytes may be touched. Raises `MemoryError` where there is no memory for them."""
+        """Allow access to the first `end` bytes. Raises `MemoryError` where there is no memory for them."""
 
-    def release(self, span: Span) -> None:
-        """Give back the memory of the whole pages inside `span`; what they held is lost, the addresses stay."""
+    def release(self, span: ByteSpan) -> None:
+        """Release the memory of the whole pages inside `span`; their content is lost, the addresses stay reserved."""
 
     def resident(self) -> int:
-        """Bytes of memory behind the range now."""
+        """Bytes of memory in use by the range now."""
 
 
 class HostReservation:
-    """A private mapping of a Linux process: a page gets memory when it is first written, and loses it by advice."""
+    """A private mapping of a Linux process: a page gets memory when it is first written, and loses it by madvise."""
 
     page = mmap.PAGESIZE
 
     def __init__(self, size: int) -> None:
-        """Raises `Unsupported` where the system does not reserve without committing, or has not so much address space."""
+        """Raises `Unsupported` where the system cannot reserve without committing, or lacks address space."""
         if not sys.platform.startswith("linux"):
-            raise Unsupported("kv_cache 'virtual' on a CPU needs Linux: other systems give memory back differently")
-        self.size = covering(Span(0, size), self.page).end
+            raise Unsupported("kv_cache 'virtual' on a CPU needs Linux: other systems release memory differently")
+        self.size = covering(ByteSpan(0, size), self.page).end
         try:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
             self._mapping = mmap.mmap(-1, self.size, flags=flags)
         except (OSError, OverflowError) as refused:
             raise Unsupported(
                 f"the system does not reserve {self.size / GIB:.1f} GiB of address space ({refused}); "
-                "a limit (ulimit -v or -d) or vm.overcommit_memory=2 forbids it, or fewer tokens must be asked for"
+                "a limit (ulimit -v or -d) or vm.overcommit_memory=2 forbids it; request fewer tokens"
             ) from refused
 
     def values(self, dtype: torch.dtype) -> Tensor:
         return torch.frombuffer(self._mapping, dtype=dtype, count=self.size // dtype.itemsize)
 
     def grow(self, end: int) -> None:
-        """Nothing to be done: the kernel gives a page on the first write."""
+        """Nothing to do: the kernel provides a page on the first write."""
 
-    def release(self, span: Span) -> None:
+    def release(self, span: ByteSpan) -> None:
         whole = inside(span, self.page)
         if whole.size:
             self._mapping.madvise(mmap.MADV_DONTNEED, whole.start, whole.size)
@@ -102,16 +102,16 @@ def resident_bytes(address: int, size: int) -> int:
     if size <= 0:
         return 0
     system = ctypes.CDLL(None, use_errno=True)
-    pages = covering(Span(address, address + size), mmap.PAGESIZE)
+    pages = covering(ByteSpan(address, address + size), mmap.PAGESIZE)
     total = 0
-    for start in range(pages.start, pages.end, WINDOW):
-        length = min(WINDOW, pages.end - start)
-        answer = (ctypes.c_ubyte * (length // mmap.PAGESIZE))()
-        if system.mincore(ctypes.c_void_p(start), ctypes.c_size_t(length), answer):
-            raise OSError(ctypes.get_errno(), "mincore cannot say which pages of the cache are in memory")
-        total += bytes(answer).translate(_LOWEST_BIT).count(1)
+    for start in range(pages.start, pages.end, MINCORE_BYTES):
+        length = min(MINCORE_BYTES, pages.end - start)
+        resident = (ctypes.c_ubyte * (length // mmap.PAGESIZE))()
+        if system.mincore(ctypes.c_void_p(start), ctypes.c_size_t(length), resident):
+            raise OSError(ctypes.get_errno(), "mincore failed: the pages of the cache in memory are unknown")
+        total += bytes(resident).translate(_LOWEST_BIT).count(1)
     return total * mmap.PAGESIZE
 
 
 _LOWEST_BIT = bytes(value & 1 for value in range(256))
-"""Only that bit of mincore's answer has a meaning."""
+"""The only bit of mincore's result with a meaning."""

@@ -13,10 +13,10 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
 from workers.errors import Unsupported
-from workers.kv_caches.pages import HostReservation, Reservation, Span
+from workers.kv_caches.pages import ByteSpan, HostReservation, Reservation
 
-AHEAD = 16
-"""Pages that must be mapped by calls are mapped so many tokens ahead, while the GPU still works on earlier ones."""
+TOKENS_AHEAD = 16
+"""Pages are mapped this many tokens ahead, while the GPU still works on earlier tokens."""
 
 Reserve = Callable[[int, torch.device], Reservation]
 """Reserves so many bytes of address space on a device."""
@@ -27,16 +27,17 @@ def reserve(size: int, device: torch.device) -> Reservation:
     if device.type == "cpu":
         return HostReservation(size)
     if device.type == "cuda":
-        from workers.kv_caches.cuda_vmm import DeviceReservation
+        from workers.kv_caches.cuda_vmm import cuda_driver
+        from workers.kv_caches.mapped_reservation import MappedReservation
 
-        return DeviceReservation(size, device)
+        return MappedReservation(size, cuda_driver(device))
     raise Unsupported(f"kv_cache 'virtual' runs on cpu and cuda, not on {device.type}")
 
 
 class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
-    """A cache layer of transformers; token after token lies in memory, so all sequences of a batch share each tensor's last page.
+    """A cache layer of transformers; memory is ordered by token, so that all sequences of a batch share each tensor's last page.
 
-    With a sliding window, the pages of tokens that have left it are given back.
+    With a sliding window, the pages of tokens that have left it are released.
     """
 
     is_croppable = True
@@ -49,11 +50,11 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         self.length = 0
         """Tokens seen since the last reset."""
         self._begin = 0
-        """The first token whose memory is still kept."""
+        """The first token whose memory is not released."""
         self._reserving = reserving
         self._stores: tuple[_Store, _Store] | None = None
 
-    # What transformers calls
+    # Interface of transformers
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Reserve for tensors of these shapes `[B, H, N, D]` (N may be 0), dtype and device. Raises `Unsupported`."""
@@ -62,7 +63,7 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Write N new tokens `[B, H, N, D]` behind the others; gives views `[B, H, tokens, D]` of all that is to be attended to.
+        """Append N new tokens `[B, H, N, D]`; returns views `[B, H, tokens, D]` of all tokens to be attended to.
 
         Raises `ValueError` when there are more tokens than were reserved, or when the shape is not that of the tokens before.
         """
@@ -79,7 +80,7 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         if self.window is not None and start >= self.window:
             first = start - self.window + 1
             for store in self._stores:
-                store.leave(self._begin, first)
+                store.release_before(first, self._begin)
             self._begin = first
         keys, values = self._stores
         self.keys, self.values = keys.write(key_states, first, start, end), values.write(value_states, first, start, end)
@@ -98,15 +99,15 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return self.tokens
 
     def reset(self) -> None:
-        """Forget all tokens and give their memory back; the addresses stay for the next ones."""
+        """Remove all tokens and release their memory; the addresses stay reserved."""
         self._forget(0, self.tokens)
         self.keys = self.values = None
         self.length = self._begin = 0
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the last tokens (a negative number, as transformers has it) and give back the pages that only they used.
+        """Remove the last tokens (a negative number, as in transformers) and release the pages that only they used.
 
-        Raises `ValueError` for a positive number, and for tokens before which a sliding window has let go others.
+        Raises `ValueError` for a positive number, and for tokens before which a sliding window has released others.
         """
         if tokens_to_remove > 0:
             raise ValueError(f"crop takes the tokens to remove as a negative number, not {tokens_to_remove}")
@@ -128,11 +129,11 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     def batch_select_indices(self, indices: Tensor) -> None:
         self._pick(lambda states_BHND: states_BHND[indices, ...])
 
-    # What is read by `cache_memory`
+    # Interface of `cache_memory`
 
     @property
     def needed(self) -> int:
-        """Bytes of the tokens that a next token attends to."""
+        """Bytes of the tokens that the next token attends to."""
         tokens, _ = self.get_mask_sizes(0)
         return tokens * sum(store.row for store in self._stores or ())
 
@@ -149,10 +150,10 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
     def _forget(self, start: int, end: int) -> None:
         for store in self._stores or ():
-            store.reservation.release(Span(start * store.row, end * store.row))
+            store.reservation.release(ByteSpan(start * store.row, end * store.row))
 
     def _pick(self, picked: Callable[[Tensor], Tensor]) -> None:
-        """Replace the sequences by others made of them."""
+        """Replace the sequences by a selection of them."""
         if self.length == 0 or self._stores is None:
             return
         keys, values = (picked(store.view(self._begin, self.length)) for store in self._stores)
@@ -176,7 +177,7 @@ class _Store:
         """Bytes of one token."""
         self.reservation = reserving(tokens * self.row, like_BHND.device)
         self._shape = (tokens, batch, heads, dim)
-        # Outside of inference mode a tensor made in it cannot be written; in it, views of any other take twice as long.
+        # A tensor created in inference mode cannot be written outside of it; views of any other take twice as long inside.
         with torch.inference_mode():
             self._fast_BHTD = self._whole()
         with torch.inference_mode(mode=False):
@@ -187,22 +188,22 @@ class _Store:
         return (batch, heads, dim) == self.shape and states_BHND.dtype == self.dtype and states_BHND.device == self.device
 
     def write(self, states_BHND: Tensor, first: int, start: int, end: int) -> Tensor:
-        """Write tokens `start` to `end`; gives the view of `first` to `end`. Raises `ValueError` for another shape or dtype."""
+        """Write tokens `start` to `end`; returns the view of `first` to `end`. Raises `ValueError` for another shape or dtype."""
         all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD
         place_BHND = all_BHTD.narrow(2, start, end - start)
-        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != self.dtype:  # which would be broadcast, or rounded
+        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != self.dtype:  # it would be broadcast, or rounded
             raise ValueError(
                 f"the virtual KV cache holds {start} tokens of {self.shape[0]} sequences in {self.dtype}; a tensor of shape "
                 f"{tuple(states_BHND.shape)} in {states_BHND.dtype} does not continue them: reset it first"
             )
-        self.reservation.grow((end + AHEAD) * self.row)
+        self.reservation.grow((end + TOKENS_AHEAD) * self.row)
         place_BHND.copy_(states_BHND)
         return all_BHTD.narrow(2, first, end - first)
 
-    def leave(self, begin: int, first: int) -> None:
-        """Give back what lies before token `first`, when that before token `begin` is given back already."""
+    def release_before(self, first: int, begin: int) -> None:
+        """Release the memory before token `first`; that before token `begin` is released already."""
         page = self.reservation.page
-        self.reservation.release(Span(begin * self.row // page * page, first * self.row))
+        self.reservation.release(ByteSpan(begin * self.row // page * page, first * self.row))
 
     def view(self, first: int, end: int) -> Tensor:
         all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD

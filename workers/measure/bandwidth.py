@@ -1,4 +1,4 @@
-"""How fast this machine reads memory in a row: the roof under which decoding one token at a time runs."""
+"""Sequential memory bandwidth of this machine: the upper bound of decoding one token at a time."""
 
 import functools
 import time
@@ -8,8 +8,8 @@ import torch
 from sweeps.job import Device
 from workers.measure.timer import synchronise
 
-SIZES = {"cpu": 2**28, "cuda": 2**30}
-"""Bytes read, far more than any cache holds."""
+READ_BYTES = {"cpu": 2**28, "cuda": 2**30}
+"""Far more than any cache holds."""
 READS = 7
 
 
@@ -20,7 +20,7 @@ def bandwidth(device: Device) -> float:
 
 @functools.cache
 def _bandwidth(device: Device, threads: int) -> float:  # noqa: ARG001 - threads are set already; another number reads at another speed
-    values = torch.ones(SIZES[device] // 4, device=device)
+    values = torch.ones(READ_BYTES[device] // 4, device=device)
     best = float("inf")
     for _ in range(READS):
         synchronise(device)
@@ -28,4 +28,4 @@ def _bandwidth(device: Device, threads: int) -> float:  # noqa: ARG001 - threads
         values.sum()
         synchronise(device)
         best = min(best, time.perf_counter() - started)
-    return SIZES[device] / best / 1e9
+    return READ_BYTES[device] / best / 1e9

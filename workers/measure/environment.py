@@ -1,4 +1,4 @@
-"""What of this machine can change a time: the devices present and their fingerprint, read without importing torch."""
+"""The properties of this machine that can change a time: devices and their fingerprint, read without importing torch."""
 
 import contextlib
 import functools
@@ -18,23 +18,23 @@ from sweeps.job import Device
 from sweeps.outcome import Environment
 
 LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
-"""One environment for all kinds: after an upgrade of one of these vision is measured anew too, though only language needs it."""
-ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+"""One environment for all kinds: after an upgrade of any of these, vision is measured again too."""
+ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Variables that set torch's CUDA allocator; the second is the older name and means the same."""
-SHARE = "BREAKEVEN_SHARE"
+SHARE_VARIABLE = "BREAKEVEN_SHARE"
 """Variable of a worker that is pinned to its share of the host (`workers/measure/pinning.py`): the number of shares, and how many
 cores it might use before, such as `2/16`."""
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 def devices() -> tuple[Device, ...]:
-    """The device classes that a job can ask for here: `("cpu",)` or `("cpu", "cuda")`."""
+    """The device classes that a job can request here: `("cpu",)` or `("cpu", "cuda")`."""
     with gpu() as handle:
         return ("cpu", "cuda") if handle is not None else ("cpu",)
 
 
-def fingerprint(device: Device) -> Environment:
-    """The environment in which `device` is timed; the same machine has the same one at any time and in any process.
+def environment_of(device: Device) -> Environment:
+    """The environment in which `device` is timed; equal at any time and in any process of the same machine.
 
     No host name, frequency or load. Raises `LookupError` when `device` is `cuda` and no CUDA device can be used.
     """
@@ -44,7 +44,7 @@ def fingerprint(device: Device) -> Environment:
         with gpu() as handle:
             if handle is None:
                 raise LookupError(
-                    "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers none; ask for device cpu"
+                    "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers none; request device cpu"
                 )
             name = _text(pynvml.nvmlDeviceGetName(handle))
             facts |= {"gpu": name, "driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": _torch_cuda() or ""}
@@ -55,19 +55,19 @@ def fingerprint(device: Device) -> Environment:
 
 def allocator() -> str:
     """How torch's CUDA allocator is configured in this process' environment, such as `expandable_segments:True`; else empty."""
-    return "; ".join(dict.fromkeys(filter(None, (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR))))
+    return "; ".join(dict.fromkeys(filter(None, (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR_VARIABLES))))
 
 
 def cores() -> float:
-    """CPU cores that this process may use: its affinity, less what a cgroup quota takes away (which may leave a fraction).
+    """CPU cores that this process may use: its affinity, limited by cgroup quotas (possibly to a fraction).
 
     A quota is divided among the shares of a host.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return usable(allowed, _quotas(), int(_unpinned()[0] or 1))
+    return usable_cores(allowed, _quotas(), int(_unpinned()[0] or 1))
 
 
-def usable(allowed: int, quotas: Collection[float], shares: int) -> float:
+def usable_cores(allowed: int, quotas: Collection[float], shares: int) -> float:
     """Cores of an affinity mask that cgroup quotas leave to one of the shares of a host."""
     return min([float(allowed), *(quota / shares for quota in quotas)])
 
@@ -140,8 +140,8 @@ def _handle(first: str) -> Any:
 
 
 def _unpinned() -> tuple[str, str]:
-    """Number of shares and cores of the whole, from `SHARE`; empty where this process is not pinned."""
-    number, _, whole = os.environ.get(SHARE, "").partition("/")
+    """Number of shares and cores of the whole, from `SHARE_VARIABLE`; empty where this process is not pinned."""
+    number, _, whole = os.environ.get(SHARE_VARIABLE, "").partition("/")
     return number, whole
 
 
@@ -164,7 +164,7 @@ def _quotas() -> list[float]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    """Those that are installed: a machine for vision alone may have no transformers."""
+    """Of the installed libraries; transformers may be missing on a machine for vision only."""
     found = {}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

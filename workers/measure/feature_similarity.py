@@ -1,4 +1,4 @@
-"""What a model makes of images on the way to its logits: one feature for each image and block, compared between two models.
+"""Features of images inside a model: one for each image and block, compared between two models.
 
 Shapes: B images, L blocks, N tokens, D channels.
 """
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-FEWEST = 4
+MIN_BATCH = 4
 """Images in a batch below which the unbiased estimate of HSIC is not defined."""
 
 
@@ -63,7 +63,7 @@ def diversity(x_BND: Tensor) -> Tensor:
     return 1 - cosines_B / (N * (N - 1)) if N > 1 else torch.full_like(cosines_B, torch.nan)
 
 
-class Likeness:
+class FeatureSimilarity:
     """Running comparison of two models' features, block by block, over batches of the same images."""
 
     def __init__(self) -> None:
@@ -72,13 +72,13 @@ class Likeness:
         self.hsic_3L: Tensor | float = 0.0
 
     def add(self, one_LBD: Tensor, other_LBD: Tensor) -> None:
-        """Take in one batch; one of fewer than `FEWEST` images counts for the angle only."""
+        """Add one batch; one of fewer than `MIN_BATCH` images counts for the angle only."""
         one_LBD, other_LBD = one_LBD.double(), other_LBD.double()
         B = one_LBD.shape[1]
         cosine_LB = nn.functional.cosine_similarity(one_LBD, other_LBD, dim=-1).clamp(-1, 1)
         self.angle_L = self.angle_L + cosine_LB.acos().sum(-1).rad2deg()
         self.images += B
-        if B >= FEWEST:
+        if B >= MIN_BATCH:
             one_LBB, other_LBB = one_LBD @ one_LBD.mT, other_LBD @ other_LBD.mT
             pairs = ((one_LBB, other_LBB), (one_LBB, one_LBB), (other_LBB, other_LBB))
             self.hsic_3L = self.hsic_3L + B * torch.stack([hsic(*pair) for pair in pairs])

@@ -13,20 +13,20 @@ from workers.measure.timeout import TimedOut
 from workers.measure.timer import Step, Stopwatch, Timing, inner_loop
 
 LOOK_EVERY = 10
-"""The intervals are looked at after `pairs_min` rounds and every 10 rounds from there: a schedule that no result can move."""
+"""Intervals are checked after `pairs_min` rounds and every 10 rounds from there: a schedule independent of results."""
 BLOCK_SAMPLES = 3
 WARMUP_BLOCKS = 20
 WARMUP_S = 5.0
-"""Warm-up ends, steady or not, after 20 blocks of 3 samples of every arm, or 5 seconds."""
+"""Warm-up ends after 20 blocks of 3 samples of every arm, or 5 seconds, even if not steady."""
 CALIBRATION_FORWARDS = 3
 
 Stopped = Literal["half_width", "plateau", "pairs_max", "budget"]
 Parts = Callable[[], Iterable[Sequence[Sequence[float]]]]
-"""Gives times of shape [rounds, steps]."""
+"""Returns times of shape [rounds, steps]."""
 
 
 class ArmError(Exception):
-    """A step raised (see `__cause__`); `column` says which."""
+    """A step raised (see `__cause__`); `column` is its index."""
 
     def __init__(self, column: int) -> None:
         super().__init__(f"step {column} failed")
@@ -44,7 +44,7 @@ class Warmup(NamedTuple):
 def calibrate(steps: Sequence[Step], stopwatch: Stopwatch) -> int:
     """The inner loop for all steps: what the fastest needs.
 
-    One number for all, because the first forward after another arm finds cold caches and must weigh the same in every arm.
+    One number for all, because the first forward after another arm finds cold caches, which must have the same weight in every arm.
     """
     fastest = min(_run(stopwatch, steps, column, 1).wall for column in range(len(steps)) for _ in range(CALIBRATION_FORWARDS))
     return inner_loop(fastest)
@@ -87,7 +87,7 @@ def warm_up(
     return Warmup(tuple(seconds), passes * inner, all(warm))
 
 
-def measure(
+def time_rounds(
     steps: Sequence[Step],
     inner: int,
     *,
@@ -114,7 +114,7 @@ def measure(
     upcoming: list[tuple[int, ...]] = []
     stopped: Stopped | None = None
     while stopped is None:
-        if not upcoming:  # drawn ahead, because work between two rounds makes the first sample of the next one slower
+        if not upcoming:  # drawn ahead, because work between two rounds slows the first sample of the next one
             upcoming = [_order(len(steps), f"{seed}:{len(walls) + turn}") for turn in range(LOOK_EVERY)][::-1]
         order = upcoming.pop()
         timings = dict(zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True))
@@ -143,8 +143,8 @@ def measure(
 def _run(stopwatch: Stopwatch, steps: Sequence[Step], column: int, inner: int) -> Timing:
     try:
         return stopwatch(steps[column], inner)
-    except (Exception, TimedOut) as fault:
-        raise ArmError(column) from fault
+    except (Exception, TimedOut) as error:
+        raise ArmError(column) from error
 
 
 def _order(count: int, seed: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Leftovers: what a job leaves in its process when it ends, put back where that is possible; else the process must be replaced."""
+"""Leftovers of a job in its process: restored where possible; otherwise the process must be replaced."""
 
 import contextlib
 import ctypes
@@ -22,12 +22,12 @@ GROWTH = 128 * MIB
 FIRST_GROWTH = 2**30
 """The first such job also loads libraries and data, and fills caches of compiled code; the model comes on top.
 
-The very first job of a process may leave whatever it likes: a CUDA context alone takes gigabytes, and a new process would again.
+The first job of a process has no limit: a CUDA context alone takes gigabytes, in a new process as well.
 """
-BYTES = 4
-"""Of a parameter, at most."""
-SHARE = 0.5
-"""Whatever single jobs leave behind, a process that holds this share of the machine's memory is replaced."""
+PARAMETER_BYTES = 4
+"""At most."""
+MAX_MEMORY_SHARE = 0.5
+"""A process that holds this share of the machine's memory is replaced."""
 
 _known: set[tuple[Hashable, ...]] = set()
 """Models, data and runtimes of the jobs that this process has run."""
@@ -57,13 +57,13 @@ class Leftovers:
         own = [arm.condition(job.condition) for arm in job.arms]
         kept = job.condition
         self._use = (job.kind, kept.model, kept.weights, kept.data, frozenset((each.runtime, each.dtype) for each in own))
-        # Every kind sets the threads that its condition asks for.
+        # Every kind sets the threads of its condition.
         self._state, self._random = State(leave=frozenset({"CPU threads of torch"})), RandomState()
         self._children = {child.pid for child in left_running()}
         self._resident, self._allocated = resident(), _allocated()
 
     def clear(self, parameters: int = 0) -> Left:
-        """Put back what can be, kill child processes, and say whether the process can be used again.
+        """Restore what can be restored, kill child processes, and report whether the process can be used again.
 
         `parameters` is the number of the model's; they may stay in memory, because the next job often needs the same model.
         """
@@ -82,14 +82,14 @@ class Leftovers:
     def _growth(self, parameters: int) -> int:
         """Bytes, of the process or on the GPU, that the job left behind and should not have; 0 if it did not."""
         allowed: float = GROWTH
-        model = (1 + len(self._use[-1])) * BYTES * parameters  # as it was loaded, and once in each dtype
+        model = (1 + len(self._use[-1])) * PARAMETER_BYTES * parameters  # as it was loaded, and once in each dtype
         if self._use not in _known:
             allowed = FIRST_GROWTH + model if _known else math.inf
             _known.add(self._use)
 
         def excess() -> int:
             growth = max(resident() - self._resident, _allocated() - self._allocated)
-            return growth if growth > allowed or resident() > SHARE * _memory() + model else 0
+            return growth if growth > allowed or resident() > MAX_MEMORY_SHARE * _memory() + model else 0
 
         if not excess():
             return 0
@@ -100,7 +100,7 @@ class Leftovers:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Bytes of this process in memory; 0 where the system does not provide it."""
     with contextlib.suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

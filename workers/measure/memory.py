@@ -16,7 +16,7 @@ from workers.measure.metric_values import metric_value
 
 MIB = 2**20
 RESET_PEAK = "5"
-"""FileSection to /proc/self/clear_refs it lowers VmHWM to the memory resident now (man 5 proc)."""
+"""Written to /proc/self/clear_refs, it lowers VmHWM to the memory resident now (man 5 proc)."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ def peak_memory(device: Device) -> Iterator[Peak]:
 def _reset_process_peak() -> int | None:
     """Resident bytes once the process' peak has been reset to them; `None` where it cannot be reset."""
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps what was freed, and the block would reuse it unseen
+        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed memory, which the block would reuse unnoticed
     try:
         Path("/proc/self/clear_refs").write_text(RESET_PEAK)
         return _status("VmRSS")

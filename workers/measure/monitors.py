@@ -1,4 +1,4 @@
-"""Monitors: what else went on while arms were timed; readings, and flags where they give reason to distrust the times."""
+"""Monitors: system metrics while arms are timed, and flags where they cast doubt on the times."""
 
 import contextlib
 import functools
@@ -28,7 +28,7 @@ THROTTLE_REASONS = (
     | pynvml.nvmlClocksEventReasonHwThermalSlowdown
     | pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown
 )
-"""Heat and hardware. A software power cap is normal on large GPUs under load and hits both arms: it is only read."""
+"""Heat and hardware. A software power cap is normal on large GPUs under load and affects both arms: it is only recorded."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ def watch(device: Device, threads: int) -> Iterator[Watch]:
 
 
 class _Counters(NamedTuple):
-    """What the kernel has counted so far, in seconds unless the name says otherwise; `None` where it does not say."""
+    """Counters of the kernel, in seconds unless the name indicates otherwise; `None` where they are missing."""
 
     wall: float
     own: float
@@ -120,7 +120,7 @@ def _cpu_seconds() -> tuple[float, float] | tuple[None, None]:
 
 
 def _involuntary() -> int | None:
-    """Times that a thread of this process was taken off a core; the threads of torch's pools live on, so none is lost."""
+    """Involuntary context switches of all threads of this process; the threads of torch's pools persist, so none is lost."""
     total = 0
     try:
         for status in Path("/proc/self/task").glob("*/status"):

@@ -1,7 +1,7 @@
-"""Pinning: the share of a host's cores that goes with one of its GPUs, and a worker that is held to it.
+"""Pinning: the share of a host's cores that belongs to one of its GPUs, and its assignment to a worker.
 
 A job with `exclusive: device` runs while others use the host's other GPUs. What a launch-bound forward takes depends on the
-cores that launch it, so each GPU has cores of its own, as many for each.
+cores that launch it, so each GPU has its own cores, the same number for each.
 """
 
 import contextlib
@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 import pynvml
 
-from workers.measure.environment import SHARE, cores, gpu
+from workers.measure.environment import SHARE_VARIABLE, cores, gpu
 
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
 class Share(NamedTuple):
-    """One GPU of a host and the cores that go with it."""
+    """One GPU of a host and the cores that belong to it."""
 
     gpu: int
-    """Index of the GPU, as NVML counts."""
+    """Index of the GPU in NVML."""
     cores: tuple[int, ...]
     shares: int
     """Into how many the host is divided."""
 
 
-def shares(allowed: Collection[int], siblings: Mapping[int, Collection[int]], count: int) -> list[tuple[int, ...]]:
-    """`count` disjoint sets of the allowed cores, each of as many physical cores, in their order; what is left over is in none.
+def divide_cores(allowed: Collection[int], siblings: Mapping[int, Collection[int]], count: int) -> list[tuple[int, ...]]:
+    """`count` disjoint sets of the allowed cores, each of as many physical cores, in their order; remaining cores are in none.
 
     `siblings` has for a core the hardware threads of its physical core, itself included; one without an entry stands alone. Raises
     `ValueError` when there are fewer physical cores than sets.
@@ -44,23 +44,23 @@ def shares(allowed: Collection[int], siblings: Mapping[int, Collection[int]], co
     return [tuple(sorted(sum(physical[each * place : each * (place + 1)], ()))) for place in range(count)]
 
 
-def siblings(allowed: Collection[int], topology: Path = TOPOLOGY) -> dict[int, tuple[int, ...]]:
-    """For each core the hardware threads of its physical core; a core of which the kernel does not tell has no entry."""
+def thread_siblings(allowed: Collection[int], topology: Path = TOPOLOGY) -> dict[int, tuple[int, ...]]:
+    """For each core the hardware threads of its physical core; a core without data from the kernel has no entry."""
     found = {}
     for core in allowed:
         with contextlib.suppress(OSError, ValueError):
-            found[core] = listed((topology / f"cpu{core}" / "topology" / "thread_siblings_list").read_text())
+            found[core] = parse_core_list((topology / f"cpu{core}" / "topology" / "thread_siblings_list").read_text())
     return found
 
 
-def listed(text: str) -> tuple[int, ...]:
+def parse_core_list(text: str) -> tuple[int, ...]:
     """The cores in a list as the kernel writes it, such as `0-3,8`. Raises `ValueError`."""
     spans = [part.partition("-") for part in text.strip().split(",")]
     return tuple(core for first, _, last in spans for core in range(int(first), int(last or first) + 1))
 
 
-def share(gpus: int) -> Share:
-    """The share of the GPU that `cuda` means in this process, on a host that has `gpus` of them if NVML does not tell.
+def share_of_gpu(gpus: int) -> Share:
+    """The share of the GPU that `cuda` means in this process, on a host with `gpus` of them where NVML gives no number.
 
     Raises `ValueError` when there is no such GPU, or too few cores.
     """
@@ -70,18 +70,18 @@ def share(gpus: int) -> Share:
             raise ValueError(f"exclusive: device needs to know the GPU, and CUDA_VISIBLE_DEVICES={visible} names none of {gpus}")
         place = int(visible), gpus
     allowed = os.sched_getaffinity(0)
-    return Share(place[0], shares(allowed, siblings(allowed), place[1])[place[0]], place[1])
+    return Share(place[0], divide_cores(allowed, thread_siblings(allowed), place[1])[place[0]], place[1])
 
 
 def pin(share: Share) -> None:
-    """Hold this process, and those it will start, to its share; to be called before torch makes its threads."""
-    os.environ[SHARE] = f"{share.shares}/{cores():g}"
+    """Restrict this process and those that it will start to its share; call it before torch makes its threads."""
+    os.environ[SHARE_VARIABLE] = f"{share.shares}/{cores():g}"
     os.sched_setaffinity(0, share.cores)
 
 
 def pinned() -> tuple[int, ...] | None:
     """The cores that this process is pinned to, if `pin` was called in it or in one that started it."""
-    return tuple(sorted(os.sched_getaffinity(0))) if os.environ.get(SHARE) else None
+    return tuple(sorted(os.sched_getaffinity(0))) if os.environ.get(SHARE_VARIABLE) else None
 
 
 def _place() -> tuple[int, int] | None:
@@ -95,4 +95,4 @@ def _place() -> tuple[int, int] | None:
         try:
             return int(pynvml.nvmlDeviceGetIndex(whole)), int(pynvml.nvmlDeviceGetCount())
         except pynvml.NVMLError as error:
-            raise ValueError(f"exclusive: device needs to know the GPU, and NVML does not tell: {error}") from error
+            raise ValueError(f"exclusive: device needs to know the GPU, and NVML does not provide it: {error}") from error

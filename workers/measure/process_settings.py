@@ -1,4 +1,4 @@
-"""Settings of a process: everything that a method may change in it, how each is read, and how it is put back."""
+"""Settings of a process that a method may change: how each is read and restored."""
 
 import gc
 import locale
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-SIGNALS = tuple(
+RESTORED_SIGNALS = tuple(
     getattr(signal, name)
     for name in ("SIGALRM", "SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGUSR2", "SIGVTALRM", "SIGPROF", "SIGPIPE")
     if hasattr(signal, name)
@@ -23,7 +23,7 @@ SMALLEST = 5e-324
 
 
 class Setting(NamedTuple):
-    """One part of the process' state: its name for people, how it is read, and how it is put back.
+    """One part of the process' state: its display name, how it is read, and how it is restored.
 
     `write` is `None` where only a new process helps, and may raise `OSError`, `RuntimeError` or `ValueError` where it fails.
     """
@@ -91,7 +91,7 @@ def _set_collector(value: tuple[bool, tuple[int, int, int]]) -> None:
 
 
 def _affinity(name: str) -> Setting:
-    """The cores of the main thread; threads that began meanwhile keep theirs, so that only a new process is sound again."""
+    """The cores of the main thread; threads started meanwhile keep theirs, so that the process must be replaced."""
     read = getattr(os, name)
     return Setting("cores allowed", lambda: sorted(read(0)), lambda value: os.sched_setaffinity(0, value), sticky=True)
 
@@ -157,7 +157,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("memory tracing", tracemalloc.is_tracing, lambda on: None if on else tracemalloc.stop()),
     Setting("current folder", _folder, os.chdir),
     Setting("umask", _umask, os.umask),
-    *map(_handler, SIGNALS),
+    *map(_handler, RESTORED_SIGNALS),
     *map(_timer, ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")),
     Setting("locale", lambda: locale.setlocale(locale.LC_ALL, None), lambda value: locale.setlocale(locale.LC_ALL, value)),
     Setting("niceness", lambda: os.getpriority(os.PRIO_PROCESS, 0), lambda value: os.setpriority(os.PRIO_PROCESS, 0, value)),

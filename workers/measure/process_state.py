@@ -1,4 +1,4 @@
-"""Process state: what a method may leave behind in the worker's process; compared and put back after every arm and every job."""
+"""Process state that a method may change: compared and restored after every arm and every job."""
 
 import contextlib
 import gc
@@ -30,16 +30,16 @@ BENIGN_VARIABLES = (
 
 
 class Changes:
-    """What the arms of a job changed in the process, by arm (`None`: which arm did it is not known)."""
+    """What the arms of a job changed in the process, by arm (`None`: the arm is not known)."""
 
     def __init__(self) -> None:
         self.found: dict[int | None, list[str]] = {}
         self.threads: dict[int, int] = {}
-        """CPU threads that an arm's samples really ran with, where they are not those asked for."""
+        """CPU threads that an arm's samples ran with, where they differ from the requested ones."""
 
     @contextlib.contextmanager
     def watched(self, arm: int | None, doing: str) -> Iterator[None]:
-        """Put back what the block changes, and note it against `arm`; `doing` completes "while …"."""
+        """Restore what the block changes, and record it for `arm`; `doing` completes "while …"."""
         before = State()
         try:
             yield
@@ -77,7 +77,7 @@ class Changes:
         lines += [line for line in (f"while {doing}: {change}" for change in changes) if line not in lines]
 
     def flags(self, arm: int | None) -> tuple[str, ...]:
-        """The flag of an arm, or with `None` of the job, whose times may all be wrong."""
+        """The flag of an arm, or with `None` of the whole job."""
         return (FLAG,) if self.found.get(arm) else ()
 
     @property
@@ -95,10 +95,10 @@ class State:
         self._children = {child.pid for child in left_running()}
         self._threads = _threads()
         self.unfit = False
-        """Whether something was found that only a new process undoes."""
+        """Whether a change was found that only a new process undoes."""
 
     def restore(self) -> list[str]:
-        """What differs from then, a text for each; what can be put back is. Never found twice."""
+        """The differences since then, a text for each; each is restored where possible and reported once."""
         found = []
         for place, (setting, before) in enumerate(zip(self._settings, self._values, strict=True)):
             now = setting.read()
@@ -111,7 +111,7 @@ class State:
                     setting.write(before)
             except (OSError, RuntimeError, ValueError) as error:
                 self.unfit = True
-                text += f" and cannot be put back ({error})"
+                text += f" and cannot be restored ({error})"
             self._values[place] = setting.read()
             found.append(text)
         found += self._variables_changed()

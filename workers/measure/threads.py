@@ -1,4 +1,4 @@
-"""CPU threads: set to what a condition asks for before anything is built or timed."""
+"""CPU threads: set to those of the condition before anything is built or timed."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from workers.measure.environment import cores
 
 
 def use_threads(condition: Condition) -> None:
-    """Set the CPU threads asked for (default: one per core); said aloud, because Ray and containers preset OMP_NUM_THREADS."""
+    """Set the requested CPU threads (default: one per core); explicitly, because Ray and containers preset OMP_NUM_THREADS."""
     torch.set_num_threads(condition.threads or max(1, int(cores())))
 
 
@@ -18,8 +18,8 @@ def use_threads(condition: Condition) -> None:
 def one_thread() -> Iterator[None]:
     """One CPU thread, for training.
 
-    A second one shortens training on tensors as small as here by a third on a quiet machine, and makes it many times longer where
-    other jobs run; and the weights shall not depend on the number of cores.
+    On tensors this small a second thread saves a third of the time on a quiet machine, and multiplies it where other jobs run; and
+    weights must not depend on the number of cores.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""The time-out: an alarm that interrupts whatever runs when a job has had its time."""
+"""Time limits: an alarm that interrupts a job at its time-out."""
 
 import contextlib
 import signal
@@ -18,9 +18,9 @@ class CompilationTimedOut(TimedOut):
 def alarm(seconds: float) -> Iterator[None]:
     """Raise `TimedOut` in the main thread after `seconds`, and again after each further `seconds`, until the block ends.
 
-    An alarm around this one stands still meanwhile: time that has a limit of its own does not count against the whole.
+    An outer alarm is paused meanwhile: time with a limit of its own does not count against the whole.
 
-    It repeats so that, once an arm that hung was given up, the other arms get as long. Code that never returns to the
+    It repeats, so that after an arm that hung the other arms get as long. Code that never returns to the
     interpreter is not interrupted: only killing the process ends that.
     """
 
@@ -46,5 +46,5 @@ def compiling(limit_s: float) -> Iterator[None]:
     with alarm(limit_s):
         try:
             yield
-        except TimedOut as fault:
-            raise CompilationTimedOut(f"not compiled after {limit_s:g} s (compile_timeout)") from fault
+        except TimedOut as error:
+            raise CompilationTimedOut(f"not compiled after {limit_s:g} s (compile_timeout)") from error

@@ -1,4 +1,4 @@
-"""The stopwatch: what the timer resolves, how many forwards make up one sample, and how long a sample took."""
+"""The stopwatch: resolution of the timer, forwards in one sample, and the time of a sample."""
 
 import functools
 import math
@@ -12,10 +12,10 @@ from sweeps.job import Device
 
 MIN_SAMPLE_S = 1e-3
 MIN_RESOLUTIONS = 10_000
-"""A sample is at least this many times as long as what the timer resolves: the reading error stays below 0.01 %."""
+"""A sample is at least this many times as long as the timer's resolution: the reading error stays below 0.01 %."""
 
 Step = Callable[[], object]
-"""One forward pass; what it returns is thrown away."""
+"""One forward pass; its result is discarded."""
 
 
 class Timing(NamedTuple):
@@ -52,7 +52,7 @@ def stopwatch(device: Device) -> Stopwatch:
 
 
 def synchronise(device: Device) -> None:
-    """Wait until `device` has done all that it was given; a CPU always has."""
+    """Wait until `device` has finished all work; nothing to do on a CPU."""
     if device == "cuda":
         torch.cuda.synchronize()
 

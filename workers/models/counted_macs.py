@@ -12,14 +12,14 @@ from workers.models.share_weights import clone_shared
 WEIGHTS = ("aten.mm", "aten.addmm")
 """Products with a matrix of weights; those of attention are products of batches."""
 FIRST = 2
-"""The earliest token that is counted: some layers read a sequence's first token like a prompt, in blocks of many."""
+"""The first position that is counted: some layers process a sequence's first token like a prompt."""
 
 
 class MacCounter:
-    """What a token costs at each place: matrix products as torch's counter sees them, with eager attention and eager experts.
+    """MACs of a token at each position: matrix products counted by torch, with eager attention and eager experts.
 
-    Between two places of which neither is the edge of a sliding window the cost is linear in the place, so that a few counted
-    tokens give all. A prompt counts as if its tokens came one by one (causal), its head once, as in `LanguageNetwork.macs`.
+    Between the edges of sliding windows the cost is linear in the position, so that a few counted tokens suffice. A prompt counts as
+    if its tokens were read one by one (causal), with one head product, as in `LanguageNetwork.macs`.
     """
 
     def __init__(self, model: Any) -> None:
@@ -47,7 +47,7 @@ class MacCounter:
         return {int(window) for layer in layers if (window := getattr(layer, "sliding_window", None)) and window > FIRST}
 
     def _token(self, place: int) -> tuple[int, int]:
-        """MACs of the token at `place` (from 1 on), the head's included, and of them those with weights."""
+        """MACs of the token at position `place` (from 1 on), the head's included, and those with weights."""
         if place not in self._at:
             model: Any = clone_shared(self.model)
             cache = DynamicCache(config=model.config)

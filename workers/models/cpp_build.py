@@ -1,4 +1,4 @@
-"""Compiles a C++ file of this folder once per machine, keeps the library in the cache of artifacts, and loads it."""
+"""Compiles a C++ file once per machine, keeps the library in the cache, and loads it."""
 
 import ctypes
 import functools
@@ -16,13 +16,13 @@ from sweeps.identity import digest
 from workers.cache import cached
 
 LOG = logging.getLogger(__name__)
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
+COMPILER_FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
 COMPILERS = ("g++", "c++", "clang++")
 BUILD_S = 120.0
 
 
 class NotBuilt(Exception):  # noqa: N818 - a fact about a machine
-    """The library cannot be had here; the message is the reason."""
+    """The library cannot be built or loaded here; the message is the reason."""
 
 
 Signature = tuple[Any, tuple[Any, ...]]
@@ -44,24 +44,25 @@ def functions(source: Path, signatures: Mapping[str, Signature]) -> Mapping[str,
 @functools.cache
 def library(source: Path) -> ctypes.CDLL:
     """The library made of a C++ file for this machine's processor, compiled now if it is not in the cache. Raises `NotBuilt`."""
-    file = build(source)
+    file = build_library(source)
     try:
         return ctypes.CDLL(str(file))
-    except OSError as fault:
-        raise NotBuilt(f"the compiled library cannot be loaded: {fault}") from fault
+    except OSError as error:
+        raise NotBuilt(f"the compiled library cannot be loaded: {error}") from error
 
 
-def build(source: Path) -> Path:
+def build_library(source: Path) -> Path:
     """The shared library made of `source`. Raises `NotBuilt`."""
-    asked = os.environ.get("CXX")
-    compiler = next((found for name in ((asked,) if asked else COMPILERS) if (found := shutil.which(name)) is not None), None)
+    requested = os.environ.get("CXX")
+    names = (requested,) if requested else COMPILERS
+    compiler = next((found for name in names if (found := shutil.which(name)) is not None), None)
     if compiler is None:
-        raise NotBuilt(f"no C++ compiler: none of {asked or ', '.join(COMPILERS)} is on the path")
+        raise NotBuilt(f"no C++ compiler: none of {', '.join(names)} is on the path")
     openmp = _openmp()
 
     def make(file: Path) -> None:
-        # Torch's own runtime comes first, so that the compiler adds none: two would fight over the cores.
-        command = [compiler, *FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)]
+        # Torch's own runtime comes first, so that the compiler adds none: two would compete for the cores.
+        command = [compiler, *COMPILER_FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)]
         done = _output(command)
         LOG.info("compiled %s %s", file.name, done)
 
@@ -69,21 +70,21 @@ def build(source: Path) -> Path:
         version = _output([compiler, "--version"])
         parts = {
             "source": source.read_text(encoding="utf-8"),
-            "flags": FLAGS,
+            "flags": COMPILER_FLAGS,
             "compiler": version,
             "processor": _processor(),
             "openmp": openmp,
         }
         return cached(f"{source.stem}-{digest(parts)}.so", make)
-    except OSError as fault:
-        raise NotBuilt(f"the cache of artifacts cannot be written: {fault}") from fault
+    except OSError as error:
+        raise NotBuilt(f"the cache cannot be written: {error}") from error
 
 
 def _output(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=BUILD_S)
-    except subprocess.TimeoutExpired as fault:
-        raise NotBuilt(f"{command[0]} took more than {BUILD_S:g} s") from fault
+    except subprocess.TimeoutExpired as error:
+        raise NotBuilt(f"{command[0]} took more than {BUILD_S:g} s") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise NotBuilt(
@@ -98,8 +99,8 @@ def _openmp() -> str:
 
     try:
         mapped = Path("/proc/self/maps").read_text()
-    except OSError as fault:
-        raise NotBuilt("which OpenMP runtime torch has loaded can be read on Linux only") from fault
+    except OSError as error:
+        raise NotBuilt("which OpenMP runtime torch has loaded can be read on Linux only") from error
     found: list[str] = sorted(set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", mapped, re.MULTILINE)))
     own = [path for path in found if "/torch/" in path] or found
     if not own:
@@ -108,7 +109,7 @@ def _openmp() -> str:
 
 
 def _processor() -> str:
-    """What `-march=native` goes by: a library made for one processor may crash on another."""
+    """The processor that `-march=native` compiles for: the library may crash on another."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

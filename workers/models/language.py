@@ -214,7 +214,7 @@ def _folder(folder: Path, condition: Condition) -> LanguageModel:
 
 def _hub(condition: Condition) -> LanguageModel:
     """A model of the hub: the downloaded revision where it is complete, so that results stay comparable, else the newest one."""
-    with hub.explained(condition.model):
+    with hub.explained_errors(condition.model):
         try:
             return _downloaded(condition, local=True)
         except OSError:

@@ -1,4 +1,4 @@
-"""Ways of running a built model, each a wrapper: mixed precision, compiled, captured as a CUDA graph, slowed on purpose."""
+"""Wrappers that run a model in mixed precision, compiled, captured as a CUDA graph, or slowed down on purpose."""
 
 import itertools
 import time
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from workers.errors import Unsupported
 
 CAPTURE_WARMUP = 3
-"""Forwards on a side stream before a capture, so that lazily made workspaces exist (as torch's documentation asks)."""
+"""Forwards on a side stream before a capture, so that lazily created workspaces exist (see torch's documentation)."""
 
 
 class Wrapped(nn.Module):
@@ -36,7 +36,7 @@ class Autocast(Wrapped):
         casts = torch.amp.is_autocast_available(device)
         if casts:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it warns where it does nothing, which is asked for here
+                warnings.simplefilter("ignore")  # torch warns where autocast has no effect, which is checked here
                 with torch.autocast(device, dtype=torch.float16):
                     casts = torch.is_autocast_enabled(device)
         if not casts:
@@ -70,13 +70,13 @@ class Slowed(Wrapped):
 class Compiled(Wrapped):
     """`torch.compile` of the whole model as one graph, for the one shape that it is called with; `options` go to torch.compile.
 
-    It compiles on the first call. What the code generator wrote is kept on disk by torch and found again by later arms, jobs and
-    processes that ask for the same graph; only tracing is done anew.
+    It compiles on the first call. Torch caches generated code on disk for later arms, jobs and processes with the same graph; only
+    tracing is repeated.
     """
 
     def __init__(self, eager: nn.Module, **options: Any) -> None:
         super().__init__(eager)
-        # Not registered as a module: it holds the very same parameters.
+        # Not registered as a module: it has the same parameters.
         self.__dict__["compiled"] = torch.compile(alone(eager), dynamic=False, fullgraph=True, **options)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
@@ -89,8 +89,8 @@ _NUMBER = itertools.count()
 def alone(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`call` with a code object that no other function has.
 
-    torch keeps what it compiled by code object. Arms that shared timm's would fill one list, be looked up in it behind each other
-    on every call, and beyond its limit fail.
+    torch caches compiled code by code object. Arms that shared timm's would share one cache list, be searched in it on every call,
+    and fail beyond its limit.
     """
 
     def forward(*inputs: Any) -> Tensor:
@@ -126,7 +126,7 @@ class CudaGraph(Wrapped):
 class Captured:
     """`call` captured as a CUDA graph; the tensors that it reads and writes must stay where they are.
 
-    It runs a few times before, and after each of these `after_warmup` undoes what must not have happened.
+    It runs a few times before the capture; after each run `after_warmup` restores the state.
     """
 
     def __init__(self, call: Callable[[], Tensor], device: torch.device, after_warmup: Callable[[], object] = lambda: None) -> None:

@@ -1,4 +1,4 @@
-"""A model in modules of its own on shared weights, so that arms that run interleaved in one process do not multiply memory."""
+"""Copies of a model on shared weights, so that arms that run interleaved in one process do not multiply memory."""
 
 import copy
 from typing import TypeVar
@@ -9,6 +9,6 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def clone_shared(model: M) -> M:
-    """The same model in modules of its own but with the very same parameters and buffers, so that it can be changed alone."""
+    """A copy of the model whose modules can be changed independently, with the same parameter and buffer tensors."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, shared)

@@ -1,4 +1,4 @@
-"""What a model really does with tokens: counts taken by hooks from the tensors of a real forward, for MACs and for throughput."""
+"""Token counts of a model, taken by hooks from the tensors of a forward, for MACs and for throughput."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +14,7 @@ from workers.models.runtime import Compiled, CudaGraph
 
 @dataclass(frozen=True)
 class Trace:
-    """What one forward showed."""
+    """Token counts of one forward."""
 
     batch: int
     """Images that the first block saw."""

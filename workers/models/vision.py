@@ -1,4 +1,4 @@
-"""Vision transformers of timm, ready to run: a condition's model loaded once, and each arm built from it on shared weights."""
+"""Vision transformers of timm: the model of a condition with its geometry."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -54,7 +54,7 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     known = timm.models.get_pretrained_cfg(condition.model)
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
-    # A model made in inference mode could serve nothing else later.
+    # A model created in inference mode could not be used outside of it.
     checkpoint = None if condition.weights in NAMED_WEIGHTS else Path(condition.weights)
     outputs = None if checkpoint is None else _outputs(checkpoint)
     head: dict[str, Any] = {} if outputs is None else {"num_classes": outputs}
@@ -87,14 +87,14 @@ def check_size(network: Network, image_size: int) -> None:
 
 
 def _outputs(file: Path) -> int | None:
-    """How many outputs the head of a checkpoint has; `None` where that cannot be read, which `_read_weights` explains."""
+    """How many outputs the head of a checkpoint has; `None` where it cannot be read (see `_read_weights`)."""
     if not file.is_file() or file.suffix in (".npz", ".npy"):
         return None
     if file.suffix == ".safetensors":
         return head_outputs(file)
     try:
         weights = timm.models.load_state_dict(str(file), use_ema=False, device="cpu")
-    except Exception:  # whatever it is, reading the weights meets it again and reports it
+    except Exception:  # reading the weights raises it again and reports it
         return None
     head = weights.get("head.weight")
     return len(head) if isinstance(head, Tensor) and head.ndim == 2 else None
