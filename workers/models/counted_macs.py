@@ -18,7 +18,7 @@ FIRST = 2
 class MacCounter:
     """MACs of a token at each position: matrix products counted by torch, with eager attention and eager experts.
 
-    Between the edges of sliding windows the cost is linear in the position, so that a few counted tokens suffice. A prompt counts as
+    Between the edges of sliding windows the cost is linear in the position, so that a few tokens suffice. A prompt counts as
     if its tokens were read one by one (causal), with one head product, as in `LanguageNetwork.macs`.
     """
 
