@@ -60,13 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def accept(out: Path, device: Any, minutes: float, sweeps: Sequence[str] | None, tests: Sequence[str]) -> dict[str, Any]:
     """Run everything, write the summary and return it."""
     from tests.gpu import summary
-    from workers.measure.environment import commit, fingerprint
+    from workers.measure.environment import commit, environment_of
 
     began = time.monotonic()
     ends = began + 60 * minutes
     (out / "outcomes").mkdir(parents=True, exist_ok=True)
     (out / "logs").mkdir(exist_ok=True)
-    found: dict[str, Any] = {"environment": fingerprint(device).model_dump(), "commit": commit(), "minutes": minutes}
+    found: dict[str, Any] = {"environment": environment_of(device).model_dump(), "commit": commit(), "minutes": minutes}
     found["tests"] = _tests(out, tests, TESTS_SHARE * 60 * minutes)
     jobs, problems = _jobs(device, sweeps)
     found["jobs"] = [_measured(out, sweep, number, job, ends) for sweep, number, job in jobs]

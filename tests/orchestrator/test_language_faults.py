@@ -118,7 +118,7 @@ def ngrams(file: str) -> str:
             (6, "larosa is for language models, and this sweep is about vision models"),
         ),
         (with_texts, sweep(VIRTUAL, data="'text:./nowhere'"), (4, "text:nowhere: there is no such file or folder")),
-        (with_texts, sweep(VIRTUAL, data="'text:./empty.txt'"), (4, "too short to be split into a part to learn from and a part")),
+        (with_texts, sweep(VIRTUAL, data="'text:./empty.txt'"), (4, "too short to be split into a training and a held-out part")),
         (with_texts, sweep(VIRTUAL, data="'text:./binary.txt'"), (4, "binary.txt is not text in UTF-8")),
         (with_texts, sweep(ngrams("ngrams.pkl")), (6, "a pickle can run any code when it is opened, so it is not; convert")),
         (None, sweep(ngrams("nowhere.json")), (6, "adaptivocab.file cannot be used: ./nowhere.json: No such file or directory")),

@@ -190,7 +190,7 @@ def test_what_cannot_be_done() -> None:
     given = speaker()
     with pytest.raises(DataError, match="is not a text"):
         apply(given, Params(data="nothing"))
-    with pytest.raises(UnusableVocabulary, match="at most so many"):
+    with pytest.raises(UnusableVocabulary, match="request at most that many"):
         apply(given, Params(ngrams=100_000))
     patched = PatchTokenizer(bytes_bpe(), build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=5)))
     with pytest.raises(UnusableVocabulary, match="patched already"):

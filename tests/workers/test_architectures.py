@@ -86,7 +86,7 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
     assert set(refused) == ({2} if architecture in LINEAR else set()), refused
     for failure in refused.values():
         assert failure.reason == "unsupported"
-        assert "kv_cache 'virtual' has no place for what layer 0 keeps (LinearAttention" in failure.message
+        assert "kv_cache 'virtual' cannot hold the state of layer 0 (LinearAttention" in failure.message
     for arm in outcome.arms:
         found = metrics(arm)
         assert found["tokens_decoded"] == NEW

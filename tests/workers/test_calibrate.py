@@ -32,7 +32,7 @@ def test_rotations_gather_what_inputs_carry(architecture):
     speaker = speaker_of(architecture)
     turns = calibrate.rotations(speaker, "topics", TOKENS)
     assert len(turns) == speaker.network.layers
-    _, parts = calibrate.windows(speaker, "topics", TOKENS)
+    _, parts = calibrate.calibration_windows(speaker, "topics", TOKENS)
     read = {}
     folded = fuse(speaker.model, speaker.network, None)
     for index, layer in enumerate(architectures.layers(folded, MODULE_NAMES[architecture])):
@@ -97,5 +97,5 @@ def test_text_that_is_too_short_is_told(tmp_path):
 
 def test_positions_bound_the_windows():
     """Calibration never reads past what the model has positions for."""
-    _, parts = calibrate.windows(speaker_of("gpt2"), "topics", 600)
+    _, parts = calibrate.calibration_windows(speaker_of("gpt2"), "topics", 600)
     assert [part.shape[1] for part in parts] == [POSITIONS, POSITIONS, 600 - 2 * POSITIONS]

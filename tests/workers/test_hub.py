@@ -116,9 +116,9 @@ def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gated/one", "gated/one: the hub hands it out on consent only: agree to the terms .* set HF_TOKEN"),
-        ("nobody/has-this", "nobody/has-this: the hub knows no such model, or it is private: correct the name"),
-        ("bare/one", "bare/one: it holds no config.json or no tokenizer.json"),
+        ("gated/one", "gated/one: the model is gated: accept the terms .* set HF_TOKEN"),
+        ("nobody/has-this", "nobody/has-this: the hub has no such model, or it is private: correct the name"),
+        ("bare/one", "bare/one: config.json or tokenizer.json is missing"),
     ],
 )
 @pytest.mark.usefixtures("hub")
@@ -130,10 +130,12 @@ def test_what_the_hub_refuses(name: str, said: str) -> None:
 
 def test_what_a_cache_lacks(home: Path) -> None:
     """A model, or a file of one, that is neither here nor to be had."""
-    with pytest.raises(OSError, match=r"org/none: it is not wholly in .*hub, and the hub cannot be reached: give .* a network"):
+    with pytest.raises(
+        OSError, match=r"org/none: it is not complete in .*hub, and the hub cannot be reached: connect the workers to a network"
+    ):
         load_language(point("org/none"))
     (cached(home, "org/silent") / "tokenizer.json").unlink()
-    with pytest.raises(OSError, match="org/silent: it is not wholly in"):
+    with pytest.raises(OSError, match="org/silent: it is not complete in"):
         load_language(point("org/silent"))
     folder = cached(home, "org/pickled")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")

@@ -172,8 +172,8 @@ def test_what_language_models_do_not_do(tmp_path: Path):
 
 def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
     """The seed decides the weights, another dtype rounds the same ones, and the tokenizer fits."""
-    monkeypatch.setattr(tokenization, "trained", lambda size: FastTokenizer(train_tokenizer(TEXTS, min(size, TOKENS))))
-    monkeypatch.setattr(tokenization, "recipe", str)
+    monkeypatch.setattr(tokenization, "trained_tokenizer", lambda size: FastTokenizer(train_tokenizer(TEXTS, min(size, TOKENS))))
+    monkeypatch.setattr(tokenization, "tokenizer_recipe", str)
     small = {**CONFIGS["tiny_lm"], "num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 64}
     monkeypatch.setattr("workers.models.language.CONFIGS", {"tiny_lm": small})
     one, same, other = (load_language(Condition(model="tiny_lm", seed=seed)) for seed in (1, 1, 2))
