@@ -120,7 +120,7 @@ def ngrams(file: str) -> str:
         (with_texts, sweep(VIRTUAL, data="'text:./nowhere'"), (4, "text:nowhere: there is no such file or folder")),
         (with_texts, sweep(VIRTUAL, data="'text:./empty.txt'"), (4, "too short to be split into a training and a held-out part")),
         (with_texts, sweep(VIRTUAL, data="'text:./binary.txt'"), (4, "binary.txt is not text in UTF-8")),
-        (with_texts, sweep(ngrams("ngrams.pkl")), (6, "a pickle can run any code when it is opened, so it is not; convert")),
+        (with_texts, sweep(ngrams("ngrams.pkl")), (6, "a pickle can run any code when it is opened, so it is not read; convert")),
         (None, sweep(ngrams("nowhere.json")), (6, "adaptivocab.file cannot be used: ./nowhere.json: No such file or directory")),
     ],
 )

@@ -55,6 +55,6 @@ def test_names_that_cannot_be_used(tmp_path: Path, model: str, problem: str) -> 
 
 def test_a_head_of_other_classes_is_refused(tmp_path: Path) -> None:
     """A model of 1000 classes on digits is one line at the line of the data, before anything is stored or started."""
-    with pytest.raises(SweepError, match="digits has 10 classes and the head of deit_tiny_patch16_224 1000"):
+    with pytest.raises(SweepError, match="digits has 10 classes, the head of deit_tiny_patch16_224 has 1000"):
         conditions(tmp_path, "[deit_tiny_patch16_224]", "accuracy: {}", "defaults: {data: digits}\n")
     assert conditions(tmp_path, "[digits_vit_64]", "accuracy: {}", "defaults: {weights: trained}\n")[0].data == "digits"

@@ -107,7 +107,7 @@ def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> Non
 
 def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
     """A 1000-class head on digits, or a checkpoint's 5 on another number of folders, is refused before anything runs."""
-    with pytest.raises(DataError, match="digits has 10 classes and the head of test_vit 1000"):
+    with pytest.raises(DataError, match="digits has 10 classes, the head of test_vit has 1000"):
         check_head(Condition(model="test_vit", image_size=32, data="digits"))
     check_head(Condition(model="digits_vit_64", image_size=32, data="digits", weights="trained"))
     tuned = tmp_path / "tuned.safetensors"
