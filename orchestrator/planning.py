@@ -91,7 +91,7 @@ def load_sweep(path: Path | str, *, auto: Device, text: str | None = None) -> Ex
 
     def contents(condition: Condition) -> Mapping[str, str]:
         if condition.data not in listings:
-            listings[condition.data] = listing(condition, _hashing(condition.data))
+            listings[condition.data] = data_hash(condition, _hashing(condition.data))
         if (head := (condition.model, condition.weights, condition.data)) not in checked:
             check_head(condition)
             checked.add(head)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS, Outcome
-from workers.measure.environment import commit, devices, fingerprint
+from workers.measure.environment import commit, devices, environment_of
 from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
 

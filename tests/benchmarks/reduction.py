@@ -19,7 +19,7 @@ from sweeps.protocol import Protocol
 from sweeps.stats.timing import Estimate, speedup
 from workers import methods
 from workers.arms.vision import build, load_shared
-from workers.measure.interleaved import calibrate, measure, warm_up
+from workers.measure.interleaved import calibrate, time_rounds, warm_up
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import stopwatch

@@ -40,8 +40,8 @@ VISION_METHOD = '''
     def macs(params, network, image_size): return 7_000_000
     def refuses(params, network): return "no factor" if params.toy_factor == 0 else None
     def apply(model, params):
-        from workers.models.share_weights import twin
-        scaled = twin(model)
+        from workers.models.share_weights import clone_shared
+        scaled = clone_shared(model)
         scaled.register_forward_pre_hook(lambda _, inputs: (inputs[0] * params.toy_factor,))
         return scaled
 '''
@@ -59,13 +59,16 @@ LANGUAGE_METHOD = '''
     def refuses(params, network): return "no factor" if params.toy_factor == 0 else None
     def apply(model, params):
         from dataclasses import replace
-        from workers.models.share_weights import twin
-        scaled, calls = twin(model.model), []
+        from workers.models.share_weights import clone_shared
+        scaled, calls = clone_shared(model.model), []
         def scale(module, inputs, output):
             calls.append(None)
             return output * params.toy_factor
         scaled.lm_head.register_forward_hook(scale)
-        return replace(model, model=scaled, proofs=(lambda: {"toy_calls": len(calls)},), prepare=(calls.clear,))
+        class Calls:
+            def reset(self): calls.clear()
+            def metrics(self): return {"toy_calls": len(calls)}
+        return replace(model, model=scaled, counters=(Calls(),))
 '''
 KIND = '''
     """Latency, and the time of two forwards."""

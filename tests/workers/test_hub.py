@@ -130,9 +130,7 @@ def test_what_the_hub_refuses(name: str, said: str) -> None:
 
 def test_what_a_cache_lacks(home: Path) -> None:
     """A model, or a file of one, that is neither here nor to be had."""
-    with pytest.raises(
-        OSError, match=r"org/none: it is not complete in .*hub, .* connect the workers to a network"
-    ):
+    with pytest.raises(OSError, match=r"org/none: it is not complete in .*hub, .* connect the workers to a network"):
         load_language(point("org/none"))
     (cached(home, "org/silent") / "tokenizer.json").unlink()
     with pytest.raises(OSError, match="org/silent: it is not complete in"):

@@ -10,7 +10,6 @@ import torch
 from tests.workers.tiny_llms import VOCABULARY, tongue
 from workers.data.scoring_windows import Window
 from workers.kinds.log_likelihood import log_probabilities, score, score_whole
-from workers.models.language import decoded_from
 
 
 def by_hand(speaker: Any, before: list[int], scored: list[int]) -> float:

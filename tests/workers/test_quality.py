@@ -21,7 +21,7 @@ from workers.data.scoring_windows import Window, scoring_windows
 from workers.data.text import corpus
 from workers.errors import Unsupported
 from workers.kinds.log_likelihood import score
-from workers.models.language import load
+from workers.models.language import load_language
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)

@@ -51,7 +51,7 @@ def test_held_out_paragraphs_leave_the_other_part():
     """A long paragraph that both parts hold is left to the held-out one only; short ones are headings and stay."""
     long, short = "the same long sentence in several documents " * 2, "Heading"
     documents = {str(number): f"{short}\n\n{long}\n\nown text {number}" for number in range(20)}
-    train, held_out = split(documents)
+    train, held_out = split_documents(documents)
     assert train
     assert held_out
     assert not any(long.strip() in text for text in train)

@@ -21,7 +21,7 @@ from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window
 from workers.kinds.log_likelihood import score, score_whole
 from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, score_continuation
-from workers.models.language import load
+from workers.models.language import load_language
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)

@@ -121,11 +121,10 @@ class Workload:
         `check` gets the logits [B, V] that each token is chosen by, `keep` the cache at the end: neither is for timed runs. Raises
         `Unsupported` for a text longer than the model's positions, and what the model raises.
         """
-        for prepare in model.prepare:
-            prepare()
+        model.reset_counters()
         started = time.perf_counter()
         tokenizer = model.tokenizer
-        prompts = [[*model.opening, *tokenizer.encode(passage.prompt)] for passage in self.passages]
+        prompts = [[*model.bos_ids, *tokenizer.encode(passage.prompt)] for passage in self.passages]
         continuations = [tokenizer.encode(passage.continuation) for passage in self.passages]
         encoded = time.perf_counter()
         longest, steps = max(map(len, prompts)), max(map(len, continuations))

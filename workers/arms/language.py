@@ -14,8 +14,8 @@ from workers.arms.prepared import PreparedArm, check_finite, compile_limit, desc
 from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
 from workers.measure.metric_values import counter_value, metric_value
-from workers.models.language import DTYPES, LanguageModel, loaded
-from workers.models.share_weights import twin
+from workers.models.language import DTYPES, LanguageModel, loaded_language
+from workers.models.share_weights import clone_shared
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Of a condition that leaves them open."""
@@ -119,7 +119,7 @@ def prepare(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
     first_call_s = first.seconds
     if own.runtime != "eager":
         first = work.run(model, check=check_finite)
-    prepared = LanguageArm(index, arm, own, first_call_s, loaded(own, job.content_hashes), model, work, first, skipped=0.0)
+    prepared = LanguageArm(index, arm, own, first_call_s, loaded_language(own, job.content_hashes), model, work, first, skipped=0.0)
     prepared.skipped = count_skipped_macs(arm, model, prepared.base.network, prepared.decoded, prepared.sequences)
     for decoded in (0, prepared.decoded):  # what must be counted is counted before timing
         prepared.base.macs(prepared.prompt, decoded)
@@ -127,14 +127,14 @@ def prepare(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
 
 
 def build(condition: Condition, arm: Arm, content_hashes: Mapping[str, str]) -> LanguageModel:
-    """The model of one arm, on the weights that `loaded` keeps; each dtype has weights of its own. Raises `Unsupported`."""
+    """The model of one arm, on the weights that `loaded_language` keeps, one set for each dtype. Raises `Unsupported`."""
     own = arm.condition(condition)
     if (reason := compiled_decode.refuses(own)) is not None:
         raise Unsupported(reason)
-    base = loaded(own, content_hashes)
+    base = loaded_language(own, content_hashes)
     if (reason := methods.refuses(arm, base.network)) is not None:
         raise Unsupported(reason)
-    network = twin(base.model)
+    network = clone_shared(base.model)
     route = _set_attention(network, ATTENTIONS[own.attention])
     model: LanguageModel = methods.apply_stack(arm, replace(base, model=network, route=route), own, "language")
     model.model.eval()
@@ -157,8 +157,8 @@ def count_skipped_macs(arm: Arm, model: LanguageModel, network: LanguageNetwork,
 
 
 def counters(model: LanguageModel) -> list[MetricValue]:
-    """What the methods counted since they were last prepared."""
-    return [counter_value(name, count) for proof in model.proofs for name, count in proof().items()]
+    """What the methods counted since the last reset."""
+    return [counter_value(name, count) for each in model.counters for name, count in each.metrics().items()]
 
 
 def workload(condition: Condition, texts: tuple[Passage, ...]) -> Workload:
@@ -172,7 +172,7 @@ def cut_texts(job: Job) -> tuple[Passage, ...]:
 
     Raises `Unsupported`, `OSError` for a text that is not on this machine, and what the model's loading raises.
     """
-    model = loaded(job.condition, job.content_hashes)
+    model = loaded_language(job.condition, job.content_hashes)
     prompt, new = job.condition.prompt_tokens or PROMPT_TOKENS, job.condition.new_tokens or NEW_TOKENS
     if prompt + new > (positions := model.network.positions):
         raise Unsupported(

@@ -19,7 +19,7 @@ from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
 from sweeps.stats.classification import compare, share
 from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
-from workers.data import images, listing
+from workers.data import data_hash, images
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.images import Images, evenly_spaced
 from workers.data.preprocessing import Batch, Preprocessing, batches
@@ -28,7 +28,7 @@ from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.item_job import ItemKind, run_items
 from workers.measure.environment import cores
-from workers.measure.feature_similarity import Features, Likeness, features
+from workers.measure.feature_similarity import Features, FeatureSimilarity, features
 from workers.measure.metric_values import estimated, metric_value
 from workers.models.vision import DTYPES
 
@@ -86,11 +86,11 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         except DataError as error:
             raise Unsupported(str(error)) from error
         self.outputs_K = torch.as_tensor(self.outputs, device=job.condition.device)
-        self.places = spread(len(self.images), job.protocol.images)
+        self.places = evenly_spaced(len(self.images), job.protocol.images)
         self.inputs: ImageInputs = {}
         self.evaluated: dict[int, Evaluated] = {}
         self.kl: dict[Pair, list[NDArray[Any]]] = {pair: [] for pair in self.pairs}
-        self.likeness = {pair: Likeness() for pair in self.first.values()}
+        self.likeness = {pair: FeatureSimilarity() for pair in self.first.values()}
         self.evaluated_places: list[int] = []
         self.unreadable: list[str] = []
 

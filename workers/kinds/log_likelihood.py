@@ -1,7 +1,7 @@
 """Log likelihood of a text that follows another, per text and not per token.
 
 An arm encodes the two texts apart: so the sum over the second one's tokens, its first one included, is the likelihood of that very
-text, whatever the tokenizer. One forward stands for decoding it one token at a time (`workers.models.language.as_decoded`).
+text, whatever the tokenizer. One forward stands for decoding it one token at a time (`LanguageModel.scored_logits`).
 
 Shapes: B texts (always 1), T tokens of the scored text, V tokens of the vocabulary.
 """
@@ -46,12 +46,12 @@ def score(model: LanguageModel, window: Window) -> ScoredText:
     Raises `Unsupported` where even the scored part is too long, `NotANumberError`, and what the model raises.
     """
     context, scored = model.tokenizer.encode(window.context), model.tokenizer.encode(window.scored)
-    room = model.network.positions - len(scored) - len(model.opening)
+    room = model.network.positions - len(scored) - len(model.bos_ids)
     if room < 1:
         raise Unsupported(
             f"{len(scored)} tokens are read at once, and {model.network.name} has {model.network.positions} positions"
         )
-    before = [*model.opening, *context[-room:]]
+    before = [*model.bos_ids, *context[-room:]]
     return ScoredText(before + scored, len(scored), log_probabilities(model, before, scored))
 
 
@@ -64,8 +64,7 @@ def log_probabilities(model: LanguageModel, before: Sequence[int], scored: Seque
     tokens_BT = torch.tensor([[*before, *scored][:-1]], dtype=torch.long, device=model.model.device)
     if not tokens_BT.numel():
         return torch.full((len(scored), model.network.vocabulary), -math.log(model.network.vocabulary))
-    with as_decoded(max(len(before), 1)):
-        logits_BTV = model.model(tokens_BT, use_cache=False, logits_to_keep=len(scored) - (not before)).logits
+    logits_BTV = model.scored_logits(tokens_BT, max(len(before), 1), keep=len(scored) - (not before))
     check_finite(logits_BTV)
     log_p_TV: Tensor = logits_BTV[0].float().log_softmax(-1)
     if before:
@@ -81,11 +80,11 @@ def score_whole(model: LanguageModel, text: str) -> float:
     `NotANumberError`, and what the model raises.
     """
     tokens = model.tokenizer.encode(text)
-    total, at, room = 0.0, 0, model.network.positions - len(model.opening)
+    total, at, room = 0.0, 0, model.network.positions - len(model.bos_ids)
     while at < len(tokens):
         context = min(at, room // 2)
         end = min(len(tokens), at + room - context)
-        before = [*model.opening, *tokens[at - context : at]]
+        before = [*model.bos_ids, *tokens[at - context : at]]
         total += ScoredText(tokens[at:end], end - at, log_probabilities(model, before, tokens[at:end])).log_p
         at = end
     return total

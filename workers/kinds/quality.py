@@ -19,7 +19,7 @@ from sweeps.text_scores import ArmScores, PairScores, TextScores
 from workers import methods
 from workers.arms.language import build, count_skipped_macs, counters, held_out
 from workers.arms.prepared import describe
-from workers.data.scoring_windows import Window, windows
+from workers.data.scoring_windows import Window, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
@@ -27,7 +27,7 @@ from workers.kinds.item_job import ItemKind, explained, run_items
 from workers.kinds.log_likelihood import ScoredText, score
 from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, load_tasks, run_tasks
 from workers.measure.metric_values import metric_value
-from workers.models.language import LanguageModel, loaded
+from workers.models.language import LanguageModel, loaded_language
 
 
 def run(job: Job) -> KindResult:
@@ -72,11 +72,11 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         super().__init__(job, failures)
         documents = held_out(job.condition)
-        self.text = windows(documents, job.protocol.characters)
+        self.text = scoring_windows(documents, job.protocol.characters)
         if not self.text:
             raise Unsupported("the held-out text has no document long enough to score a part of it")
-        self.complete = len(self.text) == len(windows(documents))
-        self.base = loaded(job.condition, job.content_hashes)
+        self.complete = len(self.text) == len(scoring_windows(documents))
+        self.base = loaded_language(job.condition, job.content_hashes)
         self.differences = {pair: Difference() for pair in self.pairs}
 
     @property
@@ -86,8 +86,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     def prepare(self, index: int) -> ScoredArm:
         arm = self.job.arms[index]
         model = build(self.job.condition, arm, self.job.content_hashes)
-        for prepare in model.prepare:
-            prepare()
+        model.reset_counters()
         return ScoredArm(index, arm, model)
 
     def items(self) -> Iterable[Window]:

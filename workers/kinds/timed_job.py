@@ -16,7 +16,7 @@ from sweeps.outcome import ArmOutcome, MetricValue, Samples
 from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.measure.interleaved import ArmError, Warmup, measure, warm_up
+from workers.measure.interleaved import ArmError, Warmup, time_rounds, warm_up
 from workers.measure.monitors import Watch, watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import Step, Stopwatch, stopwatch
@@ -124,7 +124,7 @@ class TimedKind(ABC, Generic[_A]):
             with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
                 for arm in arms:
                     observers.enter_context(self.observed(arm))
-                samples = measure(
+                samples = time_rounds(
                     steps,
                     rounds.inner,
                     arms=[arm.index for arm in arms],

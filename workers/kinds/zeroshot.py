@@ -92,7 +92,7 @@ def run_tasks(tasks: Tasks, model: LanguageModel) -> TaskResults:
         adapter = make_adapter(model)
         try:
             with _sandboxed():
-                some = None if tasks.documents is None else {name: [*spread(len(task.eval_docs), tasks.documents)]}
+                some = None if tasks.documents is None else {name: [*evenly_spaced(len(task.eval_docs), tasks.documents)]}
                 found = evaluate(lm=adapter, task_dict={"tasks": {name: task}}, samples=some, bootstrap_iters=BOOTSTRAPS)
             own = _metrics(name, found["results"][name], found["n-samples"][name]["effective"])
             hits |= _hits(name, own, found["samples"][name])
