@@ -233,4 +233,4 @@ def test_a_language_sweep_runs_from_one_end_to_the_other(tmp_path: Path) -> None
     assert [(row["kind"], row["model"], row["reason"]) for row in failed] == [
         (kind, "./broken/model", "unsupported") for kind in ("generation", "quality")
     ]
-    assert all("the tokenizer has no merges and would cut" in row["message"] for row in failed)
+    assert all("the tokenizer has no merges and would split" in row["message"] for row in failed)

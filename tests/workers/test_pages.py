@@ -74,7 +74,7 @@ def test_mapped_pages_follow_the_tokens() -> None:
     cache.crop(-40)
     assert cache_memory(cache).resident == memory.resident, "what is released stays mapped"
     greedy(speaker, cache, prompt(1, 20), 21)
-    assert pages.synchronised == 0
+    assert pages.settled == 0
     assert cache_memory(cache).resident == memory.resident, "and is used again"
 
 
@@ -89,7 +89,7 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
     assert (one.resident(), other.resident()) == (4 * size, size)
     other.grow(3 * size)
     assert (one.resident(), other.resident()) == (2 * size, 3 * size)
-    assert (pages.synchronised, pages.free_cachedd) == (1, 1)
+    assert (pages.settled, pages.free_cachedd) == (1, 1)
     assert one.values(torch.uint8)[: 2 * size].unique().tolist() == [7], "what is in use is not taken"
     other.grow(4 * size)
     with pytest.raises(MemoryError):

@@ -73,7 +73,7 @@ def test_gpu_that_cannot_be_known_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 PINNED = """
 import json, os, threading
-from workers.measure.environment import cores, fingerprint
+from workers.measure.environment import cores, environment_of
 from workers.measure.pinning import Share, pin, pinned
 own = min(os.sched_getaffinity(0))
 pin(Share(0, (own,), 2))
