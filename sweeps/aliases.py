@@ -4,7 +4,7 @@ To rename a field of an outcome or job, or one of its values, add it here; ids, 
 of a method keeps its former name as `serialization_alias` in the method's own file (see `sweeps.method.Params`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 FORMER_FIELDS: Mapping[str, str] = {
@@ -58,6 +58,12 @@ def former(data: Any) -> Any:
 def current(data: Any) -> Any:
     """Plain data of a job or outcome, written under any names, under the present ones; models inside stay as they are."""
     return _translated(data, _PRESENT_FIELDS, _PRESENT_VALUES)
+
+
+def present_value(word: Any, known: Collection[str]) -> str | None:
+    """The present name of a value that `word` was the former name of, if it is among the known ones."""
+    found = (new for names in VALUES.values() for new, old in names.items() if old == word and new in known)
+    return next(found, None)
 
 
 def without_younger(outcome: Mapping[str, Any]) -> Any:

@@ -10,8 +10,11 @@ from store.placement import curve_group
 from store.record import AttemptWriter
 from store.row_mapping import curve_id
 from sweeps import aliases
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
 from sweeps.outcome import Outcome
+from sweeps.parsing.expand import load
+from sweeps.parsing.yaml_reader import SweepError
 
 BEFORE = [json.loads(line) for line in Path(__file__).with_name("outcomes_before_renames.jsonl").read_text().splitlines()]
 """An outcome of each kind with the identities that it had before the renames of `sweeps.aliases`."""
@@ -71,3 +74,17 @@ def test_names_of_others_stay() -> None:
     """Parameters of methods, facts and system metrics may be called as they like."""
     free = {"params": {"attention": "manual", "scores": 1}, "facts": {"evaluation": "x"}, "solved": {"readings": 1.0}}
     assert aliases.current(free) == aliases.former(free) == free
+
+
+@pytest.mark.parametrize(
+    ("entry", "right"),
+    [
+        ("defaults: {model: digits_vit_64, attention: manual}\nmethods: [dense]", "eager"),
+        ("defaults: {model: digits_vit_64}\nmethods: [{method: dense, attention: manual}]", "eager"),
+        ("defaults: {model: tiny_lm, prompt_tokens: 8, new_tokens: 8, decoding: replay}\nmethods: [dense]", "teacher_forcing"),
+    ],
+)
+def test_a_former_value_in_a_sweep_file_is_an_error(entry: str, right: str) -> None:
+    """The error names the present value."""
+    with pytest.raises(SweepError, match=f"did you mean '{right}'"):
+        load("x.yaml", text=f"schema: 1\nname: x\n{entry}\n", methods={}, networks=networks(), auto="cpu")
