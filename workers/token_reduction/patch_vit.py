@@ -97,7 +97,17 @@ class ReducingBlock(FittedBlock):
         added_BND = self.drop_path1(self.ls1(y_BND))
         x_BND = x_BND + added_BND
         if self.reduction is not None:
-            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, attended._replace(added_BND=added_BND))
+            state = AttentionState(  # not `_replace`, which torch.compile of 2.8 does not trace
+                attended.q_BHNd,
+                attended.k_BHNd,
+                attended.attention_BHNN,
+                attended.scale,
+                attended.v_BHNd,
+                attended.read_BND,
+                added_BND,
+                attended.inflow_BHN,
+            )
+            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, state)
         return self.after(x_BND), size_BN1
 
 
