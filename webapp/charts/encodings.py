@@ -42,16 +42,18 @@ def arm_color(styles: Mapping[str, ArmStyle]) -> alt.Color:
 
 def point_marks(points: pd.DataFrame) -> alt.Chart:
     """The points with all their columns as hover text; the caller adds x, y and colour."""
-    legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0)
-    shown = MAIN_WORDS | set(points["word"])
-    shapes = {word: shape for word, shape in SHAPES.items() if word in shown}
+    words = MAIN_WORDS | set(points["word"])
+    entries = [word for word in SHAPES if word in words]
+    legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, values=entries)
+    # Panels share this scale: with the words of one panel alone it would give those of the others wrong shapes.
+    shapes = alt.Scale(domain=list(SHAPES), range=list(SHAPES.values()))
     known = [name for name in HOVER if points[name].replace("", None).notna().any()]
     known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]  # they are the same
     made: alt.Chart = (
         alt.Chart(points)
         .mark_point(filled=True, size=65)
         .encode(
-            shape=alt.Shape("word:N", scale=alt.Scale(domain=list(shapes), range=list(shapes.values())), legend=legend),
+            shape=alt.Shape("word:N", scale=shapes, legend=legend),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
             tooltip=[_tooltip(name) for name in known],
         )
