@@ -145,7 +145,7 @@ def test_unknown_names(store: str) -> None:
         run_query(store, "SELECT speed_up FROM speedup")
     with pytest.raises(StoreError, match=r"no such table: breakeven; did you mean break_even"):
         run_query(store, "SELECT * FROM breakeven")
-    with pytest.raises(StoreError, match="the views are speedup, sweep_comparison, break_even"):
+    with pytest.raises(StoreError, match="the views are effect, speedup, accuracy"):
         run_query(store, "SELECT * FROM qqq")
 
 
