@@ -65,6 +65,9 @@ FLAGS = {
 TEXTS = {'"attention":"manual"': '"attention":"eager"', "attention=manual": "attention=eager"}
 """Parts of `params` and `baseline` that have another name now."""
 
+ROUNDING = 1e-13
+"""Relative difference that another order of floating-point operations makes: SciPy's Wilson interval in place of our own."""
+
 Rows = list[dict[str, Any]]
 
 
@@ -127,8 +130,8 @@ def _sorted_flags(name: str, value: Any) -> Any:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
-        return True
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)
 
 
