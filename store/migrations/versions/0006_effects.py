@@ -13,7 +13,7 @@ from sweeps.job import Job
 revision = "0006"
 down_revision = "0005"
 
-COLUMNS = {
+RENAMED_COLUMNS = {
     "comparison": {"document": "payload", "contents": "content_hashes"},
     "job": {"document": "payload"},
     "attempt": {"document": "payload", "readings": "system_metrics"},
@@ -118,7 +118,7 @@ def columns(names: tuple[str, ...], type_: type[Any], *, nullable: bool = False)
 
 
 def upgrade() -> None:
-    for table, names in COLUMNS.items():
+    for table, names in RENAMED_COLUMNS.items():
         for old, new in names.items():
             op.alter_column(table, old, new_column_name=new)
     moved(
