@@ -23,7 +23,14 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 NEEDED = {"torch": "torch", "timm": "timm", "pydantic": "pydantic", "numpy": "NumPy", "scipy": "SciPy", "yaml": "PyYAML"}
 NEEDED |= {"pynvml": "nvidia-ml-py"}
-TESTS = ("test_stepping.py", "test_pages.py", "test_kernels.py", "test_rows.py", "test_environment.py", "test_vision.py")
+TESTS = (
+    "test_compiled_decode.py",
+    "test_pages.py",
+    "test_kernels.py",
+    "test_sparse_matvec.py",
+    "test_environment.py",
+    "test_vision.py",
+)
 """Files of `tests/workers` with tests that behave otherwise, or run at all, only where there is a GPU."""
 TESTS_SHARE = 0.35
 """So much of the time the tests may take at most."""
