@@ -161,7 +161,7 @@ def test_a_job_on_a_model_that_is_not_here(home: Path) -> None:
     """One failure row that says what to do; it is no answer, so that the job is tried again."""
     outcome = asked("org/none", written(home / "text"))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
-    assert outcome.failures[0].message.startswith("before any arm could run: org/none: it is not wholly in ")
+    assert outcome.failures[0].message.startswith("before any arm could run: org/none: it is not complete in ")
 
 
 @pytest.mark.slow

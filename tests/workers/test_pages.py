@@ -89,7 +89,7 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
     assert (one.resident(), other.resident()) == (4 * size, size)
     other.grow(3 * size)
     assert (one.resident(), other.resident()) == (2 * size, 3 * size)
-    assert (pages.settled, pages.free_cachedd) == (1, 1)
+    assert (pages.settled, pages.spared) == (1, 1)
     assert one.values(torch.uint8)[: 2 * size].unique().tolist() == [7], "what is in use is not taken"
     other.grow(4 * size)
     with pytest.raises(MemoryError):

@@ -112,7 +112,7 @@ def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
     check_head(Condition(model="digits_vit_64", image_size=32, data="digits", weights="trained"))
     tuned = tmp_path / "tuned.safetensors"
     save_file(timm.create_model("test_vit", num_classes=5).state_dict(), tuned)
-    with pytest.raises(DataError, match="the head of test_vit 5"):
+    with pytest.raises(DataError, match="the head of test_vit has 5"):
         check_head(Condition(model="test_vit", image_size=32, data="digits", weights=str(tuned)))
     for name in ("ant", "cat"):
         (tmp_path / "data" / name).mkdir(parents=True)
