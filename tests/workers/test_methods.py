@@ -224,7 +224,7 @@ def test_refusals():
 
 def test_unknown_names_and_versions():
     """A step that names no method, or another version of it than is installed, is never run as something else."""
-    with pytest.raises(InvalidMethod, match="no method 'dyvit'; there are dpcknn, evit, "):
+    with pytest.raises(InvalidMethod, match="no method 'dyvit' for vision models; there are dpcknn, evit, "):
         methods.tokens(Arm(stack=(Step(method="dyvit"),)), DEIT_TI, 224)
     with pytest.raises(InvalidMethod, match="version 99 of 'topk'"):
         methods.tokens(Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}, version=99),)), DEIT_TI, 224)
