@@ -244,7 +244,7 @@ import torch
 from workers.activation_sparsity import sparse_matvec as rows, sparse_matvec_cpp as rowwise
 assert "no C++ compiler" in rowwise.missing_reason(), rowwise.missing_reason()
 x, weight = torch.randn(33), torch.randn(33, 9)
-assert rows.choose("auto", weight, 12) == "embedding_bag"
+assert rows.select_route("auto", weight, 12) == "embedding_bag"
 active = rows.largest(x, 12)
 masked = rows.mask_largest(x[None], 12)[0]
 assert (masked != 0).sum() == 12 == active.read
