@@ -139,8 +139,8 @@ def test_two_gpus_are_timed_at_once_and_the_node_alone(store: Store, tmp_path: P
         running.append(occupation) if what == "started" else running.remove(occupation)
         together.add(tuple(running))
     assert together == {(), ("node",), ("device",), ("device", "device"), ("shared",)}
-    rows = store.table("SELECT document, started_at, ended_at FROM attempt").to_dict("records")
-    spans = [(json.loads(row["document"]).get("cores"), row["started_at"], row["ended_at"]) for row in rows]
+    rows = store.table("SELECT payload, started_at, ended_at FROM attempt").to_dict("records")
+    spans = [(json.loads(row["payload"]).get("cores"), row["started_at"], row["ended_at"]) for row in rows]
     pinned = {tuple(cores) for cores, *_ in spans if cores}
     assert len(pinned) == 2
     assert len(set().union(*pinned)) == sum(map(len, pinned))

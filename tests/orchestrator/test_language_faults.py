@@ -200,11 +200,11 @@ def test_what_one_arm_cannot_run_is_a_row_and_the_rest_is_measured(store: Store,
     }
     messages = " | ".join(row["message"] for row in found.values())
     for message in (
-        "while preparing dense [attention=eager]: memory ran out when 2304000000 bytes more were asked for; a smaller batch",
+        "while preparing dense [attention=eager]: memory ran out at a request for 2304000000 bytes more; a smaller batch",
         "calibration: the text text:",
         "give a longer one, or a smaller calibration_tokens",
         "the vocabulary was made for another tokenizer (",
-        "damaged.json: is no vocabulary (breakeven-vocabulary-1): the whole: Invalid JSON",
+        "damaged.json: is no vocabulary (breakeven-vocabulary-1): the file: Invalid JSON",
     ):
         assert message in messages
     measured = store.table("SELECT kind, method FROM speedup UNION SELECT kind, method FROM quality ORDER BY 1, 2")
@@ -222,7 +222,7 @@ def test_a_language_sweep_runs_from_one_end_to_the_other(tmp_path: Path) -> None
     (tmp_path / "sweep.yaml").write_text(text)
     done = breakeven("run", "sweep.yaml", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "what each arm buys, and what it costs" in done.stdout
+    assert "gain and cost of each arm" in done.stdout
     joined = """SELECT s.metric, s.speedup > 0 AS fast, q.characters FROM speedup AS s JOIN quality AS q
       ON q.arm_id = s.arm_id AND q.model = s.model AND q.weights = s.weights ORDER BY s.metric"""
     rows = list(csv.DictReader(io.StringIO(breakeven("query", joined, "--format", "csv", folder=tmp_path).stdout)))
