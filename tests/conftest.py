@@ -23,7 +23,7 @@ def uses_ray(nodeid: str) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadFileScheduling":
-    """Each module runs on one worker; all modules that start Ray run on the same one, since their jobs lock the host."""
+    """Each module runs on one worker; all modules that start Ray or lock the host run on the same one."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByModule(LoadFileScheduling):

@@ -15,6 +15,8 @@ import pytest
 from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
 from sweeps.job import Kind
 
+pytestmark = pytest.mark.ray
+
 PROCESSES = multiprocessing.get_context("spawn")
 WAIT_S = 60.0
 

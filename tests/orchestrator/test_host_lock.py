@@ -15,6 +15,8 @@ from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
 from sweeps.job import Kind
 from tests.orchestrator.conftest import job
 
+pytestmark = pytest.mark.ray
+
 WAIT_S = 10.0
 
 

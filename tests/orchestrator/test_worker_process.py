@@ -16,6 +16,8 @@ from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSu
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import Outcome
 
+pytestmark = pytest.mark.ray
+
 ROOT = str(Path(__file__).parents[2])
 JOB = Job(condition=Condition(model="tiny", image_size=32), arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),)).model_dump_json()
 MakeSupervisor = Callable[..., WorkerSupervisor]
