@@ -122,7 +122,7 @@ def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[s
 
 
 def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
-    """The derived columns of one curve along `axis`: one row for each crossing, or one that says why there is none."""
+    """The derived columns of one curve along `axis`: one row for each crossing, or one with the reason why there is none."""
     points = {
         float(x): Point(
             x=x,

@@ -2,6 +2,7 @@
 
 import math
 import re
+from abc import abstractmethod
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -56,8 +57,9 @@ class Pairs(FileSection):
 class KindSection(FileSection):
     """How precisely to measure one kind of job."""
 
+    @abstractmethod
     def protocol(self) -> Protocol:
-        raise NotImplementedError
+        """The protocol of its jobs."""
 
     def contradiction(self) -> tuple[str, str] | None:
         """A key whose value does not fit the others, and why."""

@@ -13,7 +13,7 @@ from sweeps.kinds import Modality
 from sweeps.method import Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
-"""Models whose weights are trained where they are missing (`weights: trained`) and published by nobody."""
+"""Models whose weights are trained where they are missing (`weights: trained`); no published weights exist."""
 PLACEHOLDER = "PATH"
 """Stands for a path in a form of `data`."""
 
@@ -169,5 +169,5 @@ def _trained_problem(model: str, weights: str) -> str | None:
         these = " and ".join(TRAINED_ON_DEMAND)
         return f"{model} is not trained on demand ({these} are); write random, pretrained, or a file's path"
     if weights == "pretrained" and model in TRAINED_ON_DEMAND:
-        return f"nobody publishes weights of {model}; write trained, random, or a file's path"
+        return f"there are no published weights of {model}; write trained, random, or a file's path"
     return None

@@ -1,1 +1,1 @@
-"""Training of the small models that jobs need and nobody publishes."""
+"""Training of the small models that jobs need and that are not published."""

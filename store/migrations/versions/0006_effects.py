@@ -211,19 +211,19 @@ def arm_result() -> None:
         sa.PrimaryKeyConstraint("attempt", "arm", name=op.f("pk_arm_result")),
     )
     connection, target = op.get_bind(), there("arm_result")
-    measured, spoken, attempt = there("measured_arm"), there("spoken_arm"), there("attempt")
+    measured, language, attempt = there("measured_arm"), there("spoken_arm"), there("attempt")
     names = ("attempt", "arm", "arm_id", "flags", "route", *COUNTED)
     kept: dict[str, Any] = {name: measured.c[name] for name in names if name in measured.c}
     kept["gmacs_overhead"] = measured.c.gmacs_method
     fields = (*TEXTS, *MAYBE, *COUNTS, "batch_size", "seed")
-    condition: dict[str, Any] = {name: spoken.c[name] for name in fields if name in spoken.c}
-    condition |= {"arm_condition_id": spoken.c.setting_id, "kind": sa.literal("generation")}
+    condition: dict[str, Any] = {name: language.c[name] for name in fields if name in language.c}
+    condition |= {"arm_condition_id": language.c.setting_id, "kind": sa.literal("generation")}
     both = {**kept, **condition}
-    same = sa.and_(spoken.c.attempt == measured.c.attempt, spoken.c.arm == measured.c.arm)
-    found = sa.select(*(column.label(name) for name, column in both.items())).select_from(measured.join(spoken, same))
+    same = sa.and_(language.c.attempt == measured.c.attempt, language.c.arm == measured.c.arm)
+    found = sa.select(*(column.label(name) for name, column in both.items())).select_from(measured.join(language, same))
     connection.execute(target.insert().from_select(list(both), found))
-    others = measured.outerjoin(spoken, same).join(attempt, attempt.c.id == measured.c.attempt)
-    rest = sa.select(*(column.label(name) for name, column in kept.items())).select_from(others).where(spoken.c.attempt.is_(None))
+    others = measured.outerjoin(language, same).join(attempt, attempt.c.id == measured.c.attempt)
+    rest = sa.select(*(column.label(name) for name, column in kept.items())).select_from(others).where(language.c.attempt.is_(None))
     for row in connection.execute(sa.select(attempt.c.id, attempt.c.payload)).all():
         arms = connection.execute(rest.where(measured.c.attempt == row.id)).mappings().all()
         if arms:
