@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 
 from store.derive.payloads import TextScoreStore
 from store.quality_ids import quality_arm_id
-from store.row_mapping import arm_columns, asked_params
+from store.row_mapping import arm_columns, requested_params
 from store.tables.planned import core
 from store.tables.results import AttemptRow, ComparisonAttemptRow, TextScoresRow
 from store.transactions import reading
@@ -45,11 +45,11 @@ def join_quality(speeds: pd.DataFrame, qualities: pd.DataFrame) -> pd.DataFrame:
 def with_states(speeds: pd.DataFrame, requested: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup` with the `state` of the comparison of quality for the same arm and baseline, and its `reason`.
 
-    `requested` are rows of `store.comparison_status.states`; where there is none, the state is `not asked`.
+    `requested` are rows of `store.comparison_status.states`; where there is none, the state is `not requested`.
     """
     known = requested.drop_duplicates("quality_pair_id", keep="last")[["quality_pair_id", "state", "reason"]]
     found = speeds.merge(known, how="left", on="quality_pair_id")
-    return found.assign(state=found["state"].fillna("not asked"))
+    return found.assign(state=found["state"].fillna("not requested"))
 
 
 def with_controls(speeds: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
@@ -88,7 +88,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
                 columns = arm_columns(job, place)
                 row = {"environment": attempt.environment, **{name: columns[name] for name in ARM}}
                 key, rank = tuple(row.values()), (change[0] is not None, attempt.flags == "", attempt.characters)
-                row |= {"control": control.method, "control_params": canonical(asked_params(control))}
+                row |= {"control": control.method, "control_params": canonical(requested_params(control))}
                 row |= {"quality_arm_id": quality_arm_id(columns), **dict(zip(CHANGE, change, strict=True))}
                 if key not in rows or rank >= rows[key][0]:
                     rows[key] = rank, row

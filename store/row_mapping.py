@@ -59,7 +59,7 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
 
 @lru_cache(maxsize=10_000)
 def _params(arm: Arm) -> str:
-    return canonical(asked_params(arm))
+    return canonical(requested_params(arm))
 
 
 @lru_cache(maxsize=10_000)
@@ -88,7 +88,7 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
     requested = job.arms[arm]
     ran = requested.condition(job.condition)
     versions = [step.version for step in requested.stack]
-    ran_as = {"condition": ran, "arm": former(requested.asked())}
+    ran_as = {"condition": ran, "arm": former(requested.request())}
     return {
         "arm": arm,
         "arm_id": requested.arm_id,
@@ -102,13 +102,13 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
 
 
 def curve_id(comparison: Comparison) -> str:
-    """Identity of the curve that a comparison is a point of: all that was asked but the image size or the prompt's length."""
-    baseline_and_condition = f'"baseline":{comparison.baseline.asked_text},"condition":{_on_curve(comparison.condition)}'
-    return digest_of(f'{{"arm":{comparison.arm.asked_text},{baseline_and_condition},"kind":"{comparison.kind}"}}')
+    """Identity of the curve that a comparison is a point of: all that was requested but the image size or the prompt's length."""
+    baseline_and_condition = f'"baseline":{comparison.baseline.request_text},"condition":{_on_curve(comparison.condition)}'
+    return digest_of(f'{{"arm":{comparison.arm.request_text},{baseline_and_condition},"kind":"{comparison.kind}"}}')
 
 
-def asked_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
-    """What was asked of an arm, as the sweep language says it: the method's parameters with overrides and replicate beside them.
+def requested_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
+    """What is requested of an arm, as a sweep file writes it: the method's parameters with overrides and replicate beside them.
 
     A stack is a list of such mappings with the method's name in each, and overrides last.
     """

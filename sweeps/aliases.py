@@ -19,6 +19,7 @@ FORMER_FLAGS: Mapping[str, str] = {
     "warmup_not_converged": "unsteady",
     "token_trace_mismatch": "tokens_differ",
     "consistency_check_failed": "identity_violated",
+    "isolated_run_skipped": "fresh_skipped",
 }
 FORMER_METRICS: Mapping[str, str] = {
     "margin_change_p05": "margin_change_tail",

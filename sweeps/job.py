@@ -79,14 +79,14 @@ class Condition(FrozenModel):
             raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
         return self.image_size
 
-    def asked(self, kind: Kind) -> str:
+    def request_text(self, kind: Kind) -> str:
         """What a question of this kind depends on, as canonical JSON."""
-        if kind not in self._asked:
-            self._asked[kind] = canonical(former(self.model_dump(mode="json", include=set(condition_fields(kind)))))
-        return self._asked[kind]
+        if kind not in self._request_texts:
+            self._request_texts[kind] = canonical(former(self.model_dump(mode="json", include=set(condition_fields(kind)))))
+        return self._request_texts[kind]
 
     @cached_property
-    def _asked(self) -> dict[Kind, str]:
+    def _request_texts(self) -> dict[Kind, str]:
         return {}
 
 
@@ -132,7 +132,7 @@ class Arm(FrozenModel):
     replicate: int = Field(default=0, ge=0)
     """Distinguishes equal arms in A/A tests."""
 
-    def asked(self) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
         """The request, without versions: the part of the arm that identifies it."""
         return {
             "stack": [{"method": step.method, "params": step.params} for step in self.stack],
@@ -141,18 +141,18 @@ class Arm(FrozenModel):
         }
 
     @cached_property
-    def asked_text(self) -> str:
-        """`asked` as canonical JSON."""
-        return canonical(former(self.asked()))
+    def request_text(self) -> str:
+        """`request()` as canonical JSON."""
+        return canonical(former(self.request()))
 
     @cached_property
     def arm_id(self) -> str:
-        return digest_of(self.asked_text)
+        return digest_of(self.request_text)
 
     @cached_property
     def versioned_text(self) -> str:
-        """`asked` and the versions of its steps, as canonical JSON."""
-        return f"[{self.asked_text},{canonical([version for _, version in self.versions])}]"
+        """`request()` and the versions of its steps, as canonical JSON."""
+        return f"[{self.request_text},{canonical([version for _, version in self.versions])}]"
 
     @cached_property
     def versions(self) -> tuple[tuple[str, int], ...]:
@@ -199,9 +199,9 @@ class Comparison(FrozenModel):
     def question_id(self) -> str:
         """Identity of the question: no versions, no precision."""
         # the canonical JSON of kind, condition and both arms, made of parts that many comparisons share
-        condition = self.condition.asked(self.kind)
-        text = f'"baseline":{self.baseline.asked_text},"condition":{condition},"kind":"{self.kind}"'
-        return digest_of(f'{{"arm":{self.arm.asked_text},{text}}}')
+        condition = self.condition.request_text(self.kind)
+        text = f'"baseline":{self.baseline.request_text},"condition":{condition},"kind":"{self.kind}"'
+        return digest_of(f'{{"arm":{self.arm.request_text},{text}}}')
 
     def comparison_id(self, content_hashes: Mapping[str, str] | None = None) -> str:
         """Identity of an answer: the question, and what makes an answer to it stale.

@@ -15,7 +15,7 @@ from sweeps.stats import classification
 MOST_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
 
-State = Literal["measured", "queued", "failed", "not measured", "not asked"]
+State = Literal["measured", "queued", "failed", "not measured", "not requested"]
 """Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered nor in the queue."""
 
 
@@ -41,7 +41,7 @@ class Finding(StrEnum):
     QUEUED = "queued"
     FAILED = "failed"
     NOT_MEASURED = "not measured"
-    NOT_ASKED = "not asked"
+    NOT_REQUESTED = "not requested"
 
 
 GAINS = frozenset({Finding.GAIN, Finding.PROBABLE_GAIN, Finding.SMALL_GAIN})
@@ -143,8 +143,8 @@ class Conclusion(NamedTuple):
             Finding.INSUFFICIENT: f"measured by too few pairs: {self.numbers}{unit}",
             Finding.QUEUED: "queued, not measured yet",
             Finding.FAILED: failed,
-            Finding.NOT_MEASURED: "asked, but not measured",
-        }.get(self.finding, "not asked")
+            Finding.NOT_MEASURED: "requested, but not measured",
+        }.get(self.finding, "not requested")
 
     def _sided(self, side: str, unit: str) -> str:
         """Of a difference the amount, whose sign the words express already."""

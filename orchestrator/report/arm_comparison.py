@@ -39,7 +39,7 @@ class ArmComparison:
     def speedup(self, metric: str) -> Conclusion:
         """The speed-up by one metric."""
         row = self.by_metric.get(metric)
-        return unanswered(SPEEDUP, "not asked") if row is None else speedup_of(row)
+        return unanswered(SPEEDUP, "not requested") if row is None else speedup_of(row)
 
     @property
     def main_speedup(self) -> Conclusion:

@@ -109,7 +109,7 @@ def check(text: str) -> None:
     rows=speeds(),
     change=st.one_of(st.none(), bounds(0.1)),
     verdict=st.sampled_from(("better", "worse", "same", "unclear")),
-    state=st.sampled_from((*STATES, "not asked")),
+    state=st.sampled_from((*STATES, "not requested")),
     control=st.one_of(st.none(), bounds(0.1)),
     tuned=st.booleans(),
 )
@@ -125,13 +125,13 @@ def test_a_sentence_contradicts_none_of_its_numbers(
     """Speed-ups, quality and the control of a tuned arm; where quality has no numbers, the sentence names its state."""
     found = pd.DataFrame(rows)
     asked = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash"}])
-    asked = asked if state != "not asked" else asked.iloc[:0]
+    asked = asked if state != "not requested" else asked.iloc[:0]
     joined = with_quality(found, qualities(change, verdict), asked, controls(control, tuned=tuned))
     sentence = ArmComparison(joined, METRICS).describe("dense")
     check(sentence)
     if change is None:
-        words = {"failed": "failed (crash)", "queued": "queued, not measured yet", "not asked": "not asked"}
-        assert f"quality {words.get(state, 'asked, but not measured')} against dense" in sentence
+        words = {"failed": "failed (crash)", "queued": "queued, not measured yet", "not requested": "not requested"}
+        assert f"quality {words.get(state, 'requested, but not measured')} against dense" in sentence
     assert ("the control of its tuning, a r=0" in sentence) == tuned
     assert ("is not subtracted" in sentence) == (tuned and control is None)
 

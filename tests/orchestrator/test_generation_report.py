@@ -68,7 +68,7 @@ def test_each_arm_is_listed_with_its_gain_and_cost(path: Path) -> None:
     gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
     assert "quality the same within 0.005 bits per byte: -0.0002 [" in gained
     (asked,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
-    assert "quality not asked against dense" in asked
+    assert "quality not requested against dense" in asked
     assert 'sparsity=0.5 [kv_cache="virtual"]  ' in text
     assert "MACs promise of each" in text
 
@@ -102,14 +102,14 @@ def test_there_is_no_product_without_an_interval_for_each_part(tmp_path: Path) -
     assert "faster" not in text
 
 
-@pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not asked", "measured"])
+@pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not requested", "measured"])
 def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
-    """Quality that waits in the queue, failed, was asked but not measured, or was not asked are distinguished."""
+    """Quality that waits in the queue, failed, was requested but not measured, or was not requested are distinguished."""
     timed, judged = a_generation(a_generation_job()), a_quality_job()
     engine = connect(str(tmp_path / "x.db"))
     asked = [(found.comparison(Pair(*pair)), found.content_hashes) for found in (timed.job, judged) for pair in found.pairs]
     waiting = [judged] if state == "queued" else []
-    submit_sweep(engine, NewSweep("llm", "text", "What is gained?"), asked[:1] if state == "not asked" else asked, waiting)
+    submit_sweep(engine, NewSweep("llm", "text", "What is gained?"), asked[:1] if state == "not requested" else asked, waiting)
     record(engine, None, None, timed)
     if state == "failed":
         record(engine, None, None, a_reading(judged, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
@@ -121,8 +121,8 @@ def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
     words = {
         "queued": "quality queued, not measured yet against dense",
         "failed": "quality failed (out_of_memory) against dense",
-        "not measured": "quality asked, but not measured against dense",
-        "not asked": "quality not asked against dense",
+        "not measured": "quality requested, but not measured against dense",
+        "not requested": "quality not requested against dense",
         "measured": "quality worse by 0.0",
     }
     assert words[state] in line

@@ -61,6 +61,7 @@ FLAGS = {
     "unsteady": "warmup_not_converged",
     "tokens_differ": "token_trace_mismatch",
     "identity_violated": "consistency_check_failed",
+    "fresh_skipped": "isolated_run_skipped",
 }
 TEXTS = {'"attention":"manual"': '"attention":"eager"', "attention=manual": "attention=eager"}
 """Parts of `params` and `baseline` that have another name now."""

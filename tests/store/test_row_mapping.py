@@ -2,7 +2,7 @@
 
 import pytest
 
-from store.row_mapping import asked_params, baseline_text, comparison_row, curve_id, timestamp
+from store.row_mapping import baseline_text, comparison_row, curve_id, requested_params, timestamp
 from sweeps.job import Arm, Comparison, Condition, Overrides, Step
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
@@ -26,7 +26,7 @@ TOME = Step(method="tome", params={"r": 13})
 )
 def test_params(arm: Arm, params: object) -> None:
     """Params are what stands in the sweep file: the method's, and overrides and replicate beside them."""
-    assert asked_params(arm) == params
+    assert requested_params(arm) == params
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ TOME = Arm(stack=(Step(method="tome", params={"r": 13, "r_ratio": None}, version
 REPLICATE = Arm(replicate=1)
 
 
-def test_asked_is_pinned() -> None:
+def test_request_is_pinned() -> None:
     """The canonical JSON behind an arm's identity."""
-    assert canonical(TOME.asked()) == '{"overrides":{"dtype":"bfloat16"},"stack":[{"method":"tome","params":{"r":13}}]}'
+    assert canonical(TOME.request()) == '{"overrides":{"dtype":"bfloat16"},"stack":[{"method":"tome","params":{"r":13}}]}'
 
 
 def test_arm_ids_are_pinned() -> None:
@@ -147,7 +147,7 @@ def test_a_pair_must_name_two_arms(pair: Pair) -> None:
         Job(condition=CONDITION, arms=(DENSE, TOPK), pairs=(pair,))
 
 
-def test_documents_count_where_tasks_are_asked() -> None:
+def test_documents_count_where_tasks_are_requested() -> None:
     """More documents of a task satisfy fewer, all satisfy any, and where no task is asked they say nothing."""
     every, many, few = (Protocol(tasks=("piqa",), documents=count) for count in (None, 50, 20))
     assert every.satisfies(many)
@@ -185,13 +185,13 @@ def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, cont
     job = Job(kind=kind, condition=condition, arms=(DENSE, STACKED), pairs=(Pair(0, 1),), contents=contents, round=2)
     (comparison,) = job.comparisons()
     fields = condition.model_dump(mode="json", include=set(condition_fields(kind)))
-    arms = {"baseline": DENSE.asked(), "arm": STACKED.asked()}
+    arms = {"baseline": DENSE.request(), "arm": STACKED.request()}
     question = digest({"kind": kind, "condition": fields, **arms})
     assert comparison.question_id == question
     own = {key: value for key, value in contents.items() if key == "weights"}
     parts = {"question": question, "protocol": PROTOCOL_VERSION, "versions": {"a": 3, "b": 1}, "contents": own}
     assert job.comparison_ids() == (digest(parts),)
-    asked = [(arm.asked(), [step.version for step in arm.stack]) for arm in job.arms]
+    asked = [(arm.request(), [step.version for step in arm.stack]) for arm in job.arms]
     whole = {"kind": kind, "condition": condition, "arms": asked, "pairs": [[0, 1]], "round": 2}
     assert job.job_id == digest({**whole, "protocol": PROTOCOL_VERSION, "contents": contents})
 

@@ -131,8 +131,8 @@ def test_a_clear_verdict_is_printed_exactly_enough() -> None:
 
 
 def test_without_numbers_the_state_is_named() -> None:
-    """Queued, failed, asked and not asked have words of their own, and so are effects without an interval."""
-    states = ("queued", "failed", "not measured", "not asked")
+    """Queued, failed, requested and not requested have words of their own, and so are effects without an interval."""
+    states = ("queued", "failed", "not measured", "not requested")
     assert len({unanswered(BITS, state).word for state in states}) == len(states)
     assert len({unanswered(BITS, state).phrase for state in states}) == len(states)
     assert unanswered(BITS, "failed", "out_of_memory").phrase == "failed (out_of_memory)"

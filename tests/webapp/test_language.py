@@ -70,7 +70,7 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
 
 
 def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
-    """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not asked is named so."""
+    """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not requested is named so."""
     app = opened(url, sweep="one")
     costs = app.dataframe[0].value.set_index("arm")
     judged = costs.loc[STACK]
@@ -80,7 +80,7 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
     assert costs.loc["larosa sparsity=0.5", ["kl", "top1_agreement"]].notna().all()
     assert costs.loc[STACK, ["kl", "top1_agreement"]].isna().all()
     assert pd.isna(costs.loc['dense kv_cache="virtual"', "bits_per_byte"])
-    assert costs.loc['dense kv_cache="virtual"', "quality_verdict"] == "not asked"
+    assert costs.loc['dense kv_cache="virtual"', "quality_verdict"] == "not requested"
     assert "against" not in costs.columns
 
 

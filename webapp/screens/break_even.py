@@ -109,7 +109,7 @@ def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
     """Speed-up and change in quality of each arm, if the sweep requests quality; a state where there are no numbers."""
     found = with_states(points, queries.quality_states(sweep))
     found = join_quality(found, queries.view_rows(sweep, "quality").rename(columns={"verdict": "quality_verdict"}))
-    if (found["state"] == "not asked").all():
+    if (found["state"] == "not requested").all():
         return
     st.subheader("Speed and quality", anchor=False)
     characters = found["characters"].max()

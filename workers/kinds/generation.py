@@ -56,7 +56,7 @@ class GenerationKind(TimedKind[LanguageArm]):
         self.texts = cut_texts(job)
         self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
         if isolated:
-            self.passes.append(SoloPass(self._run_isolated, ISOLATED_S, "fresh_skipped", self._isolated_s))
+            self.passes.append(SoloPass(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s))
 
     def prepare(self, index: int) -> LanguageArm:
         return prepare(self.job, index, self.texts)
@@ -130,7 +130,7 @@ class GenerationKind(TimedKind[LanguageArm]):
                 env={**os.environ, "PYTHONPATH": path},
             )
         except (OSError, subprocess.SubprocessError):
-            return ArmMetrics(flags=["fresh_skipped"])
+            return ArmMetrics(flags=["isolated_run_skipped"])
         return ArmMetrics([MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
 
 

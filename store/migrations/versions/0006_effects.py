@@ -26,6 +26,7 @@ FLAGS = {
     "unsteady": "warmup_not_converged",
     "tokens_differ": "token_trace_mismatch",
     "identity_violated": "consistency_check_failed",
+    "fresh_skipped": "isolated_run_skipped",
 }
 METRICS = {
     "margin_change_tail": "margin_change_p05",
