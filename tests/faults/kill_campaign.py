@@ -106,10 +106,10 @@ class Store:
 
 
 class Campaign:
-    """The state of a campaign; `say` gets each line about it."""
+    """The state of a campaign; `report` gets each line about it."""
 
-    def __init__(self, folder: Path, *, kills: int, seed: int, points: int, say: Callable[[str], object] = print) -> None:
-        self.wanted, self.random, self.say = kills, random.Random(seed), say
+    def __init__(self, folder: Path, *, kills: int, seed: int, points: int, report: Callable[[str], object] = print) -> None:
+        self.wanted, self.random, self.report = kills, random.Random(seed), report
         self.stores = [Store(name, folder, points) for name in ("a", "b")]
         self.slots: list[tuple[Store, Run | None]] = [(self.stores[0], None), (self.stores[0], None), (self.stores[1], None)]
         """Two dispatchers share the first store, one has the second."""
@@ -137,9 +137,9 @@ class Campaign:
         finally:
             end_all()
         self.problems += problems_of_host([store.path for store in self.stores], self.folders)
-        self.say(self.table())
-        self.say(f"{len(self.kills)} kills, {len(self.codes)} runs, {time.monotonic() - began:.0f} s")
-        self.say("\n".join(self.problems) or "nothing lost, nothing double, exit codes true, nothing left behind")
+        self.report(self.table())
+        self.report(f"{len(self.kills)} kills, {len(self.codes)} runs, {time.monotonic() - began:.0f} s")
+        self.report("\n".join(self.problems) or "nothing lost, nothing double, exit codes true, nothing left behind")
 
     def table(self) -> str:
         """For each kind of victim how the runs that it belonged to ended."""
@@ -179,7 +179,7 @@ class Campaign:
         code = run.process.returncode
         self.codes[run.number] = code
         left = run.store.comparisons - answered(run.store.path, run.sweep)
-        self.say(f"run {run.number} of {run.sweep} ended with {code}, {left} comparisons left")
+        self.report(f"run {run.number} of {run.sweep} ended with {code}, {left} comparisons left")
         text = run.log.read_text(errors="replace")
         if code == 0 and left:
             self.problems.append(f"run {run.number} ended with 0 and {left} comparisons of {run.sweep} left (see {run.log})")
@@ -209,7 +209,7 @@ class Campaign:
             os.kill(pid, signal.SIGKILL)
             run.killed |= kind == "dispatcher"
             self.kills.append(Kill(kind, run.number))
-            self.say(f"kill {len(self.kills)}: {kind} of run {run.number}")
+            self.report(f"kill {len(self.kills)}: {kind} of run {run.number}")
             return True
         return False
 
@@ -265,11 +265,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--points", type=int, default=12, help="points of a sweep, each a job of three comparisons")
     parser.add_argument("--folder", type=Path, help="where stores and logs are kept (default: a new temporary folder)")
-    asked = parser.parse_args(arguments)
-    folder = asked.folder or Path(tempfile.mkdtemp(prefix="kills-"))
+    requested = parser.parse_args(arguments)
+    folder = requested.folder or Path(tempfile.mkdtemp(prefix="kills-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"stores and logs: {folder}", flush=True)
-    campaign = Campaign(folder, kills=asked.kills, seed=asked.seed, points=asked.points, say=lambda line: print(line, flush=True))
+    campaign = Campaign(
+        folder, kills=requested.kills, seed=requested.seed, points=requested.points, report=lambda line: print(line, flush=True)
+    )
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
     campaign.run()

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-ASKED = (
+REQUESTED = (
     """SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l JOIN sweep AS s ON s.id = l.sweep WHERE s.name = ?"""
 )
 ANSWERED = """SELECT count(DISTINCT l.comparison_id) FROM sweep_comparison_row AS l JOIN sweep AS s ON s.id = l.sweep
@@ -46,9 +46,9 @@ def problems_of(path: Path, sweeps: Mapping[str, int]) -> list[str]:
         if (rows := store.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
             found.append(f"{path.name}: integrity_check: {rows}")
         for name, comparisons in sweeps.items():
-            asked, done = (store.execute(query, (name,)).fetchone()[0] for query in (ASKED, ANSWERED))
-            if (asked, done) != (comparisons, comparisons):
-                found.append(f"{path.name}: {name} has {comparisons} comparisons; {asked} are stored, {done} are measured")
+            requested, done = (store.execute(query, (name,)).fetchone()[0] for query in (REQUESTED, ANSWERED))
+            if (requested, done) != (comparisons, comparisons):
+                found.append(f"{path.name}: {name} has {comparisons} comparisons; {requested} are stored, {done} are measured")
         found += [f"{path.name}: {row[2]} measurements of {row[0]}, round {row[1]}" for row in store.execute(DOUBLE)]
         found += [f"{path.name}: a kill counts as an answer: {reason}: {message}" for reason, message in store.execute(FAILED)]
         found += [f"{path.name}: {count} jobs are {state}" for state, count in store.execute(UNFINISHED)]

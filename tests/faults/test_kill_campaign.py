@@ -39,7 +39,7 @@ def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("daemon", ["raylet", "gcs_server"])
-def test_run_whose_only_node_is_lost_ends_with_one_and_says_what_to_do(tmp_path: Path, daemon: str) -> None:
+def test_run_whose_only_node_is_lost_ends_with_one_and_names_the_next_step(tmp_path: Path, daemon: str) -> None:
     """A process of Ray is killed while jobs run: not wrong usage (2), and not answered (0); the same command measures the rest.
 
     Ray prints nothing about it, and none of its processes is left.

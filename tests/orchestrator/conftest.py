@@ -17,7 +17,7 @@ from sweeps.parsing.file_schema import Retry
 from sweeps.protocol import Protocol
 from tests.webapp import simulated
 
-FAULTS = Path(__file__).parents[1] / "faults" / "methods"
+FAILING_METHODS = Path(__file__).parents[1] / "faults" / "methods"
 MEMORY_BYTES = 3_000_000_000
 """More than torch and a tiny model need, far less than this machine has: a hog must not trouble its neighbours."""
 
@@ -26,14 +26,14 @@ MEMORY_BYTES = 3_000_000_000
 def cluster() -> Iterator[Cluster]:
     """A local Ray whose workers run `tests/orchestrator/worker_entrypoints.py`, and know the methods of `tests/faults/methods`."""
     with pytest.MonkeyPatch.context() as patch:  # workers remember what was set when the cluster started
-        patch.setenv("BREAKEVEN_METHODS", str(FAULTS))
+        patch.setenv("BREAKEVEN_METHODS", str(FAILING_METHODS))
         started = Cluster.start(entry="tests.orchestrator.worker_entrypoints:run", memory_bytes=MEMORY_BYTES)
     with started:
         yield started
 
 
 class Store:
-    """A store in a file, with what the tests ask of it."""
+    """A store in a file, with what the tests query."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

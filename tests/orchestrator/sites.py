@@ -42,15 +42,17 @@ def jobs(sizes: Sequence[int] = SIZES, models: Sequence[str] = ("deit_tiny_patch
     ]
 
 
-def planned(store: Store, sites: Collection[Site], asked: Sequence[Job] | None = None, resources: Any = None, **more: Any) -> Plan:
-    asked = asked or jobs()
+def planned(
+    store: Store, sites: Collection[Site], requested: Sequence[Job] | None = None, resources: Any = None, **more: Any
+) -> Plan:
+    requested = requested or jobs()
     document = Document(
         "sweep.yaml", "text", {"schema": 1, "name": "sweep", **({"resources": resources} if resources else {})}, {}, {}
     )
     sweep = Sweep.model_validate(document.root)
-    comparisons = tuple(comparison for job in asked for comparison in job.comparisons())
-    points = {"points": len(asked), "excluded": 0, "duplicates": 0}
-    expansion = Expansion(sweep, "text", tuple(asked), comparisons, document=document, written={}, **points)
+    comparisons = tuple(comparison for job in requested for comparison in job.comparisons())
+    points = {"points": len(requested), "excluded": 0, "duplicates": 0}
+    expansion = Expansion(sweep, "text", tuple(requested), comparisons, document=document, written={}, **points)
     return planning.make_plan(expansion, store.engine, sites, **more)
 
 

@@ -16,7 +16,7 @@ RESERVED = {"default": (100.0, 90.0), "expandable_segments:True": (80.0, 90.0)}
 
 
 def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
-    """Outcomes of the two environments are imported into one store, and the documented query tells them apart, row by row."""
+    """Outcomes of the two environments are imported into one store, and the documented query distinguishes them, row by row."""
     job = a_generation_job(arms=[Arm(overrides=Overrides(kv_cache="virtual"))], baselines=[DENSE], model="llama-15m")
     for number, (allocator, reserved) in enumerate(RESERVED.items()):
         facts = {"torch": "2.0"} | ({} if allocator == "default" else {"allocator": allocator})
@@ -37,9 +37,9 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
         (tmp_path / f"{number}.json").write_text(outcome.model_copy(update={"arms": arms}).model_dump_json())
     store = str(tmp_path / "both.db")
     assert import_files([tmp_path], db=store, sweep=None, device=None) == 0
-    asked = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(asked) == 1
-    found = run_query(store, asked[0])
+    requested = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(requested) == 1
+    found = run_query(store, requested[0])
     assert found.columns == ("prompt_tokens", "kv_cache", "allocator", "allocated", "reserved")
     assert found.rows == [
         (64, cache, allocator, 70.0, RESERVED[allocator][column])

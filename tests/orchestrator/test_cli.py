@@ -94,7 +94,7 @@ def test_plan_writes_jobs_that_the_worker_runs_and_import_takes_in(tmp_path: Pat
 
 
 def test_file_that_is_no_outcome_is_refused(tmp_path: Path) -> None:
-    """Importing something else says what is wrong with it, and stores nothing."""
+    """Importing something else reports what is wrong with it, and stores nothing."""
     (tmp_path / "wrong.json").write_text('{"job": 1}\n')
     done = breakeven("import", "wrong.json", folder=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
@@ -146,7 +146,7 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     assert "starting Ray" not in again.stdout
 
 
-def test_a_time_out_before_the_pairs_asked_for_is_no_answer(tmp_path: Path) -> None:
+def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> None:
     """A run whose time is up before `pairs: min` ends with exit code 1, the count, and the command that adds pairs."""
     few = SWEEP.replace("[32, 48, 64]", "[32]").replace("min: 30, max: 30", "min: 99999, max: 99999").replace("1m", "8s")
     (tmp_path / "sweep.yaml").write_text(few)

@@ -26,7 +26,7 @@ BLOCKS = re.findall(r"```(console|yaml)\n(.*?)```", CHAPTER, re.DOTALL)
 COMMANDS, SLURM = [text for language, text in BLOCKS if language == "console"]
 (KUBERAY,) = [text for language, text in BLOCKS if language == "yaml"]
 PRIVATE = ("unshare", "--pid", "--fork", "--mount-proc")
-"""Runs a command where it sees no processes but its own, so that its `ray stop` stops nobody else's Ray."""
+"""Runs a command where it sees no processes but its own, so that its `ray stop` stops no other Ray."""
 
 
 class Shell:

@@ -20,7 +20,7 @@ HERE, THERE = '{"zone":"here"}', '{"zone":"there"}'
 DEMANDS: dict[str, dict[str, str | float]] = {HERE: {"zone": "here"}, THERE: {"zone": "there"}}
 
 
-def test_every_environment_asked_for_gets_whole_curves(store: Store) -> None:
+def test_every_requested_environment_gets_whole_curves(store: Store) -> None:
     """Two demands: both nodes measure everything, resumed where one of them was stopped."""
     both = [{"zone": "here"}, {"zone": "there"}]
     plan = planned(store, [A, B], resources=both)
@@ -75,16 +75,16 @@ def test_amounts_of_resources_are_counted() -> None:
 
 
 def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
-    """What no machine changes is neither pinned nor asked for by every demand."""
-    timed, judged = a_job(), a_job(kind="accuracy")
-    plan = planned(store, [A, B], [timed, judged], resources=[{"zone": "here"}, {"zone": "there"}])
+    """What no machine changes is neither pinned nor required by every demand."""
+    timed, evaluated = a_job(), a_job(kind="accuracy")
+    plan = planned(store, [A, B], [timed, evaluated], resources=[{"zone": "here"}, {"zone": "there"}])
     assert [(wanted.job.kind, wanted.resources) for wanted in plan.wanted] == [
         ("latency", HERE),
         ("accuracy", HERE),
         ("latency", THERE),
     ]
-    assert curve_group(judged) == ""
-    sweep = submit_plan(store.engine, planned(store, [A, B], [judged]))
+    assert curve_group(evaluated) == ""
+    sweep = submit_plan(store.engine, planned(store, [A, B], [evaluated]))
     (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=B.offer("cpu", {}))
     queue.release(store.engine, claimed.row, owners.owner())
     assert queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))

@@ -51,17 +51,17 @@ def held_by_another(kind: Kind, place: Path, gpu: int | None) -> Iterator[None]:
 )
 def test_what_may_run_beside_a_job(tmp_path: Path, kind: Kind, gpu: int | None, free: list[tuple[Kind, int | None]]) -> None:
     """Another GPU's timing beside a GPU's timing, sharing jobs beside each other; and all once the process was killed."""
-    asked: list[tuple[Kind, int | None]] = [
+    requested: list[tuple[Kind, int | None]] = [
         ("latency", 0),
         ("latency", 1),
         ("generation", 2),
         ("generation", None),
         ("latency", None),
     ]
-    asked += [("accuracy", None), ("quality", None)]
+    requested += [("accuracy", None), ("quality", None)]
     with held_by_another(kind, tmp_path, gpu):
-        assert [one for one in asked if not host_taken(one[0], tmp_path, one[1])] == free
-    assert not any(host_taken(kind, tmp_path, gpu) for kind, gpu in asked)
+        assert [one for one in requested if not host_taken(one[0], tmp_path, one[1])] == free
+    assert not any(host_taken(kind, tmp_path, gpu) for kind, gpu in requested)
 
 
 def test_what_a_gpu_waits_for_is_named(tmp_path: Path) -> None:

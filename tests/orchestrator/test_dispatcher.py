@@ -15,7 +15,7 @@ from orchestrator.dispatcher import Event, dispatch
 from orchestrator.host_lock import host_lock
 from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.ray_cluster.connect import ClusterError
-from sweeps.job import Arm, Step
+from sweeps.job import Arm, Job, Step
 from sweeps.parsing.file_schema import Retry
 from tests.orchestrator.conftest import Store, job
 
@@ -120,7 +120,7 @@ def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cl
 
 
 def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> None:
-    """A fault in what shows progress ends the dispatch; what was answered stays, what ran goes back to the queue."""
+    """An error in what shows progress ends the dispatch; what was answered stays, what ran goes back to the queue."""
     sweep = store.submit([job("a", image_size=size) for size in (32, 48, 64)])
 
     def observe(event: object, seen: list[object] = []) -> None:  # noqa: B006 - counts its own calls
@@ -217,12 +217,12 @@ def test_accuracy_jobs_share_a_node_and_timing_has_it_alone(store: Store, cluste
     assert node.cpus >= 2
     timed = [job("a", model="slow", image_size=size) for size in (32, 48)]
     condition = timed[0].condition.model_copy(update={"threads": 1})
-    judged = [
+    evaluated = [
         timed[0].model_copy(update={"kind": "accuracy", "condition": condition.model_copy(update={"image_size": size})})
         for size in range(32, 32 + 16 * 2 * node.cpus, 16)
     ]
-    summary, events = store.dispatch(store.submit([timed[0], *judged, timed[1]]), cluster)
-    assert summary.measured == len(judged) + 2
+    summary, events = store.dispatch(store.submit([timed[0], *evaluated, timed[1]]), cluster)
+    assert summary.measured == len(evaluated) + 2
     outcomes = [event.outcome for event in events if event.outcome]
     shared = [(one.started_at, one.ended_at) for one in outcomes if one.job.kind == "accuracy"]
     most: dict[str, int] = {}
@@ -238,12 +238,12 @@ def test_accuracy_jobs_share_a_node_and_timing_has_it_alone(store: Store, cluste
     assert overlaps(alone) == 0
     assert not any(start < end and begin < stop for start, stop in shared for begin, end in alone)
     assert len({one.system_metrics["pid"] for one in outcomes if one.job.kind == "accuracy"}) > 1
-    assert len(outcomes) == len(judged) + 2
+    assert len(outcomes) == len(evaluated) + 2
 
 
-def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
-    """A job that waits for another store's timing job is reported with that job's kind and process, and answered after it."""
-    sweep = store.submit([job("a")])
+def events_of_a_waiting_job(store: Store, cluster: Cluster, waiting: Job) -> list[Event]:
+    """The events of a job whose host is held by a generation job until it is seen to wait."""
+    sweep = store.submit([waiting])
     events: list[Event] = []
     taken = ExitStack()
     taken.enter_context(host_lock("generation"))
@@ -255,6 +255,12 @@ def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
 
     with taken:
         assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+    return events
+
+
+def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
+    """A job that waits for another store's timing job is reported with that job's kind and process, and answered after it."""
+    events = events_of_a_waiting_job(store, cluster, job("a"))
     assert [event.what for event in events if event.what != "begun"] == ["started", "waiting", "answered"]
     assert re.match(r"waiting since \d\d:\d\d:\d\d \(\d+ s\) for a generation job of ", events[1].message)
     assert f"(process {os.getpid()}, since " in events[1].message
@@ -264,18 +270,7 @@ def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch:
     """A job that has waited for its host is reported once more when it has it."""
     monkeypatch.setattr("orchestrator.ray_cluster.cluster.WAITS_S", 0.02)
     monkeypatch.setattr("orchestrator.dispatcher.POLL_S", 0.02)
-    sweep = store.submit([job("a", model="slow")])
-    events: list[Event] = []
-    taken = ExitStack()
-    taken.enter_context(host_lock("generation"))
-
-    def observe(event: Event) -> None:
-        events.append(event)
-        if event.what == "waiting":
-            taken.close()
-
-    with taken:
-        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+    events = events_of_a_waiting_job(store, cluster, job("a", model="slow"))
     assert [event.what for event in events] == ["started", "waiting", "begun", "answered"]
 
 

@@ -45,8 +45,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_generation(a_generation_job(64)),
         a_reading(a_quality_job()),
     ]
-    asked = [(found.job.comparison(pair), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
-    submit_sweep(engine, NewSweep("all", "text", "What do the views hold?"), asked, [])
+    requested = [(found.job.comparison(pair), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    submit_sweep(engine, NewSweep("all", "text", "What do the views hold?"), requested, [])
     for outcome in outcomes:
         record(engine, None, None, outcome)
     engine.dispose()

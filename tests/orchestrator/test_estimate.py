@@ -15,10 +15,10 @@ MEASURED = {"llm_cpu": 265.0}
 def job(*steps: Step, rounds: int = 1, **condition: int) -> Job:
     """A generation job of dense and an arm for each step."""
     arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
-    asked = Condition(model="llama-220m", prompt_tokens=100, new_tokens=10, **condition)
+    requested = Condition(model="llama-220m", prompt_tokens=100, new_tokens=10, **condition)
     protocol = Protocol(pairs_min=30, budget_s=10, timeout_s=3000, rounds=rounds)
     return Job(
-        kind="generation", condition=asked, arms=arms, pairs=tuple(Pair(0, n) for n in range(1, len(arms))), protocol=protocol
+        kind="generation", condition=requested, arms=arms, pairs=tuple(Pair(0, n) for n in range(1, len(arms))), protocol=protocol
     )
 
 
@@ -55,6 +55,6 @@ def test_no_job_takes_longer_than_its_time_out() -> None:
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_shipped_sweeps_took_less(name: str) -> None:
-    """The estimate lies above what was measured, and not so far that it says nothing."""
+    """The estimate lies above what was measured, and not so far that it is useless."""
     expansion = planning.load_sweep(Path("sweeps") / f"{name}.yaml", auto="cpu")
     assert MEASURED[name] < estimate.at_most(expansion.jobs) < 5 * MEASURED[name]

@@ -33,8 +33,8 @@ def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -
     """Each change of what the worker may use needs a new one; all cores are its own again afterwards."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     supervisor = WorkerSupervisor("cuda", ENTRY)
-    asked = [on_gpu(job("a"), None), on_gpu(job("a")), on_gpu(job("b")), on_gpu(job("a"), None)]
-    found = [json.loads(str(supervisor.run(one.model_dump_json(), 60.0, gpus=2))) for one in asked]
+    requested = [on_gpu(job("a"), None), on_gpu(job("a")), on_gpu(job("b")), on_gpu(job("a"), None)]
+    found = [json.loads(str(supervisor.run(one.model_dump_json(), 60.0, gpus=2))) for one in requested]
     supervisor.stop()
     whole, pinned, again, free = found
     assert whole["cores"] is None
@@ -45,14 +45,14 @@ def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -
     assert len({each["system_metrics"]["pid"] for each in found}) == 3
 
 
-def test_gpu_without_cores_is_a_fault_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_without_cores_is_a_failure_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started, and no lock is kept."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     supervisor = WorkerSupervisor("cuda", ENTRY)
-    fault = supervisor.run(on_gpu(job("a")).model_dump_json(), 60.0, gpus=4096)
-    assert isinstance(fault, WorkerFailure)
-    assert fault.kind == "error"
-    assert "needs a physical core for each of the 4096 GPUs" in fault.message
+    failure = supervisor.run(on_gpu(job("a")).model_dump_json(), 60.0, gpus=4096)
+    assert isinstance(failure, WorkerFailure)
+    assert failure.kind == "error"
+    assert "needs a physical core for each of the 4096 GPUs" in failure.message
     assert supervisor.waiting() is None
 
 

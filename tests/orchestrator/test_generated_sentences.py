@@ -124,9 +124,9 @@ def test_a_sentence_contradicts_none_of_its_numbers(
 ) -> None:
     """Speed-ups, quality and the control of a tuned arm; where quality has no numbers, the sentence names its state."""
     found = pd.DataFrame(rows)
-    asked = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash"}])
-    asked = asked if state != "not requested" else asked.iloc[:0]
-    joined = with_quality(found, qualities(change, verdict), asked, controls(control, tuned=tuned))
+    requested = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash"}])
+    requested = requested if state != "not requested" else requested.iloc[:0]
+    joined = with_quality(found, qualities(change, verdict), requested, controls(control, tuned=tuned))
     sentence = ArmComparison(joined, METRICS).describe("dense")
     check(sentence)
     if change is None:

@@ -30,10 +30,10 @@ BASELINES = [DENSE, larosa(0.0)]
 
 
 def store(path: Path, *outcomes: Outcome) -> Engine:
-    """A store with a sweep that asks for what the outcomes answer."""
+    """A store with a sweep that requests what the outcomes answer."""
     engine = connect(str(path))
-    asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
-    submit_sweep(engine, NewSweep("llm", "text", "What does it buy?"), asked, [])
+    requested = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    submit_sweep(engine, NewSweep("llm", "text", "What does it buy?"), requested, [])
     for found in outcomes:
         record(engine, None, None, found)
     return engine
@@ -52,8 +52,8 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "store.db"
     timed = a_generation(a_generation_job(arms=ARMS, baselines=BASELINES), SPEEDUPS)
     arms = [larosa(0.5), VOCABULARY, stacked(0.5)]
-    judged = a_reading(a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002)
-    store(path, timed, judged).dispose()
+    evaluated = a_reading(a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002)
+    store(path, timed, evaluated).dispose()
     return path
 
 
@@ -67,8 +67,8 @@ def test_each_arm_is_listed_with_its_gain_and_cost(path: Path) -> None:
     assert sentence.endswith("in time per character (faster) against larosa sparsity=0.0")
     gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
     assert "quality the same within 0.005 bits per byte: -0.0002 [" in gained
-    (asked,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
-    assert "quality not requested against dense" in asked
+    (requested,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
+    assert "quality not requested against dense" in requested
     assert 'sparsity=0.5 [kv_cache="virtual"]  ' in text
     assert "MACs promise of each" in text
 
@@ -105,16 +105,18 @@ def test_there_is_no_product_without_an_interval_for_each_part(tmp_path: Path) -
 @pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not requested", "measured"])
 def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
     """Quality that waits in the queue, failed, was requested but not measured, or was not requested are distinguished."""
-    timed, judged = a_generation(a_generation_job()), a_quality_job()
+    timed, evaluated = a_generation(a_generation_job()), a_quality_job()
     engine = connect(str(tmp_path / "x.db"))
-    asked = [(found.comparison(Pair(*pair)), found.content_hashes) for found in (timed.job, judged) for pair in found.pairs]
-    waiting = [judged] if state == "queued" else []
-    submit_sweep(engine, NewSweep("llm", "text", "What is gained?"), asked[:1] if state == "not requested" else asked, waiting)
+    requested = [(found.comparison(Pair(*pair)), found.content_hashes) for found in (timed.job, evaluated) for pair in found.pairs]
+    waiting = [evaluated] if state == "queued" else []
+    submit_sweep(
+        engine, NewSweep("llm", "text", "What is gained?"), requested[:1] if state == "not requested" else requested, waiting
+    )
     record(engine, None, None, timed)
     if state == "failed":
-        record(engine, None, None, a_reading(judged, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
+        record(engine, None, None, a_reading(evaluated, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
     if state == "measured":
-        record(engine, None, None, a_reading(judged))
+        record(engine, None, None, a_reading(evaluated))
     engine.dispose()
     text = written(tmp_path / "x.db", "table")
     (line,) = (line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5: "))
@@ -140,8 +142,8 @@ def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
     """Tuning gains 0.5 bits per byte and the vocabulary costs 0.03 of them: both are printed, with paired intervals."""
     arms = [tuned(500), tuned(0), tuned(500, *larosa(0.5).stack)]
     timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.0, 1.5))
-    judged = a_reading(a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002)
-    store(tmp_path / "x.db", timed, judged).dispose()
+    evaluated = a_reading(a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002)
+    store(tmp_path / "x.db", timed, evaluated).dispose()
     lines = [line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab ")]
     alone = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40: "))
     assert re.search(
@@ -159,8 +161,8 @@ def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
 def test_a_missing_control_is_named(tmp_path: Path) -> None:
     """Without the control in the sweep the report notes that the effect of tuning is not subtracted."""
     timed = a_generation(a_generation_job(arms=[tuned(500)]), (1.0, 1.2))
-    judged = a_reading(a_quality_job([tuned(500)]), (0.0, -0.47), tokens=(100, 80))
-    store(tmp_path / "x.db", timed, judged).dispose()
+    evaluated = a_reading(a_quality_job([tuned(500)]), (0.0, -0.47), tokens=(100, 80))
+    store(tmp_path / "x.db", timed, evaluated).dispose()
     line = next(line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab "))
     assert "was not measured beside it: what tuning alone changes is not subtracted" in line
 
@@ -194,7 +196,7 @@ def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
 
 
 def test_quality_alone_is_a_report(tmp_path: Path) -> None:
-    """A sweep that asks for quality only shows its table, and a failed arm its reason."""
+    """A sweep that requests quality only shows its table, and a failed arm its reason."""
     job = a_quality_job([larosa(0.5), larosa(0.25)], weights="trained", model="tiny_lm")
     failed = Failure(arm=2, reason="not_a_number", message="7 logits are not finite")
     store(tmp_path / "x.db", a_reading(job, (0.0, 0.1, 0.0), failures=[failed])).dispose()
@@ -216,7 +218,7 @@ def test_break_even_by_metric(tmp_path: Path) -> None:
 
 
 def test_data_for_programs(path: Path) -> None:
-    """JSON has the rows of every view; CSV tells speed from quality by the column `kind`."""
+    """JSON has the rows of every view; CSV distinguishes speed from quality by the column `kind`."""
     found = json.loads(written(path, "json"))
     assert {row["metric"] for row in found["speedups"]} == {"ttft", "tpot", "time_per_char"}
     assert len(found["qualities"]) == 3

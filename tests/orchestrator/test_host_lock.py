@@ -1,4 +1,4 @@
-"""The host lock: timing alone, other jobs together, nobody starves, and who has the host can be seen."""
+"""The host lock: timing alone, other jobs together, no job starves, and who has the host can be seen."""
 
 import multiprocessing
 import os
@@ -28,7 +28,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 class Job(threading.Thread):
-    """A job that asks for the host in a thread, and leaves it when it is let go."""
+    """A job that requests the host in a thread, and leaves it when it is let go."""
 
     def __init__(self, kind: Kind, place: Path, order: list[str], name: str = "") -> None:
         super().__init__(daemon=True)

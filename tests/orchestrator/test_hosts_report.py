@@ -21,8 +21,8 @@ OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "
 
 def report(path: Path, outcomes: list[Outcome], form: ReportFormat = "markdown") -> str:
     engine = connect(str(path))
-    asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
-    submit_sweep(engine, NewSweep("hosts", "text", "?"), asked, [])
+    requested = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    submit_sweep(engine, NewSweep("hosts", "text", "?"), requested, [])
     for found in outcomes:
         record(engine, None, None, found)
     printed = io.StringIO()

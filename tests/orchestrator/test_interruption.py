@@ -1,4 +1,4 @@
-"""Signals that ask a run to end."""
+"""Signals that request a run to end."""
 
 import signal
 

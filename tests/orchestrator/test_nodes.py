@@ -1,4 +1,4 @@
-"""Which nodes of a cluster get jobs: judged alone, and with real nodes that are wrong, join late, die and return."""
+"""Which nodes of a cluster get jobs: checked alone, and with real nodes that are wrong, join late, die and return."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def test_other_version_of_the_package_is_named_on_both_sides() -> None:
 
 
 def test_version_changes_with_any_source_and_is_that_of_the_workers(tmp_path: Path) -> None:
-    """One changed character makes another version; a process asked from outside gives the one that it imports."""
+    """One changed character makes another version; a process started from outside reports the one that it imports."""
     shutil.copytree(ROOT / "orchestrator", tmp_path / "orchestrator")
     (tmp_path / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.source_version()

@@ -9,7 +9,7 @@ from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
 
-def asked(kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a") -> Job:
+def requested(kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a") -> Job:
     made = job(name, model="slow")
     condition = made.condition.model_copy(update={"threads": threads, "device": device})
     return made.model_copy(update={"kind": kind, "condition": condition})
@@ -20,39 +20,39 @@ NODE = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cpu",
 
 def test_timing_needs_an_idle_node() -> None:
     """And nothing starts beside it."""
-    assert fits(asked("latency"), NODE, [])
-    assert not fits(asked("latency", 1), NODE, [asked("accuracy", 1)])
-    assert not fits(asked("generation", 1), NODE, [asked("quality", 1)])
-    assert not room(NODE, [asked("latency", 1)])
-    assert not fits(asked("accuracy", 1), NODE, [asked("latency", 1)])
+    assert fits(requested("latency"), NODE, [])
+    assert not fits(requested("latency", 1), NODE, [requested("accuracy", 1)])
+    assert not fits(requested("generation", 1), NODE, [requested("quality", 1)])
+    assert not room(NODE, [requested("latency", 1)])
+    assert not fits(requested("accuracy", 1), NODE, [requested("latency", 1)])
 
 
 @pytest.mark.parametrize(("threads", "at_once"), [(1, 8), (3, 2), (8, 1), (20, 1), (None, 1)])
 def test_others_share_the_cores(threads: int | None, at_once: int) -> None:
     """As many as the cores reach for, and always one."""
     there: list[Job] = []
-    while fits(one := asked("accuracy", threads), NODE, there):
+    while fits(one := requested("accuracy", threads), NODE, there):
         there.append(one)
     assert len(there) == at_once
 
 
 def test_each_gpu_has_one_job() -> None:
     """Each takes its share of the cores unless it names its threads; CPU jobs fill what is left."""
-    there = [asked("accuracy", None, "cuda"), asked("accuracy", 2, "cuda")]
+    there = [requested("accuracy", None, "cuda"), requested("accuracy", 2, "cuda")]
     assert fits(there[1], NODE, there[:1])
-    assert not fits(asked("accuracy", 1, "cuda"), NODE, there)
-    assert fits(asked("accuracy", 2), NODE, there)
-    assert not fits(asked("accuracy", 3), NODE, there)
+    assert not fits(requested("accuracy", 1, "cuda"), NODE, there)
+    assert fits(requested("accuracy", 2), NODE, there)
+    assert not fits(requested("accuracy", 3), NODE, there)
 
 
 def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
     """Its cores are not counted, its GPU is."""
     head = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
-    assert fits(asked("accuracy", None, "cuda"), head, [])
+    assert fits(requested("accuracy", None, "cuda"), head, [])
 
 
 def on_device(name: str = "a", kind: Kind = "latency") -> Job:
-    made = asked(kind, None, "cuda", name)
+    made = requested(kind, None, "cuda", name)
     return made.model_copy(update={"condition": made.condition.model_copy(update={"exclusive": "device"})})
 
 
@@ -63,7 +63,7 @@ def test_timing_on_single_gpus_runs_on_all_of_them() -> None:
     assert room(NODE, [on_device()])
     assert not room(NODE, [on_device(), on_device("b")])
     assert not fits(on_device("c"), NODE, [on_device(), on_device("b")])
-    assert not fits(asked("latency", None, "cuda"), NODE, [on_device()])
-    assert not fits(asked("accuracy", 1), NODE, [on_device()])
-    assert not fits(on_device(), NODE, [asked("latency", None, "cuda")])
-    assert not fits(on_device(), NODE, [asked("quality", 1)])
+    assert not fits(requested("latency", None, "cuda"), NODE, [on_device()])
+    assert not fits(requested("accuracy", 1), NODE, [on_device()])
+    assert not fits(on_device(), NODE, [requested("latency", None, "cuda")])
+    assert not fits(on_device(), NODE, [requested("quality", 1)])

@@ -1,4 +1,4 @@
-"""A mixed cluster: every curve is whole on one host in one environment, whoever claims, dies, comes back or asks for more."""
+"""A mixed cluster: every curve is whole on one host in one environment, whoever claims, dies, returns or requests more."""
 
 from orchestrator.planning import submit_plan
 from store import owners, queue
@@ -61,7 +61,7 @@ def test_a_resumed_sweep_fills_gaps_where_the_curve_is(store: Store) -> None:
 
 
 def test_more_points_of_a_curve_are_measured_where_it_is(store: Store) -> None:
-    """A larger size asked for later goes to the node that has the smaller ones."""
+    """A larger size requested later goes to the node that has the smaller ones."""
     shared_out(store.engine, submit_plan(store.engine, planned(store, [A, B])), [A, B])
     more = planned(store, [B, A], jobs((*SIZES, 224)))
     assert [(wanted.place, wanted.job.condition.image_size) for wanted in more.wanted] == [
@@ -99,8 +99,8 @@ def test_a_changed_library_makes_another_place(store: Store) -> None:
 
 def test_a_failed_job_and_the_parts_of_a_split_one_stay_in_place(store: Store) -> None:
     """Released and split jobs go back to their curve's node, not to another."""
-    asked = [a_job(size, keep_rates=(0.3, 0.5)) for size in SIZES]
-    sweep = submit_plan(store.engine, planned(store, [A, B], asked))
+    requested = [a_job(size, keep_rates=(0.3, 0.5)) for size in SIZES]
+    sweep = submit_plan(store.engine, planned(store, [A, B], requested))
     (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
     queue.split(store.engine, claimed.row, owners.owner(), [claimed.job.only([pair]) for pair in claimed.job.pairs])
     (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
@@ -111,29 +111,29 @@ def test_a_failed_job_and_the_parts_of_a_split_one_stay_in_place(store: Store) -
 
 def test_an_error_is_tried_again_in_its_place(store: Store) -> None:
     """A point that failed for no reason of its own is a gap; one that ran out of memory is an answer."""
-    asked = jobs(models=("deit_tiny_patch16_224",))
-    sweep = submit_plan(store.engine, planned(store, [A], asked))
+    requested = jobs(models=("deit_tiny_patch16_224",))
+    sweep = submit_plan(store.engine, planned(store, [A], requested))
     for reason in ("error", "out_of_memory", None, None):
         (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
         failures = [Failure(arm=1, reason=reason, message="so")] if reason else []
         outcome = an_outcome(claimed.job, environment=LIBRARIES["old"], host="a", failures=failures)
         record(store.engine, claimed.row, owners.owner(), outcome)
-    (left,) = planned(store, [B, A], asked).wanted
+    (left,) = planned(store, [B, A], requested).wanted
     assert (left.place, left.job.condition.image_size) == (A.place("cpu"), SIZES[0])
     tried = {A.place("cpu"): {(left.job.comparison_ids()[0], 0)}}
-    assert planned(store, [B, A], asked, tried=tried).jobs == ()
-    assert len(planned(store, [B], asked, tried=tried).jobs) == 4
+    assert planned(store, [B, A], requested, tried=tried).jobs == ()
+    assert len(planned(store, [B], requested, tried=tried).jobs) == 4
 
 
 def test_repeated_rounds_of_a_whole_curve_stay_on_its_host(store: Store) -> None:
     """Rounds belong to the curve; measuring again adds attempts where the first ones are."""
     protocol = Protocol(rounds=2)
     first = [a_job(size, protocol=protocol) for size in SIZES]
-    asked = [*first, *(job.model_copy(update={"round": 1}) for job in first)]
-    sweep = submit_plan(store.engine, planned(store, [A, B], asked))
+    requested = [*first, *(job.model_copy(update={"round": 1}) for job in first)]
+    sweep = submit_plan(store.engine, planned(store, [A, B], requested))
     shared_out(store.engine, sweep, [A, B])
     assert curves(store) == [("tiny", "a", 4, 0)]
-    again = planned(store, [B, A], asked, again=[asked[0].comparison_ids()[0]])
+    again = planned(store, [B, A], requested, again=[requested[0].comparison_ids()[0]])
     assert [(wanted.place, wanted.job.round) for wanted in again.wanted] == [(A.place("cpu"), 0), (A.place("cpu"), 1)]
 
 

@@ -1,4 +1,4 @@
-"""What `plan` shows of arms before anything runs: tokens, MACs, and what a sweep asks for in vain."""
+"""What `plan` shows of arms before anything runs: tokens, MACs, and what a sweep requests in vain."""
 
 import json
 from pathlib import Path

@@ -26,25 +26,25 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
     """While a job waits the line names that and its time; what it took, and the time left, are those of the measuring."""
     shown = io.StringIO()
-    asked, later = job("a", image_size=32), job("a", image_size=48)
+    requested, later = job("a", image_size=32), job("a", image_size=48)
     node = Node(
         platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
     )
     with Display(Console(file=shown, width=200)) as display:
-        display.expect([asked, later])
-        display(Event("started", node, asked))
-        display(Event("waiting", node, asked, message="waiting for a latency job"))
+        display.expect([requested, later])
+        display(Event("started", node, requested))
+        display(Event("waiting", node, requested, message="waiting for a latency job"))
         now[0] += 61
         display.tick()
         assert "waiting for its host: " in shown.getvalue()
         assert "measuring" not in shown.getvalue()
-        display(Event("begun", node, asked))
+        display(Event("begun", node, requested))
         now[0] += 31
         display.tick()
         assert "[0/2] measuring" in shown.getvalue()
         assert ", for 31 s" in shown.getvalue()
-        result = worker_entrypoints.noop(asked)
-        display(Event("answered", node, asked, result.model_copy(update={"ended_at": result.started_at + 33})))
+        result = worker_entrypoints.noop(requested)
+        display(Event("answered", node, requested, result.model_copy(update={"ended_at": result.started_at + 33})))
         assert ", took 33 s, " in shown.getvalue()
 
 

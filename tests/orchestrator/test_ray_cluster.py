@@ -57,7 +57,7 @@ def test_killed_job_frees_its_node(cluster: Cluster) -> None:
     assert isinstance(finished.result, Outcome)
 
 
-def test_fault_comes_back_as_plain_data(cluster: Cluster) -> None:
+def test_failure_returns_as_plain_data(cluster: Cluster) -> None:
     """A dead worker is a result like others, with the span in which it had the host."""
     (node,) = cluster.nodes()
     cluster.submit(job("leave"), node)
@@ -86,7 +86,7 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
 
 
 def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
-    """Whatever killed it, the node is not at fault: nobody is asked to install anything there."""
+    """Whatever killed it, the node is not the cause: no message requests an installation there."""
     script = """
         from orchestrator.ray_cluster.cluster import Cluster
         if __name__ == "__main__":

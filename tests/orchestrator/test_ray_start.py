@@ -139,7 +139,7 @@ def test_other_versions_are_named_on_both_sides(guarded: tuple[str, Path], refus
 
 @pytest.mark.slow
 def test_open_cluster_is_joined_without_a_token(refused: Callable[..., str], tmp_path: Path) -> None:
-    """A head without a token takes a driver that has one at home; RAY_AUTH_MODE=token asks for one and is refused."""
+    """A head without a token takes a driver that has one at home; RAY_AUTH_MODE=token requires one and is refused."""
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
     with head("--num-cpus", "1", home=tmp_path, RAY_AUTH_MODE="disabled") as address:

@@ -77,8 +77,8 @@ def test_unknown_sweep_names_the_nearest(stored: Path) -> None:
     assert "did you mean quickstart?" in done.stderr
 
 
-def test_missing_store_says_what_to_run(tmp_path: Path) -> None:
-    """Without a store, reading commands say which command makes one, and make none themselves."""
+def test_missing_store_names_the_command_to_run(tmp_path: Path) -> None:
+    """Without a store, reading commands name the command that makes one, and make none themselves."""
     for command in (["report", "x"], ["status"], ["query", "SELECT 1"]):
         done = breakeven(*command, folder=tmp_path)
         assert done.returncode == 2

@@ -136,10 +136,10 @@ def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: 
 
 def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Store, cluster: Cluster) -> None:
     """Another run answers a job between plan and submission."""
-    asked = job("a")
-    row = claimed_elsewhere(store, [asked])
-    plan = planned(store, SITES, [asked])
-    record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(asked))
+    requested = job("a")
+    row = claimed_elsewhere(store, [requested])
+    plan = planned(store, SITES, [requested])
+    record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(requested))
     with Display(Console(file=io.StringIO())) as display:
         measured = run_plan(store.engine, plan, lambda: cluster, display)
     assert (measured.plan.jobs, measured.plan.answered) == ((), 1)
@@ -159,7 +159,7 @@ def test_an_error_is_tried_once_by_each_run(store: Store, cluster: Cluster) -> N
 
 
 def test_too_few_pairs_are_left_and_the_next_run_adds_to_them(store: Store, cluster: Cluster) -> None:
-    """A job that came back with fewer pairs than were asked for is not answered; two runs together answer it."""
+    """A job that came back with fewer pairs than were requested is not answered; two runs together answer it."""
     jobs = [job("a", pairs_min=50)]
     first, shown = run(store, jobs, cluster)
     assert (first.plan.answered, list(first.plan.insufficient.values())) == (0, [30])
@@ -173,8 +173,8 @@ def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:
     """Asked again, an answered comparison is measured once more, and only that one."""
     jobs = [job("a"), job("b")]
     run(store, jobs, cluster)
-    asked = planning.describe_plan(planned(store, SITES, jobs, again=jobs[1].comparison_ids()))
-    assert "2 of 2 comparisons are answered in this environment, 1 of them to be measured again; 1 job left, at most" in asked
+    requested = planning.describe_plan(planned(store, SITES, jobs, again=jobs[1].comparison_ids()))
+    assert "2 of 2 comparisons are answered in this environment, 1 of them to be measured again; 1 job left, at most" in requested
     measured, _ = run(store, jobs, cluster, again=jobs[1].comparison_ids())
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
     counted = store.table("SELECT c.method, s.pairs FROM speedup AS s JOIN comparison AS c USING (comparison_id) ORDER BY c.method")

@@ -48,7 +48,7 @@ def outcome(result: str | WorkerFailure) -> Outcome:
 
 
 def test_worker_stays_warm_and_is_replaced_on_request(supervisor: MakeSupervisor) -> None:
-    """Jobs share one process until a fresh one is asked for."""
+    """Jobs share one process until a fresh one is requested."""
     one = supervisor("noop")
     readings = [outcome(one.run(JOB, 10.0, fresh=fresh)).system_metrics for fresh in (False, False, True, False)]
     assert [reading["calls"] for reading in readings] == [1, 2, 1, 2]
@@ -213,6 +213,6 @@ def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(superviso
 
 @pytest.mark.parametrize("name", ["workers.run", "workers.run:", ":run"])
 def test_entry_that_names_no_function_is_refused(name: str) -> None:
-    """The message says how an entry is written."""
+    """The message shows how an entry is written."""
     with pytest.raises(ValueError, match="write it as module:function"):
         load_function(name)

@@ -30,23 +30,23 @@ def job(kind: Kind, arms: Sequence[Arm], batch_size: int = 1) -> Job:
     return Job(kind=kind, condition=condition, arms=(DENSE, *arms), pairs=pairs)
 
 
-def outcome(asked: Job, *, failures: Sequence[Failure] = ()) -> Outcome:
+def outcome(requested: Job, *, failures: Sequence[Failure] = ()) -> Outcome:
     """What a worker returns; the MACs of an arm are those of the baseline times its keep rate."""
     known = {"gmacs_overhead": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens": 64, "tokens_final": 9}
     failed = {failure.arm for failure in failures}
-    ran = [index for index in range(len(asked.arms)) if index not in failed]
-    gmacs = [0.02, *(0.02 * arm.stack[0].params["keep_rate"] for arm in asked.arms[1:])]
+    ran = [index for index in range(len(requested.arms)) if index not in failed]
+    gmacs = [0.02, *(0.02 * arm.stack[0].params["keep_rate"] for arm in requested.arms[1:])]
     arms = tuple(ArmOutcome(arm=index, gmacs=gmacs[index], trace=(), threads=2, **known) for index in ran)
-    plain = {"job": asked, "environment": CPU, "host": "here", "started_at": 1.0, "ended_at": 2.0, "arms": arms}
-    if asked.kind == "accuracy":
-        return Outcome(**plain, failures=tuple(failures), predictions=evaluation(asked, ran))
-    times = tuple((0.01, *(0.01 / speedup for speedup in SPEEDUPS[: len(asked.arms) - 1])) for _ in range(40))
-    columns = tuple(range(len(asked.arms)))
+    plain = {"job": requested, "environment": CPU, "host": "here", "started_at": 1.0, "ended_at": 2.0, "arms": arms}
+    if requested.kind == "accuracy":
+        return Outcome(**plain, failures=tuple(failures), predictions=evaluation(requested, ran))
+    times = tuple((0.01, *(0.01 / speedup for speedup in SPEEDUPS[: len(requested.arms) - 1])) for _ in range(40))
+    columns = tuple(range(len(requested.arms)))
     timed = Samples(arms=columns, seconds=times, order=(columns,) * 40, inner=(1,) * len(columns), stopped="half_width")
     return Outcome(**plain, samples=timed)
 
 
-def evaluation(asked: Job, ran: Sequence[int]) -> Predictions:
+def evaluation(requested: Job, ran: Sequence[int]) -> Predictions:
     random = np.random.default_rng(0)
     dense = np.where(random.random(IMAGES) < 0.95, 0, 2)
     ranks = [dense, *(np.where(random.random(IMAGES) < loss, 7, dense) for loss in LOSSES)]

@@ -48,7 +48,7 @@ def killed_once() -> dict[str, Environment]:
 
 
 def noop(job: Job) -> Outcome:
-    """Made-up timings in no time; the readings tell which process answered, and how many jobs it has answered before."""
+    """Made-up timings in no time; the metrics show which process answered, and how many jobs it has answered before."""
     global CALLS  # noqa: PLW0603
     started_at = time.time()
     CALLS += 1
@@ -109,7 +109,7 @@ def leave(job: Job) -> NoReturn:
 def hang(job: Job) -> NoReturn:
     """Sleep in C without giving up the interpreter lock, so that no Python code can interrupt it."""
     ctypes.PyDLL(None).sleep(1000)
-    raise AssertionError("nobody killed us")
+    raise AssertionError("this process was not killed")
 
 
 def raise_exit(job: Job) -> NoReturn:
@@ -125,7 +125,7 @@ def hog(job: Job) -> Outcome:
 
 
 def unfit(job: Job) -> Outcome:
-    """An outcome that asks for another process for the next job."""
+    """An outcome that requires another process for the next job."""
     outcome = noop(job)
     return outcome.model_copy(update={"system_metrics": {**outcome.system_metrics, WORKER_UNFIT: 1.0}})
 
@@ -160,15 +160,15 @@ def chatter(job: Job) -> NoReturn:
 
 
 BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "isolated": False}, "quality": {}}
-"""What each kind of job may be told to be done sooner."""
-FAULTS = {"segfault": segfault, "leave": leave, "hang": hang, "raise_exit": raise_exit}
+"""Options with which each kind of job ends sooner."""
+FAILING = {"segfault": segfault, "leave": leave, "hang": hang, "raise_exit": raise_exit}
 
 
 def run(job: Job) -> Outcome:
-    """Commit the fault that an arm's method names; else answer as the model's name says, real models by the real worker."""
+    """Fail as an arm's method names; else answer as the model's name requests, real models by the real worker."""
     for step in (step for arm in job.arms for step in arm.stack):
-        if step.method in FAULTS:
-            FAULTS[step.method](job)
+        if step.method in FAILING:
+            FAILING[step.method](job)
     if job.condition.model in {"noop", "slow"}:
         return noop(job) if job.condition.model == "noop" else slow(job)
     from workers.arms import vision

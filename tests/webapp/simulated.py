@@ -43,19 +43,19 @@ def job(size: int, model: str = "deit_tiny_patch16_224", batch_size: int = 1, ar
     return Job(condition=condition, arms=arms, pairs=tuple(Pair(0, arm) for arm in range(1, len(arms))))
 
 
-def outcome(asked: Job, *, flags: tuple[str, ...] = (), failing: Mapping[Arm, Failure] | None = None) -> Outcome:
-    """What a worker would say of `asked`: every arm's truth, drift that its rounds share, and noise of its own."""
-    condition, failures = asked.condition, failing or {}
-    ran = [index for index, arm in enumerate(asked.arms) if arm not in failures]
+def outcome(requested: Job, *, flags: tuple[str, ...] = (), failing: Mapping[Arm, Failure] | None = None) -> Outcome:
+    """What a worker would measure of `requested`: every arm's truth, drift that its rounds share, and noise of its own."""
+    condition, failures = requested.condition, failing or {}
+    ran = [index for index, arm in enumerate(requested.arms) if arm not in failures]
     tokens = (condition.image_size // 16) ** 2
     gmacs = 0.0055 * tokens + 4.6e-6 * tokens**2
-    dice = random.Random(asked.job_id)  # simulated noise, the same at each run
+    dice = random.Random(requested.job_id)  # simulated noise, the same at each run
     dense_s = 0.5e-3 + 17e-6 * tokens * condition.batch_size
-    arms = [asked.arms[index] for index in ran]
+    arms = [requested.arms[index] for index in ran]
     truth = [dense_s * (1 - SAVED[arm] + LOST[arm]) + EXTRA[arm] for arm in arms]
     rows = [[dice.gauss(1, 0.03)] * len(ran) for _ in range(ROUNDS)]
     return Outcome(
-        job=asked,
+        job=requested,
         environment=ENVIRONMENT,
         host="simulated",
         started_at=1.79e9 + condition.image_size,
@@ -63,13 +63,13 @@ def outcome(asked: Job, *, flags: tuple[str, ...] = (), failing: Mapping[Arm, Fa
         arms=tuple(
             ArmOutcome(
                 arm=index,
-                gmacs=gmacs * (1 - SAVED[asked.arms[index]]),
-                gmacs_overhead=0.001 * gmacs * (asked.arms[index] != DENSE),
+                gmacs=gmacs * (1 - SAVED[requested.arms[index]]),
+                gmacs_overhead=0.001 * gmacs * (requested.arms[index] != DENSE),
                 parameters=5_700_000,
                 trainable_parameters=5_700_000,
                 batch=condition.batch_size,
                 tokens=tokens,
-                tokens_final=1 + round(tokens * (1 - SAVED[asked.arms[index]])),
+                tokens_final=1 + round(tokens * (1 - SAVED[requested.arms[index]])),
                 trace=(BlockTokens(tokens + 1, tokens + 1),),
                 threads=2,
             )
@@ -102,10 +102,10 @@ def store_sweep(url: str, name: str, jobs: list[Job], answer: Callable[[Job], Ou
     engine.dispose()
 
 
-def quickstart_answer(asked: Job) -> Outcome | None:
+def quickstart_answer(requested: Job) -> Outcome | None:
     """One size is flagged, one arm fails at the smallest size, and one batch of 2 still runs."""
-    size = asked.condition.image_size
-    if asked.condition.batch_size == 2 and size == 224:
+    size = requested.condition.image_size
+    if requested.condition.batch_size == 2 and size == 224:
         return None
     failing = {RANDOM: Failure(arm=5, reason="unsupported", message="nothing left to drop below 9 tokens")} if size == 32 else None
-    return outcome(asked, flags=("contended",) if size == 48 else (), failing=failing)
+    return outcome(requested, flags=("contended",) if size == 48 else (), failing=failing)

@@ -14,7 +14,7 @@ EMPTY = pd.DataFrame(columns=[*arm_style.KEY, "baseline", "baseline_id"])
 
 
 def frame(*rows: tuple[str, str], **columns: list[str]) -> pd.DataFrame:
-    """Arms as (method, params), against dense, unless columns say otherwise."""
+    """Arms as (method, params), against dense, unless columns differ."""
     plain = {"baseline": "dense", "baseline_id": "0", "dtype": "float32", "attention": "sdpa", "runtime": "eager", "kv_cache": None}
     return pd.DataFrame(rows, columns=["method", "params"]).assign(**(plain | columns))
 
@@ -59,14 +59,14 @@ def test_labels(points: pd.DataFrame, expected: list[str]) -> None:
 
 def test_labels_are_those_of_the_report() -> None:
     """Arms of one condition have the label that the terminal's report prints."""
-    asked = [
+    requested = [
         ("adaptivocab", {"data": "topics", "finetune_steps": 20, "learning_rate": 0.001, "ngrams": 500, "seed": 0}),
         ("adaptivocab", {"data": "topics", "finetune_steps": 20, "learning_rate": 0.001, "ngrams": 0, "seed": 0}),
         ("larosa", {"calibration_tokens": 8192, "data": "docs", "form": "absorbed", "sparsity": 0.5}),
         ("larosa", {"calibration_tokens": 8192, "data": "docs", "form": "online", "sparsity": 0.5}),
         ("removed", {"a": 1}),
     ]
-    rows = [(method, json.dumps(params)) for method, params in asked]
+    rows = [(method, json.dumps(params)) for method, params in requested]
     assert names(frame(*rows)) == [params_label(*row) for row in rows]
 
 
@@ -78,7 +78,7 @@ def test_equal_labels_get_details() -> None:
 
 
 def test_baselines() -> None:
-    """A baseline has the shortest of its texts, which the overrides of the arms beside it lengthen; equal texts are told apart."""
+    """A baseline has the shortest of its texts, which the overrides of arms beside it lengthen; equal texts are distinguished."""
     texts = ["dense", "dense [kv_cache=dynamic]", "topk(r=8)", "topk(r=8)"]
     points = frame(*[("evit", "{}")] * 4, baseline=texts, baseline_id=["1", "1", "2", "3"])
     assert list(arm_style.label_arms(points, EMPTY)[0]["against"]) == ["dense", "dense", "topk(r=8) (2)", "topk(r=8) (3)"]
@@ -101,16 +101,16 @@ STEPS = st.lists(st.tuples(st.sampled_from(["tome", "topk"]), PARAMS), min_size=
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(STEPS, st.sampled_from(["dynamic", "virtual"]), st.sampled_from(["float32", "bfloat16"])), min_size=1))
-def test_no_two_arms_share_a_label(asked: list[tuple[list[tuple[str, dict[str, object]]], str, str]]) -> None:
+def test_no_two_arms_share_a_label(requested: list[tuple[list[tuple[str, dict[str, object]]], str, str]]) -> None:
     """Whatever arms a frame has, each has a label of its own."""
     rows = [
         (
             "+".join(method for method, _ in steps),
             json.dumps([{"method": m, **p} for m, p in steps] if len(steps) > 1 else steps[0][1]),
         )
-        for steps, _, _ in asked
+        for steps, _, _ in requested
     ]
-    points = frame(*rows, kv_cache=[cache for _, cache, _ in asked], dtype=[dtype for _, _, dtype in asked])
+    points = frame(*rows, kv_cache=[cache for _, cache, _ in requested], dtype=[dtype for _, _, dtype in requested])
     labelled = arm_style.label_arms(points, EMPTY)[0]
     assert len(labelled.drop_duplicates([*arm_style.KEY])) == labelled["arm"].nunique()
 

@@ -29,8 +29,8 @@ SHARES = (0.25, 0.4, 0.5)
 
 def store(path: Path, name: str, *outcomes: Outcome) -> str:
     engine = connect(str(path))
-    asked = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
-    submit_sweep(engine, NewSweep(name, "text", "What does it take?"), asked, [])
+    requested = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    submit_sweep(engine, NewSweep(name, "text", "What does it take?"), requested, [])
     for found in outcomes:
         record(engine, None, None, found)
     engine.dispose()
@@ -87,7 +87,7 @@ def test_the_chart_along_what_is_saved(url: str) -> None:
 
 
 def test_without_a_parameter_that_moves(filled: str) -> None:
-    """Two keep rates are no curve, and the message says what would be."""
+    """Two keep rates are no curve, and the message names what would be."""
     points, break_evens = queries.labelled_speedups("quickstart", filled)
     with pytest.raises(ValueError, match="no parameter takes three values or more at one size"):
         curves.speedup_chart(points, break_evens, "gmacs_saved")
@@ -146,7 +146,7 @@ def test_caches_tell_arms_apart(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sweep", "options", "told"),
+    ("sweep", "options", "expected"),
     [
         ("saved", ("--axis", "gmacs_saved"), "Share of the baseline's GMACs saved"),
         ("generation", (), "Speed-up: time per character"),
@@ -154,12 +154,12 @@ def test_caches_tell_arms_apart(url: str) -> None:
         ("generation", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity varied: pays from 1"),
     ],
 )
-def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], told: str) -> None:
+def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], expected: str) -> None:
     """`breakeven plot` draws along any axis, by any metric that there is."""
     out = tmp_path / "chart.svg"
     assert main(["plot", sweep, "-o", str(out), "--db", url, *options]) == 0
     words = re.findall(r">([^<]+)</text>", out.read_text().replace("&#39;", "'"))
-    assert any(told in word for word in words)
+    assert any(expected in word for word in words)
 
 
 def test_plot_of_what_is_not_there(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +170,7 @@ def test_plot_of_what_is_not_there(url: str, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> None:
-    """The Break-even page asks for the metric where there are several, and draws along the MACs saved where it can."""
+    """The Break-even page offers the metric where there are several, and draws along the MACs saved where it can."""
     app = opened(url, sweep="generation")
     assert "larosa sparsity=0.5" in page_text(app)
     assert "Speed-up: time per character" in str(chart(app))
@@ -186,7 +186,7 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> No
 
 
 def test_the_page_of_vision_has_no_metric_to_choose(opened: Open, filled: str) -> None:
-    """One metric is not asked for, and an axis without a curve is not offered."""
+    """One metric offers no choice, and an axis without a curve is not offered."""
     app = opened(filled, sweep="quickstart")
     assert [control.key for control in app.get("button_group")] == ["axis"]
     assert "GMACs saved" not in str(app.get("button_group")[0].proto)

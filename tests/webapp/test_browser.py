@@ -68,7 +68,7 @@ def browser() -> Iterator[Browser]:
 
 
 def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
-    """A link that leads straight to the Sweeps page works as the very first thing that the server is asked for."""
+    """A link that leads straight to the Sweeps page works as the very first thing that the server is requested."""
     page = browser.new_page()
     page.goto(f"{app}/sweeps?sweep=quickstart")
     expect(page.get_by_text("8 of 8 jobs ended")).to_be_visible(timeout=WAIT_MS)
@@ -78,11 +78,11 @@ def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """Both pages come up with text and chart, in the theme asked for, no wider than the window; no other host is asked."""
+    """Both pages come up with text and chart, in the theme requested, no wider than the window; no other host is contacted."""
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     page.goto(f"{app}/?sweep=quickstart")
     expect(page.get_by_text("never pays up to 196 tokens").first).to_be_visible(timeout=WAIT_MS)
     expect(page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first).to_be_visible(
@@ -98,5 +98,5 @@ def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light",
     expect(page.get_by_text("8 of 8 jobs ended")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_text("Failures").first).to_be_visible()
     assert page.locator("[data-testid=stException]").count() == 0
-    assert [url for url in asked if not url.startswith((app, "data:", "blob:"))] == []
+    assert [url for url in requested if not url.startswith((app, "data:", "blob:"))] == []
     context.close()

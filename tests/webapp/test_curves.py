@@ -1,4 +1,4 @@
-"""The chart says what the views say: scales, marks, panels, and nothing hidden without a count."""
+"""The chart shows what the views hold: scales, marks, panels, and nothing hidden without a count."""
 
 from itertools import pairwise
 from typing import Any
@@ -53,7 +53,7 @@ def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column:
 
 
 def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Flagged points are hidden with a visible count, and drawn faintly when asked for."""
+    """Flagged points are hidden with a visible count, and drawn faintly when requested."""
     points, break_evens = quickstart
     flagged = int(curves.flagged(points).sum())
     assert flagged == 5
@@ -119,7 +119,7 @@ def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.D
     assert "estimate" in {tip["field"] for tip in marks(spec)["encoding"]["tooltip"]}
 
 
-def test_tooltip_says_everything(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+def test_tooltip_has_every_column(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Everything known of a point is at hand, both times included."""
     fields = {tip["field"] for tip in marks(curves.speedup_chart(*quickstart, show_flagged=True).to_dict())["encoding"]["tooltip"]}
     assert fields >= {
@@ -167,7 +167,7 @@ def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:
 
 
 def test_points_without_an_interval(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """A point with too few pairs for an interval is drawn without a bar; an arm not analysed says so."""
+    """A point with too few pairs for an interval is drawn without a bar; an arm not analysed is named so."""
     points, break_evens = quickstart
     alone = points[points["method"] == "tome"].assign(speedup_low=np.nan, speedup_high=np.nan)
     spec = curves.speedup_chart(alone, break_evens.iloc[:0]).to_dict()

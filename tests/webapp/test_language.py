@@ -1,4 +1,4 @@
-"""Sweeps of language models with one prompt: a row per arm, what one point does not say, and what speed costs in quality."""
+"""Sweeps of language models with one prompt: a row per arm, what one point does not show, and what speed costs in quality."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ SPEEDS = (1.0, 1.4, 1.6, 1.0)
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A sweep of three arms, two of which were judged, one of these with a vocabulary of its own; and one that is all flagged."""
+    """A sweep of three arms, two of which have a quality, one of these with a vocabulary of its own; and one all flagged."""
     path = tmp_path_factory.mktemp("one") / "one.db"
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
     read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
@@ -53,7 +53,7 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
 
 
 def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
-    """Sentences give each arm's speed-up instead of a break-even, notes say what one point and a small model do not."""
+    """Sentences give each arm's speed-up instead of a break-even, notes name what one point and a small model do not show."""
     app = opened(url, sweep="one", metric="time per output token")
     words = page_text(app)
     assert "<b>larosa sparsity=0.5</b> is faster: 1.4" in words
@@ -73,10 +73,10 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
     """A table gives bits per byte beside the speed-up, for a stack with another cache too; what was not requested is named so."""
     app = opened(url, sweep="one")
     costs = app.dataframe[0].value.set_index("arm")
-    judged = costs.loc[STACK]
-    assert judged["bits_per_byte"] == pytest.approx(2.25, abs=0.1)
-    assert judged["change"].startswith("+0.0")
-    assert judged["quality_verdict"] == "worse"
+    evaluated = costs.loc[STACK]
+    assert evaluated["bits_per_byte"] == pytest.approx(2.25, abs=0.1)
+    assert evaluated["change"].startswith("+0.0")
+    assert evaluated["quality_verdict"] == "worse"
     assert costs.loc["larosa sparsity=0.5", ["kl", "top1_agreement"]].notna().all()
     assert costs.loc[STACK, ["kl", "top1_agreement"]].isna().all()
     assert pd.isna(costs.loc['dense kv_cache="virtual"', "bits_per_byte"])
@@ -84,8 +84,8 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
     assert "against" not in costs.columns
 
 
-def test_flagged_speeds_are_told_as_such(opened: Open, url: str, tmp_path: Path) -> None:
-    """A flagged point says so in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
+def test_flagged_speeds_are_marked(opened: Open, url: str, tmp_path: Path) -> None:
+    """A flagged point is named in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
     words = page_text(opened(url, sweep="flagged"))
     assert "; flagged: contended, warmup_not_converged" in words
     assert "flagged and hidden" in words

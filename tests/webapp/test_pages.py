@@ -25,7 +25,7 @@ def chart(app: AppTest) -> dict[str, object]:
 
 
 def test_headlines(opened: Open, filled: str) -> None:
-    """The page opens with the answer in words: one sentence per arm, with what cannot be told and why."""
+    """The page opens with the answer in words: one sentence per arm, with what is unclear and why."""
     app = opened(filled, sweep="quickstart")
     words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
@@ -37,7 +37,7 @@ def test_headlines(opened: Open, filled: str) -> None:
 
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
-    """An address brings back the same view, and a choice that narrows nothing is not offered."""
+    """An address reproduces the same view, and a choice that narrows nothing is not offered."""
     app = opened(filled, sweep="batches", axis="GMACs", batch_size="2", method=["topk"])
     assert app.selectbox(key="sweep").value == "batches"
     assert {element.key: element.value for element in app.multiselect} == {"batch_size": ["2"], "method": ["topk"]}
@@ -100,16 +100,16 @@ def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) ->
 
 
 def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
-    """A sweep without a measurement says that, and where to look."""
+    """A sweep without a measurement shows that, and where to look."""
     url = str(tmp_path / "waiting.db")
     store_sweep(url, "waiting", [job(64)], lambda _: None)
     assert "has no measurement yet" in page_text(opened(url))
 
 
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:
-    """If every point is flagged the page says so instead of drawing nothing, and the switch brings them back."""
+    """If every point is flagged the page reports it instead of drawing nothing, and the switch shows them again."""
     url = str(tmp_path / "flagged.db")
-    store_sweep(url, "noisy", [job(64), job(96)], lambda asked: outcome(asked, flags=("contended",)))
+    store_sweep(url, "noisy", [job(64), job(96)], lambda requested: outcome(requested, flags=("contended",)))
     app = opened(url)
     assert "10 measured, 10 of them flagged and hidden" in page_text(app)
     app.toggle(key="flagged").set_value(True).run()

@@ -62,14 +62,14 @@ def test_html_needs_no_network(filled: str, tmp_path: Path) -> None:
 )
 def test_wrong_usage(filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str, str]) -> None:
     """A wrong name, extension or folder ends with exit code 2 and what would be right."""
-    name, file, said = wrong
+    name, file, expected = wrong
     assert drawn(tmp_path / file, filled, name=name) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_measured_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sweep that has only waited says so, and a store that is missing names the command that makes one."""
+    """A sweep that has only waited is reported as such, and a store that is missing names the command that makes one."""
     url = str(tmp_path / "waiting.db")
     store_sweep(url, "waiting", [job(64)], lambda _: None)
     assert drawn(tmp_path / "x.png", url, name="waiting") == 2

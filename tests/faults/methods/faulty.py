@@ -1,4 +1,4 @@
-"""The unmodified model, but its forward pass commits a fault: what a method of a user may do to a worker."""
+"""The unmodified model, but its forward pass fails: what a method of a user may do to a worker."""
 
 import copy
 import ctypes
@@ -10,7 +10,7 @@ from sweeps.method import BlockTokens, Network
 if TYPE_CHECKING:
     from torch import nn
 
-PAPER = "none: a fault"
+PAPER = "none: a failure"
 VERSION = 1
 
 

@@ -17,7 +17,7 @@ from sweeps.method import BlockTokens, Network
 if TYPE_CHECKING:
     from torch import nn
 
-PAPER = "none: a fault"
+PAPER = "none: a failure"
 VERSION = 1
 DAEMON = """
 import os, sys, time

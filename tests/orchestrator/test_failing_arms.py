@@ -40,7 +40,7 @@ def test_model_is_built_once_for_all_its_jobs(store: Store, cluster: Cluster) ->
 
 
 def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(store: Store, cluster: Cluster) -> None:
-    """FailureCollector that Python can catch need no bisecting: one job, one attempt, each arm with its own answer."""
+    """Failures that Python can catch need no bisecting: one job, one attempt, each arm with its own answer."""
     summary, _ = store.dispatch(store.submit([tiny(faulty("raise"), TOPK, faulty("nan"), faulty("hog"))]), cluster)
     assert summary == (1, 2, 1, False)
     answers = dict(store.table(ANSWERS)[["params", "answer"]].itertuples(index=False))

@@ -1,4 +1,4 @@
-"""Bad input and faults of language sweeps: an error of the file, or a row that says why while the rest is measured."""
+"""Bad input and failures of language sweeps: an error of the file, or a row with the reason while the rest is measured."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.ray
 
 SWEEP = """\
 schema: 1
-name: faults
+name: failures
 question: Is it reported, and does the sweep go on?
 defaults: {{model: {model}, data: {data}, device: cpu, threads: 1, prompt_tokens: {prompt}, new_tokens: {new}}}
 methods:
@@ -75,7 +75,7 @@ def without_merges(folder: Path) -> None:
 def with_texts(folder: Path) -> None:
     (folder / "empty.txt").write_text("")
     (folder / "binary.txt").write_bytes(bytes(range(256)))
-    (folder / "brief.txt").write_text("\n\n".join(f"Paragraph {n} says little, and says it once." for n in range(12)))
+    (folder / "brief.txt").write_text("\n\n".join(f"Paragraph {n} is short, and appears once." for n in range(12)))
     (folder / "ngrams.pkl").write_bytes(b"")
 
 
@@ -127,7 +127,7 @@ def ngrams(file: str) -> str:
 def test_what_no_machine_could_run_is_an_error_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Path], None] | None, text: str, expected: tuple[int, str]
 ) -> None:
-    """The error names file, line and key, says what is wrong in a line, and comes before anything is started."""
+    """The error names file, line and key, states what is wrong in a line, and comes before anything is started."""
     monkeypatch.chdir(tmp_path)
     saved(tmp_path / "model")
     if prepare:
@@ -136,7 +136,7 @@ def test_what_no_machine_could_run_is_an_error_of_the_file(
         text = text.replace(", data: topics", "").replace(", prompt_tokens: 16, new_tokens: 4", ", image_size: 224")
         text = text.partition("jobs:")[0]
     with pytest.raises(SweepError) as caught:
-        planning.load_sweep("faults.yaml", auto="cpu", text=text)
+        planning.load_sweep("failures.yaml", auto="cpu", text=text)
     line, message = expected
     assert caught.value.line == line
     assert message in str(caught.value)
@@ -171,8 +171,8 @@ def test_plan_of_any_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def dispatched(store: Store, cluster: Cluster, text: str) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """What the view `failures` says after the sweep ran, by kind, method and reason."""
-    expansion = planning.load_sweep("faults.yaml", auto="cpu", text=text)
+    """What the view `failures` holds after the sweep ran, by kind, method and reason."""
+    expansion = planning.load_sweep("failures.yaml", auto="cpu", text=text)
     summary, _ = store.dispatch(store.submit(expansion.jobs), cluster, max_attempts=1)
     assert not summary.unanswered
     assert set(store.states()) == {"done"}
