@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from sweeps.geometry.llm_geometry import LanguageNetwork, languages
+from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.local_llm import geometry, is_folder
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import PASS_SECONDS, Device, Dtype, Job, Step
 from sweeps.kinds import KINDS, Payload
+from sweeps.method import LanguageNetwork
 from workers.data.scoring_windows import CONTEXT, SCORED
 
 START_SECONDS = 20.0

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from orchestrator.estimate import llm_geometry
 from orchestrator.report.text_table import table_lines
-from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
 from sweeps.job import Arm, Condition
-from sweeps.method import Network
+from sweeps.method import LanguageNetwork, Network
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError
 from workers import methods

@@ -32,6 +32,8 @@ Occupation = Literal["node", "device", "shared"]
 
 PROTOCOL_VERSION = 1
 """Raised whenever the way of measuring changes, so that older answers count as stale."""
+NAMED_WEIGHTS = ("random", "pretrained", "trained")
+"""Weights that are no path of a file."""
 NAMED = "named:"
 """In `Job.content_hashes` the hash of what a parameter names has this before the name."""
 NAMING = ("data", "file")

@@ -1,13 +1,17 @@
-"""Method and Network: what planning must know of a method and of a model without importing torch."""
+"""Methods and networks: what planning must know of a method and of the sizes of a model without importing torch."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import FrozenModel
 from sweeps.kinds import Modality
+
+Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
+"""Layers are described (`workers/models/architectures.py`): single rows of their matrices can be skipped, and MACs follow
+from their sizes. Any other causal model of transformers runs too, and its MACs are counted when it does."""
+DESCRIBED: tuple[str, ...] = get_args(Architecture)
 
 
 class Params(BaseModel):
@@ -83,9 +87,75 @@ class Network(FrozenModel):
         return total + last * self.pool_macs_per_token
 
 
-@runtime_checkable
-class Method(Protocol):
-    """What a file in `workers/methods/` provides; importing it imports no torch (tensors are touched inside functions)."""
+class LanguageNetwork(FrozenModel):
+    """The geometry of a decoder-only transformer."""
+
+    name: str
+    architecture: str
+    """transformers' `model_type`."""
+    layers: int = Field(gt=0)
+    width: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    mlp_width: int = Field(gt=0)
+    vocabulary: int = Field(gt=0)
+    positions: int = Field(gt=0)
+    """The longest context that the model was made for."""
+    window: int | None = Field(default=None, gt=0)
+    """Tokens, itself included, that a token attends to in layers with a sliding window; `None` where there are none."""
+    windowed: int = Field(default=0, ge=0)
+    """How many layers have it."""
+    tied: bool = False
+    """Whether the head shares the weights of the embedding."""
+
+    @property
+    def depth(self) -> int:
+        """Blocks: its layers."""
+        return self.layers
+
+    @property
+    def described(self) -> bool:
+        """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate, for planning only."""
+        return self.architecture in DESCRIBED
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
+        return self.architecture not in ("phi", "gpt2")
+
+    @property
+    def layer_macs(self) -> int:
+        """MACs of one layer's matrices for one token: q, k, v, o, and those of the MLP."""
+        attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        return attention + (3 if self.gated else 2) * self.width * self.mlp_width
+
+    @property
+    def head_macs(self) -> int:
+        """MACs of the head for one token."""
+        return self.width * self.vocabulary
+
+    def macs(self, prompt: int, decoded: int) -> int:
+        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.
+
+        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted, those in the window at most.
+        """
+        tokens = prompt + decoded
+        near = min(tokens, self.window or tokens)
+        attended = (self.layers - self.windowed) * (tokens * (tokens + 1) // 2)
+        attended += self.windowed * (near * (near + 1) // 2 + (tokens - near) * near)
+        matrices = self.layers * tokens * self.layer_macs + (1 + decoded) * self.head_macs
+        return matrices + 2 * attended * self.heads * self.head_dim
+
+    def kv_bytes(self, tokens: int, bytes_per_value: int) -> int:
+        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
+        near = min(tokens, (self.window or tokens + 1) - 1)
+        kept = (self.layers - self.windowed) * tokens + self.windowed * near
+        return 2 * kept * self.kv_heads * self.head_dim * bytes_per_value
+
+
+class _MethodFile(Protocol):
+    """What every file in `workers/methods/` provides; importing it imports no torch (tensors are touched inside functions)."""
 
     __name__: str
     __doc__: str | None
@@ -94,13 +164,7 @@ class Method(Protocol):
     VERSION: int
     Params: type[Params]
 
-    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-        """The tokens that the method promises for each block."""
-
-    def macs(self, params: Any, network: Network, image_size: int) -> int:
-        """MACs per image that the method itself adds (matching, scores)."""
-
-    def refuses(self, params: Any, network: Network) -> str | None:
+    def refuses(self, params: Any, network: Any) -> str | None:
         """Why the method cannot run on this network, or `None`."""
 
     def apply(self, model: Any, params: Any) -> Any:
@@ -108,28 +172,27 @@ class Method(Protocol):
 
 
 @runtime_checkable
-class LanguageMethod(Protocol):
-    """What a file in `workers/methods/` with `MODALITY = "language"` provides; importing it imports no torch."""
+class Method(_MethodFile, Protocol):
+    """A method for vision transformers."""
 
-    __name__: str
-    __doc__: str | None
-    """First line: the one-line purpose."""
+    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+        """The tokens that the method promises for each block."""
+
+    def macs(self, params: Any, network: Network, image_size: int) -> int:
+        """MACs per image that the method itself adds (matching, scores)."""
+
+
+@runtime_checkable
+class LanguageMethod(_MethodFile, Protocol):
+    """A method for language models (`workers.models.language.LanguageModel`)."""
+
     MODALITY: Literal["language"]
-    PAPER: str
-    VERSION: int
-    Params: type[Params]
 
     def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:
         """MACs per sequence that the method itself adds: `prompt` tokens at once, then `decoded` tokens one by one."""
 
     def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
         """MACs per sequence of the network that the method leaves out while `tokens` tokens are decoded one by one."""
-
-    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:
-        """Why the method cannot run on this network, or `None`."""
-
-    def apply(self, speaker: Any, params: Any) -> Any:
-        """A `workers.models.language.LanguageModel` that runs with the method; the given one stays as it was."""
 
 
 AnyMethod = Method | LanguageMethod

@@ -1,19 +1,13 @@
-"""LanguageNetwork: the geometry of a causal language model, enough to count MACs and KV bytes without building it."""
+"""The geometry of language models by name or from a transformers configuration, without importing torch or transformers."""
 
 import re
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any
 
-from pydantic import Field
+from sweeps.method import DESCRIBED, LanguageNetwork
 
-from sweeps.identity import FrozenModel
-
-Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
-"""Layers are described (`workers/models/architectures.py`): single rows of their matrices can be skipped, and MACs follow
-from their sizes. Any other causal model of transformers runs too, and its MACs are counted when it does."""
-DESCRIBED: tuple[str, ...] = get_args(Architecture)
 NO_CACHE = frozenset({"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"})
 """Architectures without keys and values, which no `kv_cache` holds."""
 UNSTATED = 131_072
@@ -22,73 +16,6 @@ UNSTATED = 131_072
 
 class SizesNotGivenError(ValueError):
     """A config.json leaves sizes to the defaults of transformers, which are not known without importing it."""
-
-
-class LanguageNetwork(FrozenModel):
-    """The geometry of a decoder-only transformer."""
-
-    name: str
-    architecture: str
-    """transformers' `model_type`."""
-    layers: int = Field(gt=0)
-    width: int = Field(gt=0)
-    heads: int = Field(gt=0)
-    kv_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
-    mlp_width: int = Field(gt=0)
-    vocabulary: int = Field(gt=0)
-    positions: int = Field(gt=0)
-    """The longest context that the model was made for."""
-    window: int | None = Field(default=None, gt=0)
-    """Tokens, itself included, that a token attends to in layers with a sliding window; `None` where there are none."""
-    windowed: int = Field(default=0, ge=0)
-    """How many layers have it."""
-    tied: bool = False
-    """Whether the head shares the weights of the embedding."""
-
-    @property
-    def depth(self) -> int:
-        """Blocks: its layers."""
-        return self.layers
-
-    @property
-    def described(self) -> bool:
-        """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate, for planning only."""
-        return self.architecture in DESCRIBED
-
-    @property
-    def gated(self) -> bool:
-        """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
-        return self.architecture not in ("phi", "gpt2")
-
-    @property
-    def layer_macs(self) -> int:
-        """MACs of one layer's matrices for one token: q, k, v, o, and those of the MLP."""
-        attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
-        return attention + (3 if self.gated else 2) * self.width * self.mlp_width
-
-    @property
-    def head_macs(self) -> int:
-        """MACs of the head for one token."""
-        return self.width * self.vocabulary
-
-    def macs(self, prompt: int, decoded: int) -> int:
-        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.
-
-        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted, those in the window at most.
-        """
-        tokens = prompt + decoded
-        near = min(tokens, self.window or tokens)
-        attended = (self.layers - self.windowed) * (tokens * (tokens + 1) // 2)
-        attended += self.windowed * (near * (near + 1) // 2 + (tokens - near) * near)
-        matrices = self.layers * tokens * self.layer_macs + (1 + decoded) * self.head_macs
-        return matrices + 2 * attended * self.heads * self.head_dim
-
-    def kv_bytes(self, tokens: int, bytes_per_value: int) -> int:
-        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
-        near = min(tokens, (self.window or tokens + 1) - 1)
-        kept = (self.layers - self.windowed) * tokens + self.windowed * near
-        return 2 * kept * self.kv_heads * self.head_dim * bytes_per_value
 
 
 def _llama(  # noqa: PLR0917 - the order of every model card

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from sweeps.geometry.llm_geometry import LanguageNetwork, SizesNotGivenError, from_config
+from sweeps.geometry.llm_geometry import SizesNotGivenError, from_config
 from sweeps.identity import digest
+from sweeps.method import LanguageNetwork
 
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 

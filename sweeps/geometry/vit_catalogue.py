@@ -7,8 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from sweeps.method import Network
-from sweeps.parsing.axis import unknown_word
-from sweeps.parsing.yaml_reader import did_you_mean
+from sweeps.suggestions import did_you_mean, unknown_word
 
 FILE = files("sweeps.geometry") / "vit_catalogue.json"
 VARIANTS = files("sweeps.geometry") / "variants.json"

@@ -12,11 +12,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sweeps.job import Arm, Overrides, Step
 from sweeps.method import Params, modality_of
-from sweeps.parsing.axis import Choice, expand_values, unknown_word
+from sweeps.parsing.axis import Choice, expand_values
 from sweeps.parsing.condition_parser import FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality, takes_integers
 from sweeps.parsing.sequence import check_bare, form_of, takes
 from sweeps.parsing.validation import explained
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
+from sweeps.suggestions import unknown_word
 
 DENSE_NAME = "dense"
 OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)

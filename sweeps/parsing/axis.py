@@ -10,7 +10,7 @@ from pydantic import Field
 from sweeps.parsing.file_schema import FileSection
 from sweeps.parsing.sequence import LIST, PER_BLOCK, Form, is_sequence, nested, sequence
 from sweeps.parsing.validation import validated
-from sweeps.parsing.yaml_reader import Document, KeyPath, did_you_mean
+from sweeps.parsing.yaml_reader import Document, KeyPath
 
 MAX_VALUES = 10_000
 """Values of one axis; guards against a range whose step is too small."""
@@ -168,8 +168,3 @@ def _rounded(points: list[int | float], series: Range | Linspace | Logspace, *, 
         return [round(point / series.multiple_of) * series.multiple_of for point in points]
     # 12 digits: the last bits of a logarithm differ between machines, and identities must not
     return [round(point) if whole else float(f"{point:.12g}") for point in points]
-
-
-def unknown_word(kind: str, word: Any, known: list[str]) -> str:
-    """`unknown model 'x'; did you mean 'y'?`"""
-    return f"unknown {kind} {word!r}{did_you_mean(str(word), known)}"

@@ -7,21 +7,21 @@ from typing import Annotated, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.geometry.vit_catalogue import not_known, timm_name
 from sweeps.identity import FrozenModel
-from sweeps.job import Condition, Device, Exclusive, Kind, condition_fields
+from sweeps.job import NAMED_WEIGHTS, Condition, Device, Exclusive, Kind, condition_fields
 from sweeps.kinds import DATA_FIELDS, KINDS, WORKLOAD_FIELDS, Modality, kinds_of
 from sweeps.method import AnyMethod
-from sweeps.parsing.axis import Choice, expand_values, unknown_word
+from sweeps.parsing.axis import Choice, expand_values
 from sweeps.parsing.job_blocks import of_kind
-from sweeps.parsing.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.parsing.validation import explained
 from sweeps.parsing.yaml_reader import Document, KeyPath
+from sweeps.suggestions import unknown_word
 
 FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
 SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}
 """`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
-NAMED_WEIGHTS = ("random", "pretrained", "trained")
 WHOLE_NODE = "node"
 """How `exclusive` is written where nothing needs to be."""
 

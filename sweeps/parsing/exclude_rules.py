@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from sweeps.identity import canonical
 from sweeps.job import Arm
 from sweeps.parsing.arm_parser import DENSE_NAME
-from sweeps.parsing.axis import Choice, unknown_word
+from sweeps.parsing.axis import Choice
 from sweeps.parsing.condition_parser import FIELDS, KnownNames
 from sweeps.parsing.sequence import Form, form_of, is_sequence, sequence
 from sweeps.parsing.yaml_reader import Document, KeyPath
+from sweeps.suggestions import unknown_word
 
 Test = Callable[[Any], bool]
 OPERATORS = ("in", "ge", "gt", "le", "lt", "ne", "re")

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sweeps.content_hashes import Contents, Hasher, sha256
-from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.geometry.llm_geometry import languages as known
+from sweeps.geometry.model_families import LanguageModels, VisionModels
 from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind
 from sweeps.kinds import kinds_of
-from sweeps.method import AnyMethod, Network
+from sweeps.method import AnyMethod, LanguageNetwork, Network
 from sweeps.parsing.arm_checks import Refusals
 from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, condition_keys, entry
 from sweeps.parsing.condition_parser import FIELDS, KnownNames, check_exclusive, check_kinds, condition_of_kind
+from sweeps.parsing.content_hashes import Contents, Hasher, sha256
 from sweeps.parsing.exclude_rules import Rule, rules
 from sweeps.parsing.file_schema import Sweep, parse
 from sweeps.parsing.grid import (
@@ -29,7 +29,6 @@ from sweeps.parsing.grid import (
     required,
 )
 from sweeps.parsing.job_blocks import Block, first_round, later_rounds, overrides_of_kind
-from sweeps.parsing.model_families import LanguageModels, VisionModels
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, read
 
 _LOOKS_PER_JOB = 20

@@ -4,14 +4,15 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sweeps.geometry.model_families import ModelFamily
 from sweeps.job import Condition, Kind
 from sweeps.kinds import KINDS, Modality, kinds_of
 from sweeps.parsing.arm_parser import Candidate, Entry
 from sweeps.parsing.axis import Choice, expand_values
 from sweeps.parsing.condition_parser import SHORTHANDS, KnownNames
 from sweeps.parsing.file_schema import Sweep
-from sweeps.parsing.model_families import ModelFamily
-from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, did_you_mean
+from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
+from sweeps.suggestions import did_you_mean
 
 
 class GridPoint(NamedTuple):

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from sweeps.aliases import present_value
-from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, did_you_mean
+from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
+from sweeps.suggestions import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -1,6 +1,5 @@
 """A sweep file read strictly: YAML in which every key and value knows its line, and in which YAML's traps are errors."""
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import yaml
 
 from sweeps.parsing.yaml_scalar import TrapError, clean, plain
+from sweeps.suggestions import did_you_mean
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands in the document, such as `("axes", "image_size", 3)`."""
@@ -82,19 +82,6 @@ def read(path: Path | str, text: str | None = None) -> Document:
 def dotted(path: KeyPath) -> str:
     """`("axes", "image_size", 3)` as `axes.image_size[3]`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known word, or for the only one; else the list of what is known."""
-    words = sorted(set(known))
-    if len(words) == 1:
-        return f"; did you mean {words[0]!r}?"
-    folded = {name.lower(): name for name in words}
-    near = difflib.get_close_matches(word.lower(), folded, n=1)
-    if near:
-        return f"; did you mean {folded[near[0]]!r}?"
-    shown = ", ".join(words[:20]) + (", …" if len(words) > 20 else "")
-    return f"; known here: {shown}" if words else ""
 
 
 def _file_text(file: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from sweeps.geometry.llm_geometry import CONFIGS, LanguageNetwork, languages
+from sweeps.geometry.llm_geometry import CONFIGS, languages
 from sweeps.geometry.local_llm import content, geometry
 from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Step
-from sweeps.method import AnyMethod, Params
+from sweeps.method import AnyMethod, LanguageNetwork, Params
 from sweeps.parsing.expand import Expansion, load
 from sweeps.parsing.yaml_reader import SweepError
 from sweeps.protocol import Protocol

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from sweeps.geometry.llm_geometry import Architecture
 from sweeps.job import Arm, Condition, Decoding, Job, Overrides, Pair, Step
+from sweeps.method import Architecture
 from sweeps.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import forward, prompt, tongue

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.geometry.llm_geometry import Architecture
+from sweeps.method import Architecture
 from tests.workers.tiny_llms import POSITIONS, Letters, tongue
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages

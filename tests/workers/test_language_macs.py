@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.geometry.llm_geometry import Architecture
+from sweeps.method import Architecture
 from tests.workers.tiny_llms import POSITIONS, prompt, tongue
 from workers.arms.compiled_decode import last_logits
 from workers.kv_caches import cache_memory, make_cache

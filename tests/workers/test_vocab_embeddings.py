@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import torch
 
-from sweeps.geometry.llm_geometry import Architecture
+from sweeps.method import Architecture
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
 from tests.workers.tiny_vits import calm
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary

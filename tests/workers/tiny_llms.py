@@ -9,8 +9,9 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
-from sweeps.geometry.llm_geometry import Architecture, from_config
+from sweeps.geometry.llm_geometry import from_config
 from sweeps.job import KvCache
+from sweeps.method import Architecture
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel
 

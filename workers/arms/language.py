@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.job import Arm, Attention, Condition, Job
+from sweeps.method import LanguageNetwork
 from sweeps.outcome import ArmOutcome, MetricValue
 from workers import methods
 from workers.arms import compiled_decode

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sweeps.identity import digest
-from sweeps.job import Condition
+from sweeps.job import NAMED_WEIGHTS, Condition
 from workers.data.images import Images
 from workers.errors import DataError
 
@@ -75,7 +75,6 @@ def check_head(condition: Condition) -> None:
 def _head(condition: Condition) -> int | None:
     """The outputs of the condition's model, as far as can be known without torch."""
     from sweeps.geometry.vit_catalogue import classes
-    from sweeps.parsing.condition_parser import NAMED_WEIGHTS
 
     if condition.weights in NAMED_WEIGHTS:
         return classes(condition.model)

@@ -12,11 +12,10 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import digest
 from sweeps.job import Arm, Condition
 from sweeps.kinds import Modality
-from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, Method, Network, Params, modality_of
+from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, LanguageNetwork, Method, Network, Params, modality_of
 from workers.errors import Unsupported
 from workers.methods import language, vision
 

@@ -13,10 +13,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
-from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, LanguageNetwork, from_config
+from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
 from sweeps.identity import canonical, digest
 from sweeps.job import Condition, Dtype
+from sweeps.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported

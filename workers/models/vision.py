@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
 from sweeps.geometry.vit_catalogue import classes, networks, not_known
-from sweeps.job import Condition, Dtype
+from sweeps.job import NAMED_WEIGHTS, Condition, Dtype
 from sweeps.method import Network
-from sweeps.parsing.condition_parser import NAMED_WEIGHTS
 from workers.data import head_outputs
 from workers.errors import Unsupported
 from workers.training import recipes

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.method import LanguageNetwork
 from workers.errors import Unsupported
 from workers.models.share_weights import clone_shared
 from workers.vocabulary.ngram_tokenizer import Vocabulary

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from sweeps import method
-from sweeps.geometry.llm_geometry import LanguageNetwork
 from sweeps.identity import digest
+from sweeps.method import LanguageNetwork
 
 if TYPE_CHECKING:
     from workers.models.language import LanguageModel

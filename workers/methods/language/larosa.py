@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.method import LanguageNetwork
 from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
 

@@ -6,7 +6,7 @@ reached on average only; the share that was skipped is measured.
 
 from typing import TYPE_CHECKING
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.method import LanguageNetwork
 from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
 

@@ -6,7 +6,7 @@ the same code on all rows: the dense control of the kernels.
 
 from typing import TYPE_CHECKING
 
-from sweeps.geometry.llm_geometry import LanguageNetwork
+from sweeps.method import LanguageNetwork
 from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import Coefficients, SkippingParams
 

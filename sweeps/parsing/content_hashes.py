@@ -7,8 +7,7 @@ from pathlib import Path
 
 from sweeps.geometry.local_llm import content, is_folder
 from sweeps.identity import digest
-from sweeps.job import NAMED, NAMING, Arm, Condition
-from sweeps.parsing.condition_parser import NAMED_WEIGHTS
+from sweeps.job import NAMED, NAMED_WEIGHTS, NAMING, Arm, Condition
 from sweeps.parsing.yaml_reader import Document, KeyPath
 
 Contents = Callable[[Condition], Mapping[str, str]]

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, LanguageNetwork
+from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE
 from sweeps.geometry.local_llm import geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB
 from sweeps.job import Condition
 from sweeps.kinds import Modality
-from sweeps.method import Network
+from sweeps.method import LanguageNetwork, Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`); no published weights exist."""
