@@ -20,10 +20,11 @@ from transformers import DynamicCache
 from sweeps.job import Condition, Pair
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import speedup
-from workers.activation_sparsity import sparse_matvec, sparse_matvec_cpp
+from workers.activation_sparsity import sparse_matvec
 from workers.measure.interleaved import time_rounds, warm_up
 from workers.measure.timer import Step, stopwatch
 from workers.methods import language_methods
+from workers.models.cpp_build import missing_reason
 from workers.models.language import LanguageModel, load_language
 
 SHAPES = ((2560, 10240), (10240, 2560), (2048, 5632))
@@ -182,7 +183,7 @@ def main() -> int:
     asked.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = asked.parse_args()
     both = given.kernels == given.decode
-    compiled = sparse_matvec_cpp.missing_reason() or "yes"
+    compiled = missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) or "yes"
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; compiled kernel: {compiled}")
     reached = products(given.threads) if both or given.kernels else True
     if both or given.decode:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from workers.activation_sparsity import sparse_matvec, sparse_matvec_cpp
+from workers.activation_sparsity import sparse_matvec
 from workers.errors import Unsupported
 from workers.models import cpp_build
 
@@ -33,10 +33,10 @@ def available(dtype):
 
 def test_library_is_built_here():
     """Where there is a compiler the library is built and loaded, for both dtypes; else the reason is told."""
-    if sparse_matvec_cpp.missing_reason() is not None:
-        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.missing_reason()}")
+    if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
+        pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
     assert all(
-        sparse_matvec_cpp.function(name, dtype) for name in sparse_matvec_cpp._SIGNATURES for dtype in sparse_matvec_cpp.SUFFIX
+        sparse_matvec.compiled(name, torch.empty(1, dtype=dtype)) for name in sparse_matvec._SIGNATURES for dtype in TOLERANCE
     )
 
 
@@ -66,7 +66,7 @@ def test_products_agree_with_dense_ones(dtype, threads):
 def test_readers_of_one_vector_are_served_at_once(dtype):
     """One call chooses the inputs as `largest` or `above` do and gives every reader the product that it would get alone."""
     if "cpp" not in available(dtype):
-        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.missing_reason()}")
+        pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
     generator = torch.Generator().manual_seed(0)
     for inputs in SIZES:
         weights = [torch.randn(inputs, outputs, generator=generator).to(dtype) for outputs in (1, 40, 17)]
@@ -99,7 +99,7 @@ def test_exactly_so_many_of_the_largest_are_chosen(dtype):
 def test_equal_magnitudes_go_by_place():
     """Ties never make the choice larger: the first of equal values are kept, whatever their sign."""
     x_I = torch.tensor([1.0, -2.0, 2.0, 0.5, -2.0, 1.0])
-    if sparse_matvec_cpp.missing_reason() is None:
+    if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is None:
         assert sparse_matvec.largest(x_I, 2).index_K.tolist() == [1, 2]
         assert sparse_matvec.largest(x_I, 4).index_K.tolist() == [0, 1, 2, 4]
         assert sparse_matvec.mask_largest(x_I[None], 4)[0].tolist() == [1.0, -2.0, 2.0, 0.0, -2.0, 0.0]
@@ -146,14 +146,14 @@ def test_thresholds_keep_the_same_on_every_route(dtype):
 
 ALL_ONES = """
 import torch
-from workers.activation_sparsity import sparse_matvec as rows, sparse_matvec_cpp as rowwise
+from workers.activation_sparsity import sparse_matvec as rows
 for dtype, bits, largest in ((torch.float32, torch.int32, 0x7fffffff), (torch.bfloat16, torch.int16, 0x7fff)):
     x = torch.ones(64, dtype=dtype)
     x[5], x[9] = torch.tensor([-1, largest], dtype=bits).view(dtype)
     for kept in (1, 2, 3):
         assert rows.largest(x, kept).index_K.tolist() == sorted([5, 9, 0][:kept])
         assert (rows.mask_largest(x[None], kept)[0] != 0).sum() == kept
-        if rowwise.function("multiply", dtype):
+        if rows.compiled("multiply", x):
             products, read = rows.Readers([torch.ones(64, 8, dtype=dtype)], [None]).products(x, kept, 0.0)
             assert read == kept and products[0].isnan().all()
 print("works")
@@ -219,8 +219,8 @@ def test_choice_of_a_route():
 
 def test_one_openmp_runtime():
     """The library runs on the OpenMP runtime that torch has loaded: two of them would fight over the cores."""
-    if sparse_matvec_cpp.missing_reason() is not None:
-        pytest.skip(f"no compiled kernel: {sparse_matvec_cpp.missing_reason()}")
+    if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
+        pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
     sparse_matvec.product("cpp", sparse_matvec.everything(torch.ones(512)), torch.ones(512, 512), None)
     assert any("sparse_matvec-" in line for line in Path("/proc/self/maps").read_text().splitlines())
     loaded = set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", Path("/proc/self/maps").read_text(), re.MULTILINE))
@@ -233,16 +233,18 @@ def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
-        cpp_build.build_library(sparse_matvec_cpp.SOURCE)
+        cpp_build.build_library(sparse_matvec.SPARSE_MATVEC_CPP)
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(cpp_build.NotBuilt, match="false failed: no message"):
-        cpp_build.build_library(sparse_matvec_cpp.SOURCE)
+        cpp_build.build_library(sparse_matvec.SPARSE_MATVEC_CPP)
 
 
 WITHOUT = """
 import torch
-from workers.activation_sparsity import sparse_matvec as rows, sparse_matvec_cpp as rowwise
-assert "no C++ compiler" in rowwise.missing_reason(), rowwise.missing_reason()
+from workers.activation_sparsity import sparse_matvec as rows
+from workers.models.cpp_build import missing_reason
+reason = missing_reason(rows.SPARSE_MATVEC_CPP)
+assert "no C++ compiler" in reason, reason
 x, weight = torch.randn(33), torch.randn(33, 9)
 assert rows.select_route("auto", weight, 12) == "embedding_bag"
 active = rows.largest(x, 12)

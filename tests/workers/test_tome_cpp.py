@@ -24,11 +24,7 @@ from workers.token_reduction.hquota_ops import farthest_first_numpy, merge_group
 from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
 from workers.token_reduction.tome_cpp import merge_similar_cpp
 
-try:
-    cpp_build.library(tome_cpp.SOURCE)
-    MISSING = None
-except cpp_build.NotBuilt as reason:
-    MISSING = str(reason)
+MISSING = cpp_build.missing_reason(tome_cpp.TOME_CPP)
 compiled = pytest.mark.skipif(MISSING is not None, reason=f"no compiled kernel here: {MISSING}")
 
 
@@ -241,4 +237,4 @@ def test_a_machine_without_a_compiler_says_so(monkeypatch):
     """Without a compiler the reason names what was looked for."""
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
-        cpp_build.build_library(tome_cpp.SOURCE)
+        cpp_build.build_library(tome_cpp.TOME_CPP)

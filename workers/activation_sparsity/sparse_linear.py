@@ -5,7 +5,7 @@ Shapes: I inputs and O outputs of a matrix, N tokens, T tokens of a sequence, D 
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -32,52 +32,24 @@ from workers.models.share_weights import clone_shared
 Phase = Literal["decode", "prefill", "score"]
 
 
-class InputRule(Protocol):
-    """Selects the active inputs of a token."""
+class InputRule(NamedTuple):
+    """Selects the active inputs of a token: those of largest magnitude, or those whose magnitude is above a threshold."""
 
-    @property
-    def kept(self) -> int:
-        """The expected number of active inputs."""
+    kept: int
+    """The number of active inputs, with a threshold the expected one."""
+    threshold: float | None = None
 
     def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
         """Products of one token's active inputs with all matrices that read them, and their number; compiled route only."""
+        return readers.products(x_I, self.kept, 0.0) if self.threshold is None else readers.products(x_I, None, self.threshold)
 
     def active(self, x_I: Tensor) -> Active:
         """The active inputs of one token."""
+        return largest(x_I, self.kept) if self.threshold is None else above(x_I, self.threshold)
 
     def mask(self, x_NI: Tensor) -> Tensor:
         """Many tokens with all other inputs set to zero."""
-
-
-class Largest(NamedTuple):
-    """Exactly `kept` inputs, those of largest magnitude."""
-
-    kept: int
-
-    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
-        return readers.products(x_I, self.kept, 0.0)
-
-    def active(self, x_I: Tensor) -> Active:
-        return largest(x_I, self.kept)
-
-    def mask(self, x_NI: Tensor) -> Tensor:
-        return mask_largest(x_NI, self.kept)
-
-
-class Above(NamedTuple):
-    """Inputs whose magnitude is above a threshold."""
-
-    threshold: float
-    kept: int
-
-    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
-        return readers.products(x_I, None, self.threshold)
-
-    def active(self, x_I: Tensor) -> Active:
-        return above(x_I, self.threshold)
-
-    def mask(self, x_NI: Tensor) -> Tensor:
-        return mask_above(x_NI, self.threshold)
+        return mask_largest(x_NI, self.kept) if self.threshold is None else mask_above(x_NI, self.threshold)
 
 
 class SparsityCounters:
@@ -217,7 +189,7 @@ class RowSkippingLinear(nn.Module):
         counters.masked += 1
         counted = masked[..., decoded:, :]
         rule = self.mask.rule
-        kept = rule.kept * (counted.numel() // self.inputs) if isinstance(rule, Largest) else int(counted.count_nonzero())
+        kept = rule.kept * (counted.numel() // self.inputs) if rule.threshold is None else int(counted.count_nonzero())
         counters.macs, counters.read = counters.macs + counted.numel() * self.outputs, counters.read + kept * self.outputs
         return masked
 
@@ -243,21 +215,17 @@ def skip(
     `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for masked dense products, which only
     simulate sparsity; each layer's rotation, where given, is then applied to h1 and h3 and undone. Raises `Unsupported`.
     """
-    parts, counters = (
-        MODULE_NAMES[lm.network.architecture],
-        SparsityCounters(prefill, lm.scoring, model, skips=kernel is not None),
-    )
-    made = clone_shared(model)
+    parts, made = MODULE_NAMES[lm.network.architecture], clone_shared(model)
+    counters = SparsityCounters(prefill, lm.scoring, model, skips=kernel is not None)
     for index, (layer, four) in enumerate(zip(architectures.layers(made, parts), rules, strict=True)):
         masks: dict[Any, SharedInputMask] = {}
         for place, (names, rule) in enumerate(zip(parts.readers, four, strict=True)):
-            rotated = rotations is not None and place in (0, 2)
+            rotation_DD = None if rotations is None or place in (1, 3) else rotations[index]
             # With one norm for both, h1 and h3 are the same tensor.
-            key = (rule, rotated) if place in (0, 2) and len(parts.norms) == 1 else place
-            if key not in masks:
-                masks[key] = SharedInputMask(rule, rotations[index] if rotations is not None and rotated else None)
+            key = rule if place in (0, 2) and len(parts.norms) == 1 else place
+            mask = masks.setdefault(key, SharedInputMask(rule, rotation_DD))
             for name in names:
-                _put(layer, name, masks[key], counters, kernel)
+                _put(layer, name, mask, counters, kernel)
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
             _put_adapter(layer)
     made.register_forward_pre_hook(counters.enter, with_kwargs=True)
@@ -277,4 +245,4 @@ def _put_adapter(layer: Any) -> None:
     """An adapter reads every input; this dense product uses all cores for it, which torch's may not."""
     weight_IO = architectures.matrix(layer.adapter)
     if unfit("cpp", weight_IO) is None:
-        layer.adapter = RowSkippingLinear(weight_IO, None, SharedInputMask(Largest(len(weight_IO))), SparsityCounters(0.0), "cpp")
+        layer.adapter = RowSkippingLinear(weight_IO, None, SharedInputMask(InputRule(len(weight_IO))), SparsityCounters(0.0), "cpp")

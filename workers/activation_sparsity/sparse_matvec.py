@@ -7,20 +7,32 @@ Shapes: I inputs, O outputs, K active inputs, N vectors.
 """
 
 import ctypes
-import functools
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
-from workers.activation_sparsity import sparse_matvec_cpp
 from workers.errors import Unsupported
+from workers.models.cpp_build import functions, missing_reason
 
 Route = Literal["cpp", "embedding_bag", "triton"]
 ROUTES: tuple[Route, ...] = get_args(Route)
+SPARSE_MATVEC_CPP = Path(__file__).with_name("sparse_matvec.cpp")
+_SUFFIXES = {torch.float32: "f32", torch.bfloat16: "bf16"}
+"""The dtypes that there is compiled code for, with the suffixes of its functions' names."""
+_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
+_SIGNATURES = {
+    "multiply": (None, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER, ctypes.c_int)),
+    "multiply_all": (_COUNT, (_POINTER, _COUNT, _COUNT, ctypes.c_float, _COUNT, *(_POINTER,) * 4, ctypes.c_int)),
+    "select_largest": (None, (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER)),
+    "select_above": (_COUNT, (_POINTER, _COUNT, ctypes.c_float, _POINTER, _POINTER)),
+    "mask_largest": (None, (_POINTER, _COUNT, _COUNT, _COUNT, _POINTER, ctypes.c_int)),
+}
+_TYPED_SIGNATURES = {f"{name}_{suffix}": types for name, types in _SIGNATURES.items() for suffix in _SUFFIXES.values()}
 REPETITIONS = 15
 MIN_SPEEDUP = 1.25
 """The first route that can run is used unless another is this many times as fast, so that noise does not separate an arm from its
@@ -38,11 +50,19 @@ class Active(NamedTuple):
     """The number of active inputs; on CUDA it may be a tensor on the device."""
 
 
+def compiled(name: str, like: Tensor) -> Callable[..., Any] | None:
+    """The compiled function `name` for tensors of this dtype and device, or `None` where there is none."""
+    suffix = _SUFFIXES.get(like.dtype)
+    if suffix is None or like.device.type != "cpu" or missing_reason(SPARSE_MATVEC_CPP) is not None:
+        return None
+    return functions(SPARSE_MATVEC_CPP, _TYPED_SIGNATURES)[f"{name}_{suffix}"]
+
+
 def largest(x_I: Tensor, kept: int) -> Active:
     """The `kept` inputs of largest magnitude; of equal ones those with the lowest indices, and NaN counts as infinity."""
     if kept >= len(x_I):
         return everything(x_I)
-    select = sparse_matvec_cpp.function("select_largest", x_I.dtype) if x_I.device.type == "cpu" else None
+    select = compiled("select_largest", x_I)
     if select is None:
         index_K = torch.nonzero_static(_among_largest(x_I, kept), size=kept)[:, 0]
         return Active(index_K, x_I[index_K], kept)
@@ -60,7 +80,7 @@ def above(x_I: Tensor, threshold: float) -> Active:
     if x_I.device.type != "cpu":
         value_I = mask_above(x_I, threshold)
         return Active(None, value_I, value_I.count_nonzero())
-    select = sparse_matvec_cpp.function("select_above", x_I.dtype)
+    select = compiled("select_above", x_I)
     if select is None:
         index_K = (~(x_I.abs() <= threshold)).nonzero()[:, 0]
         return Active(index_K, x_I[index_K], len(index_K))
@@ -72,15 +92,14 @@ def above(x_I: Tensor, threshold: float) -> Active:
 
 def everything(x_I: Tensor) -> Active:
     """Every input, for a dense product by the same code."""
-    compiled = x_I.device.type == "cpu" and sparse_matvec_cpp.function("multiply", x_I.dtype) is not None
-    return Active(None, x_I.contiguous().float() if compiled else x_I, len(x_I))
+    return Active(None, x_I.contiguous().float() if compiled("multiply", x_I) else x_I, len(x_I))
 
 
 def mask_largest(x_NI: Tensor, kept: int) -> Tensor:
     """`x_NI` with all but the `kept` inputs of largest magnitude of each vector (see `largest`) set to zero."""
     if kept >= x_NI.shape[-1]:
         return x_NI
-    mask = sparse_matvec_cpp.function("mask_largest", x_NI.dtype) if x_NI.device.type == "cpu" else None
+    mask = compiled("mask_largest", x_NI)
     if mask is None:
         return torch.where(_among_largest(x_NI, kept), x_NI, 0)
     x_NI = x_NI.contiguous()
@@ -94,14 +113,9 @@ def mask_above(x_NI: Tensor, threshold: float) -> Tensor:
     return torch.where(x_NI.abs() <= threshold, 0, x_NI)
 
 
-def _rank(x: Tensor) -> Tensor:
-    """The values that the largest inputs are selected by."""
-    return x.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
-
-
 def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
     """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no defined order."""
-    rank_NI = _rank(x_NI)
+    rank_NI = x_NI.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
     least_N1 = rank_NI.topk(kept, dim=-1).values[..., -1:]
     larger_NI, tied_NI = rank_NI > least_N1, rank_NI == least_N1
     room_N1 = kept - larger_NI.sum(-1, keepdim=True)
@@ -123,8 +137,8 @@ class Readers:
         """Matrices stored [I, O], all of one dtype, contiguous."""
         self.weights, self.biases = tuple(weights), tuple(biases)
         self.outputs = [weight_IO.shape[1] for weight_IO in weights]
-        call = sparse_matvec_cpp.function("multiply_all", weights[0].dtype)
-        assert call is not None, sparse_matvec_cpp.missing_reason()
+        call = compiled("multiply_all", weights[0])
+        assert call is not None, missing_reason(SPARSE_MATVEC_CPP)
         self._call, self._pointers = call, ctypes.c_void_p * len(weights)
         self._sizes = (ctypes.c_int64 * len(weights))(*self.outputs)
 
@@ -151,8 +165,8 @@ class Readers:
 
 
 def _cpp(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
-    multiply = sparse_matvec_cpp.function("multiply", weight_IO.dtype)
-    assert multiply is not None, sparse_matvec_cpp.missing_reason()
+    multiply = compiled("multiply", weight_IO)
+    assert multiply is not None, missing_reason(SPARSE_MATVEC_CPP)
     index_K, value_K, _ = active
     if value_K.dtype != torch.float32:
         value_K = value_K.float()
@@ -218,11 +232,11 @@ def unfit(route: Route, weight_IO: Tensor) -> str | None:
     if route == "triton":
         if weight_IO.device.type != "cuda":
             return f"triton runs on CUDA devices only, and the model is on {weight_IO.device.type}"
-        return None if _has_triton() else "triton is not installed"
+        return None if find_spec("triton") else "triton is not installed"
     if weight_IO.device.type != "cpu":
         return f"it runs on the CPU only, and the model is on {weight_IO.device.type}"
-    if route == "cpp" and sparse_matvec_cpp.function("multiply", weight_IO.dtype) is None:
-        return sparse_matvec_cpp.missing_reason() or f"it has no code for {weight_IO.dtype}"
+    if route == "cpp" and compiled("multiply", weight_IO) is None:
+        return missing_reason(SPARSE_MATVEC_CPP) or f"it has no code for {weight_IO.dtype}"
     return None
 
 
@@ -243,8 +257,3 @@ def _fastest(possible: tuple[Route, ...], weight_IO: Tensor, kept: int, threads:
         fastest = min(possible, key=lambda route: seconds[route])
         _FOUND[key] = fastest if seconds[possible[0]] > MIN_SPEEDUP * seconds[fastest] else possible[0]
     return _FOUND[key]
-
-
-@functools.cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None

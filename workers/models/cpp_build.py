@@ -42,6 +42,17 @@ def functions(source: Path, signatures: Mapping[str, Signature]) -> Mapping[str,
 
 
 @functools.cache
+def missing_reason(source: Path) -> str | None:
+    """Why a C++ file's functions are missing on this machine, or `None`; compiles it on the first call."""
+    try:
+        library(source)
+    except NotBuilt as reason:
+        LOG.warning("%s is not compiled, torch's operators are used: %s", source.name, reason)
+        return str(reason)
+    return None
+
+
+@functools.cache
 def library(source: Path) -> ctypes.CDLL:
     """The library made of a C++ file for this machine's processor, compiled now if it is not in the cache. Raises `NotBuilt`."""
     file = build_library(source)

@@ -1,13 +1,10 @@
 """The choice between torch's operators and a compiled kernel with equal results, for methods that have both; imports no torch."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from sweeps.job import Condition
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 ImplementationField = Annotated[
     Literal["auto", "torch", "native"] | None,
@@ -26,21 +23,13 @@ def choose(params: Any, condition: Condition) -> Any:
         return params
     native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
     if native:
-        from workers.token_reduction.tome_cpp import missing
+        from workers.models.cpp_build import missing_reason
+        from workers.token_reduction.tome_cpp import TOME_CPP
 
-        native = missing() is None
+        native = missing_reason(TOME_CPP) is None
     return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
 def eager_only(params: Any) -> str | None:
     """Why these parameters can be neither compiled nor captured; see EAGER_ONLY in workers/methods/README.md."""
     return "its compiled kernel is no operator of torch" if params.implementation == "native" else None
-
-
-def check_native(like: "Tensor") -> None:
-    """Raise `Unsupported` unless the compiled kernel is present and takes tokens like the model's weights."""
-    from workers.errors import Unsupported
-    from workers.token_reduction.tome_cpp import available
-
-    if (reason := available(like)) is not None:
-        raise Unsupported(f"implementation: native cannot run here: {reason}")

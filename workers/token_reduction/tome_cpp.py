@@ -4,17 +4,15 @@ Shapes: B images, N tokens, M of them left, R merged away, Q of them hubs, D cha
 """
 
 import ctypes
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from workers.errors import Unsupported
-from workers.models.cpp_build import NotBuilt, functions
+from workers.models.cpp_build import functions, missing_reason
 
-SOURCE = Path(__file__).with_name("tome.cpp")
+TOME_CPP = Path(__file__).with_name("tome.cpp")
 MAX_HEAD_DIM = 1024
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _SIGNATURES = {
@@ -24,28 +22,14 @@ _SIGNATURES = {
 }
 
 
-def missing() -> str | None:
-    """Why there is no compiled code on this machine, or `None`; compiles it on the first call."""
-    try:
-        _function("merge_similar")
-    except NotBuilt as reason:
-        return str(reason)
-    return None
-
-
-def available(like: Tensor) -> str | None:
-    """Why tokens like this tensor cannot be merged here, or `None`."""
-    return missing() or _unfit(like)
-
-
 def merge_similar_cpp(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int) -> tuple[Tensor, Tensor]:
     """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `merge_matched` on the sum of the keys.
 
-    `r` is at most half of the tokens after the `prefix` ones. Raises `NotBuilt`, and `Unsupported` unless it is float32 on a CPU.
+    `r` is at most half of the tokens after the `prefix` ones. Raises as `check_native` does.
     """
     (B, N, D), (_, H, _, d) = x_BND.shape, k_BHNd.shape
-    _check(x_BND)
-    _check(k_BHNd)
+    check_native(x_BND)
+    check_native(k_BHNd)
     if d > MAX_HEAD_DIM:
         raise Unsupported(f"the compiled kernel takes heads of up to {MAX_HEAD_DIM} channels, not {d}")
     x_BND = x_BND.contiguous()
@@ -56,7 +40,7 @@ def merge_similar_cpp(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, pr
     if size_BN1 is not None:
         size_BN1 = size_BN1.contiguous()
     left_BMD, size_BM1 = torch.empty(B, N - r, D), torch.empty(B, N - r, 1)
-    _function("merge_similar")(
+    functions(TOME_CPP, _SIGNATURES)["merge_similar"](
         x_BND.data_ptr(),
         k_BHNd.data_ptr(),
         *(batch, head, token),
@@ -70,44 +54,35 @@ def merge_similar_cpp(x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, pr
 
 
 def farthest_first_cpp(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
-    """Indices of all tokens, [B, N]: what `hquota_ops.farthest_first` returns. Raises `NotBuilt`, and `Unsupported` as above."""
-    _check(similarity_BNN)
+    """Indices of all tokens, [B, N]: what `hquota_ops.farthest_first` returns. Raises as `check_native` does."""
+    check_native(similarity_BNN)
     similarity_BNN, first_BQ = similarity_BNN.contiguous(), first_BQ.contiguous()
     (B, N, _), Q = similarity_BNN.shape, first_BQ.shape[1]
     order_BN = torch.empty(B, N, dtype=torch.int64)
     pointers = (each.data_ptr() for each in (similarity_BNN, first_BQ, order_BN))
-    _function("farthest_first")(*pointers, *(B, N, Q, kept), torch.get_num_threads())
+    functions(TOME_CPP, _SIGNATURES)["farthest_first"](*pointers, *(B, N, Q, kept), torch.get_num_threads())
     return order_BN
 
 
 def merge_groups_cpp(
     x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int
 ) -> tuple[Tensor, Tensor]:
-    """Tokens and sizes of the groups (see `hquota_ops.Groups`), means weighted by size: [B, M, D] and [B, M, 1].
-
-    Raises `NotBuilt`, and `Unsupported` as above.
-    """
-    _check(x_BND)
+    """What `hquota_ops.merge_groups_torch` returns: [B, M, D] and [B, M, 1]. Raises as `check_native` does."""
+    check_native(x_BND)
     x_BND, order_BN, target_BR = x_BND.contiguous(), order_BN.contiguous(), target_BR.contiguous()
     size_BN1 = None if size_BN1 is None else size_BN1.contiguous()
     (B, N, D), R = x_BND.shape, target_BR.shape[1]
     out_BMD, size_BM1 = torch.empty(B, N - R, D), torch.empty(B, N - R, 1)
     given = (x_BND, size_BN1, order_BN, target_BR, out_BMD, size_BM1)
     pointers = (None if each is None else each.data_ptr() for each in given)
-    _function("merge_groups")(*pointers, *(B, N, D, prefix, R), torch.get_num_threads())
+    functions(TOME_CPP, _SIGNATURES)["merge_groups"](*pointers, *(B, N, D, prefix, R), torch.get_num_threads())
     return out_BMD, size_BM1
 
 
-def _check(tensor: Tensor) -> None:
-    if (reason := _unfit(tensor)) is not None:
-        raise Unsupported(reason)
-
-
-def _unfit(tensor: Tensor) -> str | None:
-    if tensor.dtype == torch.float32 and tensor.device.type == "cpu":
-        return None
-    return f"the compiled kernel takes float32 on a CPU, not {tensor.dtype} on {tensor.device.type}"
-
-
-def _function(name: str) -> Callable[..., Any]:
-    return functions(SOURCE, _SIGNATURES)[name]
+def check_native(like: Tensor) -> None:
+    """Raise `Unsupported` unless there is compiled code on this machine, for tensors of this dtype and device."""
+    reason = missing_reason(TOME_CPP)
+    if reason is None and (like.dtype, like.device.type) != (torch.float32, "cpu"):
+        reason = f"the compiled kernel takes float32 on a CPU, not {like.dtype} on {like.device.type}"
+    if reason is not None:
+        raise Unsupported(f"implementation: native cannot run here: {reason}")

@@ -107,8 +107,8 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
 
 
 def _rules(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> "list[list[InputRule]]":
-    from workers.activation_sparsity.sparse_linear import Largest
+    from workers.activation_sparsity.sparse_linear import InputRule
 
     shares = sparsity_params.spread(sparsity, coefficients, network)
-    four = [Largest(count) for count in sparsity_params.kept_of_each(network, shares)]
+    four = [InputRule(count) for count in sparsity_params.kept_of_each(network, shares)]
     return [[*four] for _ in range(network.layers)]

@@ -11,7 +11,6 @@ from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
 
 if TYPE_CHECKING:
-    from workers.activation_sparsity.sparse_linear import InputRule
     from workers.models.language import LanguageModel
 
 MODALITY = "language"
@@ -47,15 +46,15 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     from sweeps.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.rotation_fusion import lay_out, shared
-    from workers.activation_sparsity.sparse_linear import Above, Largest, skip
+    from workers.activation_sparsity.sparse_linear import InputRule, skip
 
     network = lm.network
     shares = params.shares(network)
     limits = calibrate.thresholds(lm, params.data, params.calibration_tokens, shares)
     counts = sparsity_params.kept_of_each(network, shares)
-    rules: list[list[InputRule]] = [[Above(limit, count) for limit, count in zip(four, counts, strict=True)] for four in limits]
+    rules = [[InputRule(count, limit) for limit, count in zip(four, counts, strict=True)] for four in limits]
     if params.sparsity == 0:
-        rules = [[Largest(one.width) for one in sparsity_params.inputs(network)] for _ in limits]
+        rules = [[InputRule(count) for count in counts] for _ in limits]
     model = shared(lm, "laid out", lambda: lay_out(lm.model, network))
     weights_hash = digest({"origin": lm.weights_hash, "teal": params, "version": VERSION})
     return skip(lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)

@@ -278,6 +278,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """
     from workers.token_reduction.hquota_ops import Grouping, MergeAdjustment, merge_after, merge_around
     from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.tome_cpp import check_native
 
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     removed = params.removed(len(model.blocks), patches, prefix)
@@ -287,7 +288,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     reductions: dict[int, Reduction | MergeAroundAttention] = {}
     native = params.implementation == "native"
     if native:
-        implementations.check_native(model.patch_embed.proj.weight)
+        check_native(model.patch_embed.proj.weight)
     grouping_blocks, whole = params.grouping(removed), params.merge == "kv"
     for block, r in removed.items():
         grouping = Grouping(prefix, patches - r, params.quota, by_key=params.match == "k", native=native)

@@ -63,11 +63,12 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     `implementation: native` where that cannot run.
     """
     from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.tome_cpp import check_native
 
     prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
     native = params.implementation == "native"
     if native:
-        implementations.check_native(like)
+        check_native(like)
     reductions = {}
     for block, r in enumerate(params.merged(len(model.blocks), patches, prefix)):
         if r > 0:
