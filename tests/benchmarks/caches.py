@@ -186,9 +186,9 @@ def cap() -> None:
 def main(arguments: list[str]) -> None:
     with torch.inference_mode():
         if arguments[:1] == ["sequences"]:
-            print(json.dumps({"count": sequences(arguments[1], int(arguments[2]), int(arguments[3]))}))  # type: ignore[arg-type]
+            print(json.dumps({"count": sequences(arguments[1], int(arguments[2]), int(arguments[3]))}))
         elif arguments[:1] == ["context"]:
-            print(json.dumps({"tokens": context(arguments[1])}))  # type: ignore[arg-type]
+            print(json.dumps({"tokens": context(arguments[1])}))
         else:
             tables: dict[str, Callable[[], None]] = {"speed": speed, "memory": memory, "cap": cap}
             print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")

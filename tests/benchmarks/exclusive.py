@@ -86,8 +86,8 @@ def ratio(over: Interval, under: Interval) -> Interval:
 def contrasts(db: str) -> Iterator[Contrast]:
     """Every comparison that the store has both ways on one host in one environment."""
     found = run_query(db, EFFECTS)
-    alone: dict[tuple[str, ...], dict[str, Any]] = {}
-    beside: dict[tuple[str, ...], dict[str, Any]] = {}
+    alone: dict[tuple[Any, ...], dict[str, Any]] = {}
+    beside: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in (dict(zip(found.columns, values, strict=True)) for values in found.rows):
         document = json.loads(row["payload"])
         document["condition"].pop("exclusive", None)

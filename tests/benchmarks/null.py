@@ -75,7 +75,7 @@ def one_after_the_other(job: Job, samples: int) -> list[float]:
     with torch.inference_mode():
         model = load_shared(job.condition, job.content_hashes)
         for index in range(len(job.arms)):
-            step = prepare(job, index, model, inputs).step  # type: ignore[arg-type]
+            step = prepare(job, index, model, inputs).step
             times = []
             for _ in range(samples):
                 start = time.perf_counter()

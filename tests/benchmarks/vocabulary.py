@@ -16,7 +16,7 @@ from typing import get_args
 import torch
 
 from sweeps.job import Condition
-from tests.workers.test_ngrams import scan
+from tests.fixtures.ngram_scan import scan
 from workers.data.text import corpus
 from workers.data.tokenization import trained_tokenizer
 from workers.methods.language.adaptivocab import Params, apply

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from orchestrator.ray_cluster.cluster import Cluster
 from sweeps.job import Job
 from sweeps.outcome import ArmOutcome, Outcome, Samples
@@ -58,8 +60,9 @@ def main() -> None:
     root = str(Path(__file__).parents[2])
     if root not in sys.path:
         sys.path.append(root)
-    Cluster.start = functools.partial(Cluster.start, entry="tests.faults.toy:run")  # type: ignore[method-assign]
-    command()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cluster, "start", functools.partial(Cluster.start, entry="tests.faults.toy:run"))
+        command()
 
 
 if __name__ == "__main__":

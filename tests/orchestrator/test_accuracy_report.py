@@ -105,7 +105,7 @@ def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
     report = filled(engine, path, [job("latency", [topk(rate) for rate in RATES])])
     line = "topk, keep_rate varies: pays from {} of the baseline's GMACs saved on (between 20 % and 40 %, neighbours on the grid)"
     (row,) = [row for row in report.break_evens.itertuples() if row.axis == "gmacs_saved"]
-    assert line.format(f"{100 * row.x:.3g} %") in printed(report, "table")
+    assert line.format(f"{100 * float(row.x):.3g} %") in printed(report, "table")
     assert "Break-even in GMACs saved" in printed(report, "table")
     assert "### Break-even in GMACs saved\n\n- topk, keep_rate varies: pays from" in printed(report, "markdown")
     assert "One point is not a curve" not in printed(report, "table")

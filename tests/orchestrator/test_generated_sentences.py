@@ -83,7 +83,7 @@ def qualities(change: tuple[float, float, float] | None, verdict: str) -> pd.Dat
 def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.DataFrame:
     """No row or one of `store.quality_join.beside_controls` for the arm of `speeds`."""
     low, value, high = change or (None, None, None)
-    row = {**WHERE, "method": "a", "params": '{"r":1}', "control": "a", "control_params": '{"r":0}'}
+    row: dict[str, object] = {**WHERE, "method": "a", "params": '{"r":1}', "control": "a", "control_params": '{"r":0}'}
     row |= {"change": value, "change_low": low, "change_high": high}
     return pd.DataFrame([row] if tuned else [], columns=list(row))
 

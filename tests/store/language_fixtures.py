@@ -167,7 +167,7 @@ def _pairs(baselines: int, arms: int) -> tuple[Pair, ...]:
 
 def _kept(job: Job, index: int) -> float:
     """Share of a decoded token's MACs that an arm does not leave out."""
-    return 1.0 - sum(step.params.get("sparsity", 0) for step in job.arms[index].stack) / 2
+    return 1.0 - sum(float(step.params.get("sparsity", 0)) for step in job.arms[index].stack) / 2
 
 
 def _work(job: Job, index: int, first: float, further: float) -> list[MetricValue]:

@@ -27,9 +27,9 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     latency = dataclasses.replace(KINDS["latency"], metrics=("latency", "toy"))
     kind: KindSpec = dataclasses.replace(KINDS["latency"], name="toy_kind", metrics=("toy",))
     for name, declared in {"toy": spec, "toy_energy": energy}.items():
-        monkeypatch.setitem(METRICS, name, declared)  # type: ignore[arg-type]
+        monkeypatch.setitem(METRICS, name, declared)
     for name, changed in {"latency": latency, "toy_kind": kind}.items():
-        monkeypatch.setitem(KINDS, name, changed)  # type: ignore[arg-type]
+        monkeypatch.setitem(KINDS, name, changed)
 
 
 def rows(engine: Engine, view: str) -> list[dict[str, Any]]:

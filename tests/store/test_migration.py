@@ -167,8 +167,8 @@ def test_an_older_store_is_upgraded_without_loss(
         stored = connection.execute(text("SELECT DISTINCT comparison_id FROM comparison_attempt")).scalars().all()
         environments = connection.execute(text("SELECT environment_id FROM environment")).scalars().all()
     protocols = (Protocol(pairs_min=30), Protocol(pairs_min=30, images=60, characters=1000))
-    found = [answers(engine, dict.fromkeys(stored, protocol), environments).answered for protocol in protocols]
-    assert {comparison_id for comparison_id, _ in set().union(*found)} == set(stored)
+    known = [answers(engine, dict.fromkeys(stored, protocol), environments).answered for protocol in protocols]
+    assert {comparison_id for answered in known for comparison_id, _ in answered} == set(stored)
     assert record.reanalyse(engine) == comparisons
     with engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM break_even ORDER BY curve_id, axis, metric, host, x")).all() == shown

@@ -130,7 +130,7 @@ def test_curves_are_told_apart_by_whatever_else_differs() -> None:
         )
         for rate in rates
     ]
-    found = list(curves([Row(params, place / 100) for place, params in enumerate(written)]))  # type: ignore[list-item]
+    found = list(curves([Row(params, place / 100) for place, params in enumerate(written)]))
     assert [(curve.varied_parameter, len(curve.points)) for curve in found] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
     assert len({curve.curve_id for curve in found}) == 3
 

@@ -29,7 +29,7 @@ class Skip:
     MODALITY: Literal["language"] = "language"
     PAPER = "none"
     VERSION = 1
-    Params = SkipParams
+    Params: type[Params] = SkipParams
     __name__ = "skip"
 
     def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - the protocol's signature

@@ -1,6 +1,7 @@
 """Arms have the labels of the report, no two the same, and one style wherever they are drawn."""
 
 import json
+from collections.abc import Sequence
 
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from workers.methods.arm_labels import params_label
 EMPTY = pd.DataFrame(columns=[*arm_style.KEY, "baseline", "baseline_id"])
 
 
-def frame(*rows: tuple[str, str], **columns: list[str]) -> pd.DataFrame:
+def frame(*rows: tuple[str, str], **columns: Sequence[str | None]) -> pd.DataFrame:
     """Arms as (method, params), against dense, unless columns differ."""
     plain = {"baseline": "dense", "baseline_id": "0", "dtype": "float32", "attention": "sdpa", "runtime": "eager", "kv_cache": None}
     return pd.DataFrame(rows, columns=["method", "params"]).assign(**(plain | columns))

@@ -8,15 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Pair
 from sweeps.outcome import Outcome
 from tests.store.conftest import a_job, an_outcome
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
 from tests.webapp.conftest import Open
-from tests.webapp.test_pages import chart, page_text
+from tests.webapp.page_elements import chart, page_text
+from tests.webapp.simulated import store_outcomes
 from webapp import arm_style, queries
 from webapp.__main__ import main
 from webapp.axis_curves import curves_along
@@ -25,16 +22,6 @@ from webapp.charts.scales import x_axis, x_span
 
 RATES = (0.3, 0.5, 0.7)
 SHARES = (0.25, 0.4, 0.5)
-
-
-def store(path: Path, name: str, *outcomes: Outcome) -> str:
-    engine = connect(str(path))
-    requested = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
-    submit_sweep(engine, NewSweep(name, "text", "What does it take?"), requested, [])
-    for found in outcomes:
-        record(engine, None, None, found)
-    engine.dispose()
-    return str(path)
 
 
 def saving(size: int, speedups: tuple[float, ...]) -> Outcome:
@@ -51,9 +38,9 @@ def saving(size: int, speedups: tuple[float, ...]) -> Outcome:
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A sweep of keep rates at two image sizes, and one of sparsities at two prompt lengths."""
     path = tmp_path_factory.mktemp("saved") / "saved.db"
-    store(path, "saved", saving(64, (0.7, 0.6, 0.5)), saving(224, (1.5, 1.2, 0.9)))
+    store_outcomes(path, "saved", saving(64, (0.7, 0.6, 0.5)), saving(224, (1.5, 1.2, 0.9)))
     jobs = [a_generation_job(size, [larosa(share) for share in SHARES]) for size in (64, 128)]
-    return store(path, "generation", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs))
+    return store_outcomes(path, "generation", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs))
 
 
 def generation(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:

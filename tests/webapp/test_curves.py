@@ -106,7 +106,7 @@ def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.D
         "no interval": (1.5, np.nan, np.nan, "unclear"),
     }
     chosen = points[~curves.flagged(points)].head(len(bounds)).copy()
-    chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = [list(values) for values in bounds.values()]
+    chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = pd.DataFrame(bounds.values(), index=chosen.index)
     spec = curves.speedup_chart(chosen.astype({"speedup": float}), break_evens).to_dict()
     shape = marks(spec)["encoding"]["shape"]
     drawn = rows(spec, marks(spec))

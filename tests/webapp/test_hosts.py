@@ -7,8 +7,8 @@ import pytest
 from store.engine import connect
 from store.record import record
 from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import SIZES, job, outcome, store_sweep
-from tests.webapp.test_pages import page_text
 from webapp import queries
 from webapp.charts import curves
 

@@ -9,8 +9,8 @@ import pytest
 from sweeps.job import Arm, Overrides, Step
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.conftest import Open
-from tests.webapp.test_axis_curves import store
-from tests.webapp.test_pages import page_text
+from tests.webapp.page_elements import page_text
+from tests.webapp.simulated import store_outcomes
 from webapp import arm_style, queries
 from webapp.charts import curves
 from workers.methods.language import adaptivocab
@@ -27,8 +27,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("one") / "one.db"
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
     read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
-    store(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "warmup_not_converged")))
-    return store(path, "one", timed, read)
+    store_outcomes(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "warmup_not_converged")))
+    return store_outcomes(path, "one", timed, read)
 
 
 def test_one_size_is_drawn_as_rows(url: str) -> None:
@@ -91,7 +91,7 @@ def test_flagged_speeds_are_marked(opened: Open, url: str, tmp_path: Path) -> No
     assert "flagged and hidden" in words
     assert "Points" not in words
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("warmup_not_converged",))
-    both = store(tmp_path / "both.db", "both", timed, a_reading(a_quality_job()))
+    both = store_outcomes(tmp_path / "both.db", "both", timed, a_reading(a_quality_job()))
     costs = opened(both, sweep="both").dataframe[0].value
     assert costs["speedup"].isna().all()
     assert costs["bits_per_byte"].notna().any()
@@ -114,7 +114,7 @@ def test_a_tuned_arm_stands_beside_its_control(opened: Open, tmp_path: Path) -> 
     )
     timed = a_generation(a_generation_job(128, (tuned, control)), (1.0, 1.2, 1.0))
     read = a_reading(a_quality_job((tuned, control)), (0.0, -0.47, -0.5), tokens=(100, 80, 100), noise=0.002)
-    app = opened(store(tmp_path / "tuned.db", "tuned", timed, read), sweep="tuned")
+    app = opened(store_outcomes(tmp_path / "tuned.db", "tuned", timed, read), sweep="tuned")
     costs = app.dataframe[0].value.set_index("arm")
     assert list(costs["quality_verdict"]) == ["better", "better"]
     (change,) = costs["control_change"].dropna()

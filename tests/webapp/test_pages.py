@@ -1,27 +1,14 @@
 """The pages, run by Streamlit's own test harness on a real store."""
 
-import json
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from sweeps.labels import SPEEDUP, conclude_row
 from tests.webapp.conftest import Open
+from tests.webapp.page_elements import chart, page_text
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
-
-
-def page_text(app: AppTest) -> str:
-    """All words of a page in reading order."""
-    kinds = (app.title, app.header, app.subheader, app.markdown, app.info, app.text, app.code, app.get("html"))
-    return " ".join(str(getattr(element, "value", "") or element.proto.body) for kind in kinds for element in kind)
-
-
-def chart(app: AppTest) -> dict[str, object]:
-    (element,) = app.get("vega_lite_chart")
-    spec: dict[str, object] = json.loads(element.proto.spec)
-    return spec
 
 
 def test_headlines(opened: Open, filled: str) -> None:
@@ -41,7 +28,7 @@ def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
     app = opened(filled, sweep="batches", axis="GMACs", batch_size="2", method=["topk"])
     assert app.selectbox(key="sweep").value == "batches"
     assert {element.key: element.value for element in app.multiselect} == {"batch_size": ["2"], "method": ["topk"]}
-    assert len(chart(app)["vconcat"]) == 1  # type: ignore[arg-type]
+    assert len(chart(app)["vconcat"]) == 1
     assert "GMACs on" in page_text(app)
     assert "tome" not in page_text(app)
     assert set(app.dataframe[0].value["arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}

@@ -77,4 +77,4 @@ def main(kinds: list[KvCache], lengths: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1].split(","), [int(length) for length in sys.argv[2:]])  # type: ignore[arg-type]
+    main(sys.argv[1].split(","), [int(length) for length in sys.argv[2:]])

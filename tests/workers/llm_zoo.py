@@ -69,8 +69,8 @@ ZOO: Mapping[str, dict[str, Any]] = {
 
 def saved_from_zoo(folder: Path, architecture: str) -> Path:
     """`folder` with a random model of the zoo, as transformers saves it, and its byte-level tokenizer."""
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     config = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **ZOO[architecture]}
     with torch.random.fork_rng(), torch.inference_mode(mode=False), torch.no_grad():
         torch.manual_seed(0)

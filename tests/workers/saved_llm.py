@@ -27,7 +27,7 @@ def saved(folder: Path, architecture: Architecture = "llama", **more: Any) -> Pa
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.mul_(3)
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     model.save_pretrained(folder)
     (folder / "tokenizer.json").write_text(train_tokenizer(TEXTS, TOKENS).to_str())
     return folder

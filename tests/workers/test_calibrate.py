@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from tests.workers.test_sparsity_params import Folded
-from tests.workers.tiny_llms import POSITIONS, tongue
+from tests.workers.tiny_llms import POSITIONS, FoldedBytes, tongue
 from workers.activation_sparsity import calibrate
 from workers.activation_sparsity.rotation_fusion import fuse
 from workers.errors import Unsupported
@@ -23,7 +22,7 @@ def _cache(tmp_path, monkeypatch):
 
 
 def speaker_of(architecture):
-    return dataclasses.replace(tongue(architecture), tokenizer=Folded())
+    return dataclasses.replace(tongue(architecture), tokenizer=FoldedBytes())
 
 
 @pytest.mark.parametrize("architecture", ["llama", "phi"])

@@ -89,9 +89,9 @@ KIND = '''
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The declarations of a toy metric in `sweeps/metrics.py` and of a toy kind in `sweeps/kinds.py`."""
-    monkeypatch.setitem(METRICS, "toy", TOY)  # type: ignore[arg-type]  # a mapping for everybody else
+    monkeypatch.setitem(METRICS, "toy", TOY)
     toy_kind = replace(KINDS["latency"], name="toy_kind", metrics=("latency", "toy"))
-    monkeypatch.setitem(KINDS, "toy_kind", toy_kind)  # type: ignore[arg-type]  # the same
+    monkeypatch.setitem(KINDS, "toy_kind", toy_kind)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_a_timed_metric_is_a_declaration_and_its_measurement(
     declared: None, monkeypatch: pytest.MonkeyPatch, language: Condition
 ) -> None:
     """One more part of a run in `arms/generation_workload.py` is a series of the samples and a metric in the declared unit."""
-    parts = Run.parts_s.fget  # type: ignore[attr-defined]
+    parts = Run.parts_s.fget
     monkeypatch.setattr(Run, "parts_s", property(lambda run: {**parts(run), "toy": run.tokenizer_s}))
     outcome = run(job("generation", language, DENSE), pass_seconds=0.05, isolated=False)
     assert not outcome.failures
@@ -153,7 +153,7 @@ def test_a_timed_metric_is_a_declaration_and_its_measurement(
 def test_a_kind_is_one_file_of_the_workers(declared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file `kinds/NAME.py` runs the jobs of its kind; what it does not declare is the pipeline's."""
     (tmp_path / "toy_kind.py").write_text(dedent(KIND))
-    monkeypatch.setitem(KINDS, "toy_kind", replace(KINDS["latency"], name="toy_kind"))  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "toy_kind", replace(KINDS["latency"], name="toy_kind"))
     monkeypatch.setattr(workers.kinds, "__path__", [*workers.kinds.__path__, str(tmp_path)])
     outcome = run(job("toy_kind", VISION, DENSE, Arm(replicate=1)))
     assert not outcome.failures

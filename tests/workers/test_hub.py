@@ -54,7 +54,7 @@ class Hub(BaseHTTPRequestHandler):
 
     def __init__(self, *arguments: object, folder: Path) -> None:
         self.folder = folder
-        super().__init__(*arguments)  # type: ignore[arg-type]
+        super().__init__(*arguments)
 
     def do_HEAD(self) -> None:
         self.answer()

@@ -225,7 +225,7 @@ def test_what_cannot_be_had() -> None:
     with pytest.raises(Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"):
         make_cache("virtual", speaker, 1, 1 << 50)
     with pytest.raises(ValueError, match="kv_cache 'paged' is not one of dynamic, static, virtual"):
-        make_cache("paged", speaker, 1, 10)  # type: ignore[arg-type]
+        make_cache("paged", speaker, 1, 10)
 
 
 @pytest.mark.slow

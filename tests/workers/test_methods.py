@@ -128,9 +128,9 @@ def test_traces_as_one_graph(method, params):
     """torch.compile takes the model as one graph and keeps its answer, or the method says why it cannot and is refused."""
     model = small("registers")
     if isinstance(getattr(method, "EAGER_ONLY", None), str):
-        compiled = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
+        refused = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
         with pytest.raises(Exception, match=method.EAGER_ONLY):
-            build(Loaded(model, small_network("registers")), Condition(model="registers", image_size=SIZE), compiled)
+            build(Loaded(model, small_network("registers")), Condition(model="registers", image_size=SIZE), refused)
         return
     applied = method.apply(model, params)
     compiled = torch.compile(applied, fullgraph=True, backend="eager", dynamic=False)

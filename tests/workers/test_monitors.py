@@ -91,7 +91,7 @@ def test_a_quota_that_stops_us_is_throttling() -> None:
 def test_what_the_machine_does_not_offer_is_absent() -> None:
     """No kernel counters: no readings made of them, rather than zeros."""
     bare = {"involuntary": None, "busy": None, "stolen": None, "throttled": None}
-    readings, flags = _cpu_findings(ZERO._replace(**bare), later(**bare), CORES)  # type: ignore[arg-type]
+    readings, flags = _cpu_findings(ZERO._replace(**bare), later(**bare), CORES)
     assert set(readings) == {"seconds", "load_before", "load_after", "process_cores"}
     assert not flags
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from tests.fixtures.ngram_scan import scan
 from tests.workers.domain import TEXTS, bytes_bpe
-from tests.workers.test_ngrams import scan
 from workers.data.tokenization import END
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, read_vocabulary, tokenizer_hash

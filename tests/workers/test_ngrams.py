@@ -3,19 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fixtures.ngram_scan import scan
 from workers.vocabulary.ngrams import replace_ngrams, trie
-
-
-def scan(tokens: list[int], ngrams: dict[tuple[int, ...], int]) -> list[int]:
-    """What `match` must find, by looking at every n-gram, longest first, at every token."""
-    order = sorted(ngrams, key=len, reverse=True)
-    found = []
-    at = 0
-    while at < len(tokens):
-        hit = next((ngram for ngram in order if tuple(tokens[at : at + len(ngram)]) == ngram), None)
-        found.append(tokens[at] if hit is None else ngrams[hit])
-        at += 1 if hit is None else len(hit)
-    return found
 
 
 @given(

@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache
 
 from sweeps.method import Architecture
-from tests.workers.tiny_llms import VOCABULARY, tongue
+from tests.workers.tiny_llms import VOCABULARY, FoldedBytes, tongue
 from workers.errors import Unsupported
 from workers.methods.language import larosa, teal, topk_activation
 from workers.models.share_weights import clone_shared
@@ -21,15 +21,6 @@ SMALL = {"data": "topics", "calibration_tokens": 1024}
 MATRICES = {"llama": 7, "qwen2": 7, "mistral": 7, "phi": 6, "gpt2": 4}
 
 
-class Folded:
-    """A tokenizer of bytes that a small vocabulary can hold."""
-
-    size = VOCABULARY
-
-    def encode(self, text):
-        return [byte % VOCABULARY for byte in text.encode()]
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
@@ -38,7 +29,7 @@ def _cache(tmp_path_factory):
 
 
 def speaker_of(architecture, dtype=torch.float32, **more):
-    return dataclasses.replace(tongue(architecture, dtype, **more), tokenizer=Folded())
+    return dataclasses.replace(tongue(architecture, dtype, **more), tokenizer=FoldedBytes())
 
 
 def params_of(method, **given):

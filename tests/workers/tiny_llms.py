@@ -47,10 +47,19 @@ class Letters:
         return "".join(chr(token + 31) if token else "\t" for token in tokens)
 
 
+class FoldedBytes:
+    """A tokenizer of bytes that the small vocabulary can hold."""
+
+    size = VOCABULARY
+
+    def encode(self, text: str) -> list[int]:
+        return [byte % VOCABULARY for byte in text.encode()]
+
+
 @cache
 def tongue(architecture: Architecture, dtype: torch.dtype = torch.float32, **more: Any) -> LanguageModel:
     """A model of 2 layers in evaluation mode; `more` goes into its configuration. Never change it."""
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()
     config = {**CONFIGS[architecture], "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **more}
     with torch.random.fork_rng(), torch.inference_mode(mode=False):
         torch.manual_seed(0)
