@@ -7,16 +7,17 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, select
 
 from store.placement import Place
-from store.tables.derived import EffectRow
-from store.tables.planned import SweepJobRow, SweepRow, core
-from store.tables.results import (
-    ArmResultRow,
-    AttemptRow,
-    ComparisonAttemptRow,
-    FailureRow,
-    ImagePredictionsRow,
-    SampleRow,
-    TextScoresRow,
+from store.tables.lightweight import (
+    ARM_RESULT,
+    ATTEMPT,
+    COMPARISON_ATTEMPT,
+    EFFECT,
+    FAILURE,
+    IMAGE_PREDICTIONS,
+    SAMPLE,
+    SWEEP,
+    SWEEP_JOB,
+    TEXT_SCORES,
 )
 from store.transactions import reading
 from sweeps.outcome import ANSWERS
@@ -25,9 +26,8 @@ from sweeps.protocol import Protocol
 Doubt = Literal["flagged", "unclear", "failed"]
 """Why an answer may be measured again: its flags, its verdict, or because it is a failure such as out of memory."""
 
-EFFECT, ATTEMPT, FAILURE, SAMPLE = core(EffectRow), core(AttemptRow), core(FailureRow), core(SampleRow)
-PAIR, PREDICTIONS, TEXT_SCORES = core(ComparisonAttemptRow), core(ImagePredictionsRow), core(TextScoresRow)
-BASELINE, ARM = core(ArmResultRow).alias("baseline"), core(ArmResultRow).alias("arm")
+PAIR, PREDICTIONS = COMPARISON_ATTEMPT, IMAGE_PREDICTIONS
+BASELINE, ARM = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 _HERE: BindParameter[Any] = bindparam("environments", expanding=True)
 
 _RATIO = ("comparison_id", "environment", "host", "n", "effect", "effect_low", "effect_high")
@@ -173,9 +173,8 @@ def doubted(engine: Engine, doubt: Doubt, environment_ids: Collection[str]) -> s
 
 def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
     """The environments in which jobs of the sweep of that name were measured since `began` (seconds since the epoch)."""
-    link, name = core(SweepJobRow), core(SweepRow)
-    measured = ATTEMPT.join(link, link.c.job == ATTEMPT.c.job).join(name, name.c.id == link.c.sweep)
-    found = select(ATTEMPT.c.environment).select_from(measured).where(name.c.name == sweep, ATTEMPT.c.ended_at >= began)
+    measured = ATTEMPT.join(SWEEP_JOB, SWEEP_JOB.c.job == ATTEMPT.c.job).join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
+    found = select(ATTEMPT.c.environment).select_from(measured).where(SWEEP.c.name == sweep, ATTEMPT.c.ended_at >= began)
     with reading(engine) as connection:
         return set(connection.execute(found.distinct()).scalars())
 

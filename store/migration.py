@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from store.errors import EmptyStoreError, StoreError
 from store.location import display_name
 from store.transactions import set_write_ahead, writing
+from store.views.fingerprint import is_current
 
 SCHEMA = "0006"
 """The newest migration in `migrations/versions`."""
@@ -42,11 +43,11 @@ def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schem
 
 def refresh_views(engine: Engine) -> None:
     """Create the views again where declarations of metrics or kinds changed their columns since they were created."""
-    from store.views import public  # imports the table models, which a store that is only read does not need
-
     with engine.connect() as connection:
-        if public.is_current(connection):
+        if is_current(connection):
             return
+    from store.views import public  # imports the models, which a store with current views does not need
+
     with writing(engine) as connection:
         public.drop(connection)
         public.create(connection)

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, and_, func, or_, select
-from sqlmodel import col
 
 from store.answers import Round
 from store.placement import Wanted
-from store.tables.planned import JobRow, SweepJobRow, SweepRow
-from store.tables.results import AttemptRow, ComparisonAttemptRow, FailureRow
+from store.tables.lightweight import ATTEMPT, COMPARISON_ATTEMPT, FAILURE, JOB, SWEEP, SWEEP_JOB
 from store.transactions import reading
 from sweeps.job import Job
 from sweeps.outcome import ANSWERS
@@ -52,7 +50,7 @@ class Overlap(NamedTuple):
 def newest_attempt(engine: Engine) -> int:
     """The newest execution in the store, to be read before a plan is made; 0 if there is none."""
     with reading(engine) as connection:
-        return connection.execute(select(func.max(col(AttemptRow.id)))).scalar_one() or 0
+        return connection.execute(select(func.max(ATTEMPT.c.id))).scalar_one() or 0
 
 
 def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overlap:
@@ -64,23 +62,21 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
     answered = set[Round]()
     if since is not None:
         recorded = connection.execute(
-            select(col(ComparisonAttemptRow.comparison_id), col(AttemptRow.round), col(FailureRow.reason))
-            .join(AttemptRow, col(AttemptRow.id) == col(ComparisonAttemptRow.attempt))
-            .outerjoin(FailureRow, col(FailureRow.id) == col(ComparisonAttemptRow.failure))
-            .where(col(AttemptRow.id) > since)
+            select(COMPARISON_ATTEMPT.c.comparison_id, ATTEMPT.c.round, FAILURE.c.reason)
+            .join(ATTEMPT, ATTEMPT.c.id == COMPARISON_ATTEMPT.c.attempt)
+            .outerjoin(FAILURE, FAILURE.c.id == COMPARISON_ATTEMPT.c.failure)
+            .where(ATTEMPT.c.id > since)
         )
         answered = {(row.comparison_id, row.round) for row in recorded if row.reason is None or row.reason in ANSWERS}
     # A new plan does not replace these. Of jobs that wait only parts of split ones can overlap it by its age.
     linked_elsewhere = (
-        select(col(SweepJobRow.job))
-        .join(SweepRow, col(SweepRow.id) == col(SweepJobRow.sweep))
-        .where(col(SweepJobRow.job) == col(JobRow.id), col(SweepRow.name) != sweep)
+        select(SWEEP_JOB.c.job)
+        .join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
+        .where(SWEEP_JOB.c.job == JOB.c.id, SWEEP.c.name != sweep)
     )
-    part = and_(col(JobRow.state) == "waiting", col(JobRow.parent).is_not(None), linked_elsewhere.exists())
+    part = and_(JOB.c.state == "waiting", JOB.c.parent.is_not(None), linked_elsewhere.exists())
     jobs = connection.execute(
-        select(col(JobRow.id), col(JobRow.resources), col(JobRow.payload))
-        .where(or_(col(JobRow.state) == "running", part))
-        .order_by(col(JobRow.id))
+        select(JOB.c.id, JOB.c.resources, JOB.c.payload).where(or_(JOB.c.state == "running", part)).order_by(JOB.c.id)
     )
     held: dict[Round, list[Holding]] = defaultdict(list)
     for row in jobs:

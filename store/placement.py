@@ -5,10 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, func, or_, select, update
-from sqlalchemy.orm import aliased
-from sqlmodel import col
 
-from store.tables.planned import JobRow, SweepJobRow, SweepRow
+from store.tables.lightweight import JOB, SWEEP, SWEEP_JOB
 from sweeps.aliases import former
 from sweeps.identity import digest
 from sweeps.job import Job
@@ -19,8 +17,8 @@ Group = tuple[str, str]
 
 
 PLACEMENT_COLUMNS: tuple[Any, ...] = (
-    *(col(JobRow.curve_group), col(JobRow.resources), col(JobRow.pinned_host)),
-    *(col(JobRow.pinned_environment), col(JobRow.pinned_by), col(JobRow.renewed_at)),
+    *(JOB.c.curve_group, JOB.c.resources, JOB.c.pinned_host),
+    *(JOB.c.pinned_environment, JOB.c.pinned_by, JOB.c.renewed_at),
 )
 """Of table `job`, that place a job."""
 
@@ -92,29 +90,29 @@ def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str) -> 
 
 def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str, float], bool]) -> dict[Group, Pin]:
     """The places that other live dispatchers than `me` chose for groups of jobs of the sweep of that name."""
-    related = aliased(JobRow)
+    related = JOB.alias("related")
     renewed_at = (
-        select(func.max(col(related.renewed_at)))
-        .where(or_(col(related.owner) == col(JobRow.pinned_by), col(related.pinned_by) == col(JobRow.pinned_by)))
-        .correlate(JobRow)
+        select(func.max(related.c.renewed_at))
+        .where(or_(related.c.owner == JOB.c.pinned_by, related.c.pinned_by == JOB.c.pinned_by))
+        .correlate(JOB)
         .scalar_subquery()
     )
     group = (
-        *(col(JobRow.curve_group), col(JobRow.resources)),
-        *(col(JobRow.pinned_environment), col(JobRow.pinned_host), col(JobRow.pinned_by)),
+        *(JOB.c.curve_group, JOB.c.resources),
+        *(JOB.c.pinned_environment, JOB.c.pinned_host, JOB.c.pinned_by),
     )
     rows = connection.execute(
         select(*group, func.count().label("jobs"), renewed_at.label("renewed_at"))
-        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
-        .join(SweepRow, col(SweepRow.id) == col(SweepJobRow.sweep))
+        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
         .where(
-            col(SweepRow.name) == sweep,
-            col(JobRow.state).in_(("waiting", "running")),
-            col(JobRow.pinned_by).is_not(None),
-            col(JobRow.pinned_by) != me,
+            SWEEP.c.name == sweep,
+            JOB.c.state.in_(("waiting", "running")),
+            JOB.c.pinned_by.is_not(None),
+            JOB.c.pinned_by != me,
         )
         .group_by(*group)
-        .order_by(col(JobRow.pinned_by))
+        .order_by(JOB.c.pinned_by)
     )
     return {
         (row.curve_group, row.resources): Pin(
@@ -129,13 +127,13 @@ def pin_groups(connection: Connection, sweep: int, claimed: Collection[Row[Any]]
     """Keep the rest of the groups that the claimed rows of `job` belong to for `place`."""
     for group, resources in {(row.curve_group, row.resources) for row in claimed if row.curve_group and row.pinned_host is None}:
         connection.execute(
-            update(JobRow)
+            update(JOB)
             .where(
-                col(JobRow.curve_group) == group,
-                col(JobRow.resources) == resources,
-                col(JobRow.state) == "waiting",
-                col(JobRow.pinned_host).is_(None),
-                col(JobRow.id).in_(select(col(SweepJobRow.job)).where(col(SweepJobRow.sweep) == sweep)),
+                JOB.c.curve_group == group,
+                JOB.c.resources == resources,
+                JOB.c.state == "waiting",
+                JOB.c.pinned_host.is_(None),
+                JOB.c.id.in_(select(SWEEP_JOB.c.job).where(SWEEP_JOB.c.sweep == sweep)),
             )
             .values(pinned_host=place.host, pinned_environment=place.environment, pinned_by=owner, renewed_at=time.time())
         )

@@ -6,16 +6,24 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Engine, Select, and_, case, distinct, func, select
-from sqlmodel import col
 
 from store.errors import StoreError
 from store.location import display_name
 from store.row_mapping import timestamp
-from store.tables.derived import EffectRow
-from store.tables.planned import EnvironmentRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
-from store.tables.results import AttemptRow, ComparisonAttemptRow, ImagePredictionsRow
+from store.tables.lightweight import (
+    ATTEMPT,
+    COMPARISON_ATTEMPT,
+    EFFECT,
+    ENVIRONMENT,
+    FAILURES,
+    IMAGE_PREDICTIONS,
+    JOB,
+    SWEEP,
+    SWEEP_COMPARISON,
+    SWEEP_JOB,
+    newest_revision,
+)
 from store.transactions import reading
-from store.views.public import TABLES, newest_revision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,25 +41,22 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
 
 def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
     """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state."""
-    failures = TABLES["failures"]
-    linked = select(func.count(distinct(col(SweepComparisonRow.comparison_id)))).where(
-        col(SweepComparisonRow.sweep) == col(SweepRow.id)
-    )
-    measured = linked.join(EffectRow, col(EffectRow.comparison_id) == col(SweepComparisonRow.comparison_id))
-    failed = linked.join(failures, failures.c.comparison_id == col(SweepComparisonRow.comparison_id))
-    counts = {"comparisons": linked, "measured": measured.where(col(EffectRow.effect).is_not(None)), "failures": failed}
+    linked = select(func.count(distinct(SWEEP_COMPARISON.c.comparison_id))).where(SWEEP_COMPARISON.c.sweep == SWEEP.c.id)
+    measured = linked.join(EFFECT, EFFECT.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
+    failed = linked.join(FAILURES, FAILURES.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
+    counts = {"comparisons": linked, "measured": measured.where(EFFECT.c.effect.is_not(None)), "failures": failed}
     revisions = (
         select(
-            *(col(SweepRow.id), col(SweepRow.name), col(SweepRow.revision), col(SweepRow.question), col(SweepRow.submitted_at)),
-            *(count.correlate(SweepRow).scalar_subquery().label(name) for name, count in counts.items()),
+            *(SWEEP.c.id, SWEEP.c.name, SWEEP.c.revision, SWEEP.c.question, SWEEP.c.submitted_at),
+            *(count.correlate(SWEEP).scalar_subquery().label(name) for name, count in counts.items()),
         )
-        .where(newest_revision(core(SweepRow)))
-        .order_by(col(SweepRow.submitted_at).desc(), col(SweepRow.id).desc())
+        .where(newest_revision(SWEEP))
+        .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())
     )
     jobs = (
-        select(col(SweepJobRow.sweep), col(JobRow.state), func.count().label("jobs"))
-        .join(JobRow, col(JobRow.id) == col(SweepJobRow.job))
-        .group_by(col(SweepJobRow.sweep), col(JobRow.state))
+        select(SWEEP_JOB.c.sweep, JOB.c.state, func.count().label("jobs"))
+        .join(JOB, JOB.c.id == SWEEP_JOB.c.job)
+        .group_by(SWEEP_JOB.c.sweep, JOB.c.state)
     )
     with reading(engine) as connection:
         found = [dict(row._mapping) for row in connection.execute(revisions)]
@@ -66,14 +71,13 @@ def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
 
 def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
     """The newest revision of the sweep called `name`. Raises `StoreError` that names the nearest ones if there is none."""
-    revisions = core(SweepRow)
     with reading(engine) as connection:
         found = connection.execute(
-            select(revisions).where(revisions.c.name == name).order_by(revisions.c.revision.desc()).limit(1)
+            select(SWEEP).where(SWEEP.c.name == name).order_by(SWEEP.c.revision.desc()).limit(1)
         ).one_or_none()
         if found is not None:
             return dict(found._mapping)
-        names = list(connection.execute(select(revisions.c.name).distinct().order_by(revisions.c.name)).scalars())
+        names = list(connection.execute(select(SWEEP.c.name).distinct().order_by(SWEEP.c.name)).scalars())
     near = get_close_matches(name, names, n=3) or names[:5]
     hint = (
         f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run sweeps/quickstart.yaml"
@@ -83,10 +87,10 @@ def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
 
 def environments(engine: Engine) -> list[dict[str, Any]]:
     """The machines that were measured, with how many attempts each."""
-    attempts = select(func.count()).where(col(AttemptRow.environment) == col(EnvironmentRow.environment_id)).scalar_subquery()
-    columns = (col(EnvironmentRow.device), col(EnvironmentRow.device_name), col(EnvironmentRow.environment_id))
+    attempts = select(func.count()).where(ATTEMPT.c.environment == ENVIRONMENT.c.environment_id).scalar_subquery()
+    columns = (ENVIRONMENT.c.device, ENVIRONMENT.c.device_name, ENVIRONMENT.c.environment_id)
     with reading(engine) as connection:
-        found = connection.execute(select(*columns, col(EnvironmentRow.facts), attempts.label("attempts")).order_by(*columns))
+        found = connection.execute(select(*columns, ENVIRONMENT.c.facts, attempts.label("attempts")).order_by(*columns))
         return [dict(row._mapping) for row in found]
 
 
@@ -96,7 +100,9 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved. Those of `accuracy` have one column more:
     `classes`, the number of outputs that accuracy is about.
     """
-    table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], core(ComparisonAttemptRow)
+    from store.views.public import TABLES  # which imports the models
+
+    table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], COMPARISON_ATTEMPT
     linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
     order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
     rows = select(table)
@@ -108,8 +114,9 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     else:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":
-        images = core(ImagePredictionsRow)
-        classes = select(func.max(images.c.classes)).join_from(images, pairs, images.c.attempt == pairs.c.attempt)
+        classes = select(func.max(IMAGE_PREDICTIONS.c.classes)).join_from(
+            IMAGE_PREDICTIONS, pairs, IMAGE_PREDICTIONS.c.attempt == pairs.c.attempt
+        )
         rows = rows.add_columns(classes.where(pairs.c.comparison_id == table.c.comparison_id).scalar_subquery().label("classes"))
     return _read_frame(engine, rows.order_by(*order))
 
@@ -119,7 +126,9 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
 
     `task_drop` with its interval is the share of documents that the arm loses against that baseline.
     """
-    quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], core(ComparisonAttemptRow), core(AttemptRow)
+    from store.views.public import TABLES
+
+    quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], COMPARISON_ATTEMPT, ATTEMPT
     result, baseline, drop, newer = (TABLES["metric"].alias(alias) for alias in ("result", "baseline", "task_drop", "newer"))
     other, other_attempt = pair.alias("other"), attempt.alias("other_attempt")
     other_baseline = select(other.c.attempt).where(

@@ -5,15 +5,13 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, Select, and_, case, func, or_, select, update
-from sqlmodel import col
 
 from store import placement
 from store.errors import StoreError
 from store.owners import is_alive, owner
 from store.placement import Offer, Place
 from store.row_mapping import insert_jobs, link_jobs
-from store.tables.derived import EffectRow
-from store.tables.planned import STATES, JobRow, SweepComparisonRow, SweepJobRow, SweepRow
+from store.tables.lightweight import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import reading, writing
 from sweeps.job import Device, Job, Occupation
 from sweeps.kinds import KINDS
@@ -22,7 +20,7 @@ from sweeps.outcome import Outcome
 if TYPE_CHECKING:
     from store.record import AttemptWriter  # imports NumPy and SciPy, which most calls do not need
 
-RUNNING, WAITING = col(JobRow.state) == "running", col(JobRow.state) == "waiting"
+RUNNING, WAITING = JOB.c.state == "running", JOB.c.state == "waiting"
 
 
 class QueuedJob(NamedTuple):
@@ -75,17 +73,17 @@ def claim(
     With an `offer` only such as may run there, and what waits of their groups is pinned there, so that no other place
     measures a part of a curve. `beside` bounds them to what may run beside jobs of that occupation.
     """
-    query = _jobs_of(sweep_id).where(WAITING).order_by(col(JobRow.id)).limit(limit)
+    query = _jobs_of(sweep_id).where(WAITING).order_by(JOB.c.id).limit(limit)
     if beside == "shared":
-        query = query.where(col(JobRow.kind).not_in([kind for kind, spec in KINDS.items() if spec.timed]))
+        query = query.where(JOB.c.kind.not_in([kind for kind, spec in KINDS.items() if spec.timed]))
     elif beside == "device":
-        query = query.where(col(JobRow.exclusive) == "device")
+        query = query.where(JOB.c.exclusive == "device")
     if offer is not None:
-        here = and_(col(JobRow.pinned_host) == offer.place.host, col(JobRow.pinned_environment) == offer.place.environment)
+        here = and_(JOB.c.pinned_host == offer.place.host, JOB.c.pinned_environment == offer.place.environment)
         query = query.where(
-            col(JobRow.device) == offer.device,
-            col(JobRow.resources).in_(offer.resources),
-            or_(col(JobRow.pinned_host).is_(None), here),
+            JOB.c.device == offer.device,
+            JOB.c.resources.in_(offer.resources),
+            or_(JOB.c.pinned_host.is_(None), here),
         )
     with writing(engine) as connection:
         found = connection.execute(query).all()
@@ -94,16 +92,16 @@ def claim(
         if found:
             rows = [row.id for row in found]
             lease = {"state": "running", "owner": owner, "renewed_at": time.time()}
-            connection.execute(update(JobRow).where(col(JobRow.id).in_(rows)).values(lease))
+            connection.execute(update(JOB).where(JOB.c.id.in_(rows)).values(lease))
     return [QueuedJob(row.id, Job.model_validate_json(row.payload), row.attempts, sweep_id) for row in found]
 
 
 def renew(engine: Engine, owner: str) -> int:
     """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it holds."""
-    now = update(JobRow).values(renewed_at=time.time())
+    now = update(JOB).values(renewed_at=time.time())
     with writing(engine) as connection:
-        connection.execute(now.where(WAITING, col(JobRow.pinned_by) == owner))
-        return connection.execute(now.where(RUNNING, col(JobRow.owner) == owner)).rowcount
+        connection.execute(now.where(WAITING, JOB.c.pinned_by == owner))
+        return connection.execute(now.where(RUNNING, JOB.c.owner == owner)).rowcount
 
 
 def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None) -> None:
@@ -125,7 +123,7 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
     attempt = _attempt(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "split", attempt)
-        found = connection.execute(select(col(JobRow.payload), *placement.PLACEMENT_COLUMNS).where(col(JobRow.id) == row)).one()
+        found = connection.execute(select(JOB.c.payload, *placement.PLACEMENT_COLUMNS).where(JOB.c.id == row)).one()
         whole = Job.model_validate_json(found.payload)
         if sorted(whole.comparison_ids()) != sorted(comparison_id for part in parts for comparison_id in part.comparison_ids()):
             raise StoreError(
@@ -133,7 +131,7 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
             )
         placed = {column.key: getattr(found, column.key) for column in placement.PLACEMENT_COLUMNS}
         children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)
-        for sweep in connection.execute(select(col(SweepJobRow.sweep)).where(col(SweepJobRow.job) == row)).scalars().all():
+        for sweep in connection.execute(select(SWEEP_JOB.c.sweep).where(SWEEP_JOB.c.job == row)).scalars().all():
             link_jobs(connection, sweep, children)
     return children
 
@@ -143,11 +141,11 @@ def recover(engine: Engine) -> int:
 
     An owner on this host is dead if no such process runs; one elsewhere if its lease was not renewed for `LEASE_S`.
     """
-    leases = select(col(JobRow.owner), func.max(col(JobRow.renewed_at)).label("renewed_at")).where(RUNNING)
+    leases = select(JOB.c.owner, func.max(JOB.c.renewed_at).label("renewed_at")).where(RUNNING)
     with writing(engine) as connection:
-        held = connection.execute(leases.group_by(col(JobRow.owner))).all()
+        held = connection.execute(leases.group_by(JOB.c.owner)).all()
         dead = [row.owner for row in held if not is_alive(row.owner, row.renewed_at)]
-        orphaned = update(JobRow).where(RUNNING, col(JobRow.owner).in_(dead))
+        orphaned = update(JOB).where(RUNNING, JOB.c.owner.in_(dead))
         return connection.execute(orphaned.values(state="waiting", owner=None, renewed_at=None)).rowcount if dead else 0
 
 
@@ -182,11 +180,11 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
     """The dispatchers, other than this process, that jobs of the sweep are running for, or that have pinned such as wait."""
     now, me = time.time(), owner()
     leases = (
-        select(col(JobRow.owner), func.count().label("jobs"), func.max(col(JobRow.renewed_at)).label("renewed_at"))
-        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
-        .where(col(SweepJobRow.sweep) == sweep_id, RUNNING, col(JobRow.owner) != me)
-        .group_by(col(JobRow.owner))
-        .order_by(col(JobRow.owner))
+        select(JOB.c.owner, func.count().label("jobs"), func.max(JOB.c.renewed_at).label("renewed_at"))
+        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .where(SWEEP_JOB.c.sweep == sweep_id, RUNNING, JOB.c.owner != me)
+        .group_by(JOB.c.owner)
+        .order_by(JOB.c.owner)
     )
     holders: dict[str, LeaseHolder] = {}
     with reading(engine) as connection:
@@ -199,7 +197,7 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
 
 def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
     """The jobs of the sweep that run for other dispatchers than this process."""
-    query = _jobs_of(sweep_id).where(RUNNING, col(JobRow.owner) != owner()).order_by(col(JobRow.id))
+    query = _jobs_of(sweep_id).where(RUNNING, JOB.c.owner != owner()).order_by(JOB.c.id)
     with reading(engine) as connection:
         return [Job.model_validate_json(row.payload) for row in connection.execute(query)]
 
@@ -207,18 +205,18 @@ def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
 def progress(engine: Engine, sweep_id: int) -> Progress:
     """How far the sweep in row `sweep_id` is. Raises `StoreError` if there is none."""
     states = (
-        select(col(JobRow.state), func.count().label("jobs"))
-        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
-        .where(col(SweepJobRow.sweep) == sweep_id)
-        .group_by(col(JobRow.state))
+        select(JOB.c.state, func.count().label("jobs"))
+        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .where(SWEEP_JOB.c.sweep == sweep_id)
+        .group_by(JOB.c.state)
     )
-    measured = func.max(case((col(EffectRow.effect).is_not(None), 1), else_=0)).label("measured")
+    measured = func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured")
     answers = (
-        select(measured, func.max(col(EffectRow.failure)).label("failure"))
-        .select_from(SweepComparisonRow)
-        .outerjoin(EffectRow, col(EffectRow.comparison_id) == col(SweepComparisonRow.comparison_id))
-        .where(col(SweepComparisonRow.sweep) == sweep_id)
-        .group_by(col(SweepComparisonRow.comparison_id))
+        select(measured, func.max(EFFECT.c.failure).label("failure"))
+        .select_from(SWEEP_COMPARISON)
+        .outerjoin(EFFECT, EFFECT.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
+        .where(SWEEP_COMPARISON.c.sweep == sweep_id)
+        .group_by(SWEEP_COMPARISON.c.comparison_id)
         .subquery()
     )
     failed = case((and_(answers.c.measured == 0, answers.c.failure.is_not(None)), 1), else_=0)
@@ -231,24 +229,24 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
 
 def _jobs_of(sweep_id: int) -> Select[*tuple[Any, ...]]:
     return (
-        select(col(JobRow.id), col(JobRow.payload), col(JobRow.attempts), *placement.PLACEMENT_COLUMNS)
-        .join(SweepJobRow, col(SweepJobRow.job) == col(JobRow.id))
-        .where(col(SweepJobRow.sweep) == sweep_id)
+        select(JOB.c.id, JOB.c.payload, JOB.c.attempts, *placement.PLACEMENT_COLUMNS)
+        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .where(SWEEP_JOB.c.sweep == sweep_id)
     )
 
 
 def _waiting(engine: Engine, sweep_id: int) -> Sequence[Row[*tuple[Any, ...]]]:
     """The distinct devices, demands and pins of the sweep's waiting jobs."""
-    columns = (col(JobRow.device), col(JobRow.resources), col(JobRow.pinned_environment), col(JobRow.pinned_host))
+    columns = (JOB.c.device, JOB.c.resources, JOB.c.pinned_environment, JOB.c.pinned_host)
     with reading(engine) as connection:
         return connection.execute(_jobs_of(sweep_id).with_only_columns(*columns).where(WAITING).distinct()).all()
 
 
 def _sweep_name(connection: Connection, sweep_id: int) -> str:
-    name = connection.execute(select(col(SweepRow.name)).where(col(SweepRow.id) == sweep_id)).scalar_one_or_none()
+    name = connection.execute(select(SWEEP.c.name).where(SWEEP.c.id == sweep_id)).scalar_one_or_none()
     if name is None:
         raise StoreError(f"there is no sweep {sweep_id} in the store")
-    return name
+    return str(name)
 
 
 def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: "AttemptWriter | None") -> None:

@@ -174,7 +174,7 @@ class AttemptWriter:
     def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
         """Insert the attempt, the `n`-th of its job, with the data of its arms. Returns its row; `answer` makes it count."""
         outcome = self.outcome
-        insert_new(connection, EnvironmentRow, [self.environment])
+        insert_new(connection, core(EnvironmentRow), [self.environment])
         columns = {
             "digest": self.digest,
             "job": row,
@@ -192,16 +192,16 @@ class AttemptWriter:
             "system_metrics": to_json(outcome.system_metrics, inf_nan_mode="constants").decode(),
             "payload": self.payload,
         }
-        attempt = insert_row(connection, AttemptRow, columns)
+        attempt = insert_row(connection, ATTEMPT, columns)
         for table, raw in self.raw:
-            connection.execute(insert_into(table), {**raw, "attempt": attempt})
+            connection.execute(insert_into(core(table)), {**raw, "attempt": attempt})
         if outcome.arms:
-            connection.execute(insert_into(ArmResultRow), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+            connection.execute(insert_into(core(ArmResultRow)), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
-            connection.execute(insert_into(MetricRow), metrics)
+            connection.execute(insert_into(core(MetricRow)), metrics)
         self.failures = {
-            failure: insert_row(connection, FailureRow, _failure_row(failure, attempt)) for failure in outcome.failures
+            failure: insert_row(connection, core(FailureRow), _failure_row(failure, attempt)) for failure in outcome.failures
         }
         return attempt
 
@@ -214,14 +214,14 @@ class AttemptWriter:
             for comparison_id, comparison in requested
             if comparison_id not in stored
         ]
-        insert_new(connection, ComparisonRow, new)
+        insert_new(connection, COMPARISON, new)
         rows = {}
         for comparison_id, (pair, failure) in zip(self.comparison_ids, self.statuses, strict=True):
             if failure is not None and failure not in self.failures:
-                self.failures[failure] = insert_row(connection, FailureRow, _failure_row(failure, attempt))
+                self.failures[failure] = insert_row(connection, core(FailureRow), _failure_row(failure, attempt))
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
-        connection.execute(insert_into(ComparisonAttemptRow), list(rows.values()))
+        connection.execute(insert_into(PAIR), list(rows.values()))
         environment = self.environment["environment_id"]
         known = {} if self.data is None else {attempt: self.data}
         derive_effects(connection, self.comparison_ids, environment, known, {self.job.kind})

@@ -7,12 +7,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Insert, func, insert, select
+from sqlalchemy import Connection, Dialect, Insert, TableClause, column, func, insert, select, table
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlmodel import SQLModel, col
+from sqlalchemy.sql.dml import ReturningInsert
 
 from store.quality_ids import quality_ids
-from store.tables.planned import ArmColumns, JobRow, SweepJobRow
+from store.tables.lightweight import JOB, SWEEP_JOB
 from sweeps.aliases import former
 from sweeps.identity import canonical, digest, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
@@ -20,12 +20,12 @@ from sweeps.outcome import Environment
 
 ARM_FIELDS = tuple(Overrides.model_fields)
 """Condition fields that arms may override; the columns of these names are the arm's."""
-ARM_CONDITION = tuple(name for name in ArmColumns.model_fields if name in Condition.model_fields)
+ARM_CONDITION = tuple(name for name in Condition.model_fields if name != "threads")
 """Condition fields that a row of an arm has."""
 
 
 @lru_cache(maxsize=100)
-def insert_into(table: type[Any]) -> Insert:
+def insert_into(table: TableClause) -> Insert:
     """The statement that inserts whole rows into a table; made once, since its cache key costs as much as a small insert."""
     return insert(table)
 
@@ -147,7 +147,7 @@ def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, A
     """
     if not jobs:
         return []
-    now, last = time.time(), connection.execute(select(func.max(col(JobRow.id)))).scalar_one() or 0
+    now, last = time.time(), connection.execute(select(func.max(JOB.c.id))).scalar_one() or 0
     rows = [
         {
             **placed,
@@ -164,40 +164,43 @@ def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, A
         }
         for job, placed in jobs
     ]
-    connection.execute(insert_into(JobRow), rows)
+    connection.execute(insert_into(JOB), rows)
     # Not RETURNING, which SQLAlchemy executes row by row on SQLite where the order of the rows matters.
-    new = select(col(JobRow.id)).where(col(JobRow.id) > last).order_by(col(JobRow.id))
+    new = select(JOB.c.id).where(JOB.c.id > last).order_by(JOB.c.id)
     return [row for row in connection.execute(new).scalars() if row is not None]
 
 
 def link_jobs(connection: Connection, sweep: int, jobs: Iterable[int]) -> None:
     """Let the sweep wait for the jobs in these rows too."""
-    insert_new(connection, SweepJobRow, [{"sweep": sweep, "job": job} for job in jobs])
+    insert_new(connection, SWEEP_JOB, [{"sweep": sweep, "job": job} for job in jobs])
 
 
-def insert_row(connection: Connection, table: type[SQLModel], columns: Mapping[str, Any]) -> int:
-    """Insert a row and return its number."""
-    key = connection.execute(insert_into(table), columns).inserted_primary_key
-    assert key is not None
-    return int(key[0])
+def insert_row(connection: Connection, table: TableClause, columns: Mapping[str, Any]) -> int:
+    """Insert a row and return its number, the column `id`."""
+    return int(connection.execute(_insert_returning(table), columns).scalar_one())
 
 
-def insert_new(connection: Connection, table: type[SQLModel], rows: Sequence[Mapping[str, Any]]) -> None:
+@lru_cache(maxsize=100)
+def _insert_returning(table: TableClause) -> ReturningInsert[Any]:
+    return insert(table).returning(table.c.id)
+
+
+def insert_new(connection: Connection, table: TableClause, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows, all with the same columns, that the table does not have yet.
 
     Without the processing of each value that SQLAlchemy does, which plain numbers and text do not need.
     """
     if rows:
-        sql, names = _insert_new_sql(table, tuple(rows[0]), connection.dialect)
+        sql, names = _insert_new_sql(table.name, tuple(rows[0]), connection.dialect)
         values = [dict(row) for row in rows] if names is None else [tuple([row[name] for name in names]) for row in rows]
         connection.exec_driver_sql(sql, values)
 
 
 @lru_cache(maxsize=100)
-def _insert_new_sql(table: type[SQLModel], names: tuple[str, ...], dialect: Dialect) -> tuple[str, list[str] | None]:
+def _insert_new_sql(name: str, columns: tuple[str, ...], dialect: Dialect) -> tuple[str, list[str] | None]:
     """The statement, and the order of its parameters where they have no names."""
     insert_on = import_module(f"sqlalchemy.dialects.{dialect.name}").insert  # ON CONFLICT has no common construct
-    compiled = insert_on(table).on_conflict_do_nothing().compile(dialect=dialect, column_keys=list(names))
+    compiled = insert_on(table(name, *map(column, columns))).on_conflict_do_nothing().compile(dialect=dialect)
     assert isinstance(compiled, SQLCompiler)
     return str(compiled), compiled.positiontup
 

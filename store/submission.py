@@ -6,14 +6,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, bindparam, delete, select, update
-from sqlmodel import col
 
 from store import placement
 from store.overlap import Overlap, find_overlap
 from store.owners import is_alive, owner
 from store.placement import Pin, Wanted, placement_columns
 from store.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
-from store.tables.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow
+from store.tables.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import reading, writing
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Job
@@ -57,8 +56,8 @@ def submit_sweep(
     with writing(engine) as connection:
         sweep = _sweep_row(connection, new)
         if unlinked := sorted(requested.keys() - _linked(connection, sweep)):
-            insert_new(connection, ComparisonRow, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
-            insert_new(connection, SweepComparisonRow, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
+            insert_new(connection, COMPARISON, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
+            insert_new(connection, SWEEP_COMPARISON, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
             _derive(connection, sweep)
         pins = placement.live_pins(connection, new.name, owner(), is_alive)
         queued = _queue(connection, jobs, pins, find_overlap(connection, new.name, since))
@@ -87,12 +86,12 @@ def _by_id(comparisons: Iterable[Requested]) -> dict[str, tuple[Comparison, Mapp
 
 
 def _newest(connection: Connection, name: str) -> Row[*tuple[Any, ...]] | None:
-    revisions = select(col(SweepRow.id), col(SweepRow.revision), col(SweepRow.text)).where(col(SweepRow.name) == name)
-    return connection.execute(revisions.order_by(col(SweepRow.revision).desc()).limit(1)).one_or_none()
+    revisions = select(SWEEP.c.id, SWEEP.c.revision, SWEEP.c.text).where(SWEEP.c.name == name)
+    return connection.execute(revisions.order_by(SWEEP.c.revision.desc()).limit(1)).one_or_none()
 
 
 def _linked(connection: Connection, sweep: int) -> set[str]:
-    linked = select(col(SweepComparisonRow.comparison_id)).where(col(SweepComparisonRow.sweep) == sweep)
+    linked = select(SWEEP_COMPARISON.c.comparison_id).where(SWEEP_COMPARISON.c.sweep == sweep)
     return set(connection.execute(linked).scalars())
 
 
@@ -110,7 +109,7 @@ def _sweep_row(connection: Connection, new: NewSweep) -> int:
         return int(newest.id)
     revision = 1 if newest is None else newest.revision + 1
     row = {**new._asdict(), "settings": canonical(dict(new.settings)), "revision": revision, "submitted_at": time.time()}
-    return insert_row(connection, SweepRow, row)
+    return insert_row(connection, SWEEP, row)
 
 
 def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[placement.Group, Pin], overlap: Overlap) -> set[int]:
@@ -141,7 +140,7 @@ def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[p
             moved.append({**placed, "row": row.id})
     if moved:
         values: dict[str, Any] = {column.key: bindparam(column.key) for column in placement.PLACEMENT_COLUMNS}
-        connection.execute(update(JobRow).where(col(JobRow.id) == bindparam("row")).values(values), moved)
+        connection.execute(update(JOB).where(JOB.c.id == bindparam("row")).values(values), moved)
     return rows.union(insert_jobs(connection, new))
 
 
@@ -160,11 +159,11 @@ def _merge(jobs: Iterable[Job | Wanted]) -> dict[tuple[str, str], Wanted]:
 def _active(connection: Connection, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Row[*tuple[Any, ...]]]]:
     """The rows of waiting and running jobs with these identities and demands."""
     active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
-    columns = (col(JobRow.id), col(JobRow.job_id), col(JobRow.resources), col(JobRow.state), col(JobRow.payload))
+    columns = (JOB.c.id, JOB.c.job_id, JOB.c.resources, JOB.c.state, JOB.c.payload)
     ids = list({job_id for job_id, _ in keys})
     for start in range(0, len(ids), IDS_AT_ONCE):
-        equal = col(JobRow.job_id).in_(ids[start : start + IDS_AT_ONCE])
-        query = select(*columns).where(equal, col(JobRow.state).in_(("waiting", "running"))).order_by(col(JobRow.id))
+        equal = JOB.c.job_id.in_(ids[start : start + IDS_AT_ONCE])
+        query = select(*columns).where(equal, JOB.c.state.in_(("waiting", "running"))).order_by(JOB.c.id)
         for row in connection.execute(query):
             if (row.job_id, row.resources) in keys:
                 active.setdefault((row.job_id, row.resources), []).append(row)
@@ -179,7 +178,7 @@ def _equal_row(connection: Connection, job: Job, rows: Iterable[Row[*tuple[Any, 
             return row
         if row.state == "waiting":
             payload = _stricter_job(job, queued).model_dump_json()
-            connection.execute(update(JobRow).where(col(JobRow.id) == row.id).values(payload=payload))
+            connection.execute(update(JOB).where(JOB.c.id == row.id).values(payload=payload))
             return row
     return None
 
@@ -210,18 +209,18 @@ def _most(*amounts: int | None) -> int | None:
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:
     """Cancel what waits under this sweep's name and is not in its new plan; unlink what former plans left unanswered."""
-    linked = select(col(SweepJobRow.job)).join(SweepRow, col(SweepRow.id) == col(SweepJobRow.sweep))
+    linked = select(SWEEP_JOB.c.job).join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
     planned = (
-        select(col(JobRow.id), col(JobRow.state))
+        select(JOB.c.id, JOB.c.state)
         .where(
-            col(JobRow.state).in_(("waiting", "failed", "cancelled", "split")),
-            col(JobRow.id).in_(linked.where(col(SweepRow.name) == name)),
-            col(JobRow.id).not_in(linked.where(col(SweepRow.name) != name)),
+            JOB.c.state.in_(("waiting", "failed", "cancelled", "split")),
+            JOB.c.id.in_(linked.where(SWEEP.c.name == name)),
+            JOB.c.id.not_in(linked.where(SWEEP.c.name != name)),
         )
-        .order_by(col(JobRow.id))
+        .order_by(JOB.c.id)
     )
     stale = [row for row in connection.execute(planned).all() if row.id not in wanted]
     if waiting := [{"row": row.id} for row in stale if row.state == "waiting"]:
-        connection.execute(update(JobRow).where(col(JobRow.id) == bindparam("row")).values(state="cancelled"), waiting)
+        connection.execute(update(JOB).where(JOB.c.id == bindparam("row")).values(state="cancelled"), waiting)
     if stale:
-        connection.execute(delete(SweepJobRow).where(col(SweepJobRow.job) == bindparam("row")), [{"row": row.id} for row in stale])
+        connection.execute(delete(SWEEP_JOB).where(SWEEP_JOB.c.job == bindparam("row")), [{"row": row.id} for row in stale])

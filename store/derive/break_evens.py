@@ -101,7 +101,7 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
     rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
     connection.execute(FORGET_SAVED, of)
     if rows:
-        connection.execute(insert_into(BreakEvenRow), rows)
+        connection.execute(insert_into(BREAK_EVEN), rows)
 
 
 def derive_sweep(connection: Connection, sweep: int) -> None:

@@ -94,7 +94,7 @@ def derive_effects(
             rows += [{**row, **same} for row in _effects(payload, pairs, load)]
     if rows:
         connection.execute(FORGET, {"comparisons": list({row["comparison_id"] for row in rows}), "environment": environment})
-        connection.execute(insert_into(EffectRow), rows)
+        connection.execute(insert_into(EFFECT), rows)
 
 
 def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callable[[int], Any]) -> Iterator[dict[str, Any]]:

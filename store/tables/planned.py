@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Index, MetaData, Table, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
-"""Of a job in the queue. `failed`: it ended without an answer; `split`: its children answer its questions."""
+from store.tables.lightweight import STATES
+
 SOURCES = ("measured", "imported", "published")
 
 METADATA: MetaData = SQLModel.metadata

@@ -22,14 +22,16 @@ from sqlalchemy import (
     cast,
     exists,
     func,
-    inspect,
+    literal,
     or_,
     select,
 )
 
 from store.tables.derived import BreakEvenRow, EffectRow
+from store.tables.lightweight import newest_revision
 from store.tables.planned import ArmColumns, ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import ArmResultRow, AttemptRow, FailureRow, MetricRow
+from store.views import fingerprint
 from sweeps.kinds import kinds_of
 from sweeps.metrics import METRICS, MetricSpec
 
@@ -53,13 +55,6 @@ def newest_answer(effect: FromClause) -> ColumnElement[bool]:
     )
     same = (newer.c[name] == effect.c[name] for name in ("question_id", "environment", "host"))
     return ~exists(select(newer.c.metric).where(*same, later).correlate_except(newer))
-
-
-def newest_revision(sweep: FromClause) -> ColumnElement[bool]:
-    """Whether a row of `sweep` is the newest revision of its name."""
-    newer = SWEEP.alias("newer")
-    later = select(newer.c.id).where(newer.c.name == sweep.c.name, newer.c.revision > sweep.c.revision)
-    return ~exists(later.correlate_except(newer))
 
 
 def gmacs_total(table: FromClause) -> ColumnElement[float]:
@@ -347,19 +342,10 @@ def create(connection: Connection) -> None:
     """Create all views."""
     for name, statement in statements().items():
         connection.execute(CreateView(statement, name))
+    connection.execute(CreateView(select(literal(fingerprint.fingerprint()).label("fingerprint")), fingerprint.NAME))
 
 
 def drop(connection: Connection) -> None:
     """Drop the views that exist, of this and of older schemas."""
-    for name in reversed((*VIEWS, *FORMER)):
+    for name in reversed((*VIEWS, *FORMER, fingerprint.NAME)):
         connection.execute(DropView(Table(name, MetaData()), if_exists=True))
-
-
-def is_current(connection: Connection) -> bool:
-    """Whether every view has the columns of today's declarations."""
-    inspector = inspect(connection)
-    there = set(inspector.get_view_names())
-    return there >= VIEWS.keys() and all(
-        [column["name"] for column in inspector.get_columns(name)] == statement.selected_columns.keys()
-        for name, statement in statements().items()
-    )

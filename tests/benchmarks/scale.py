@@ -61,7 +61,7 @@ def submitting(folder: Path) -> None:
 def answering(folder: Path) -> None:
     """Every comparison answered, without a worker: an attempt for each job, and a row of derived figures for each of its pairs."""
     from store.tables.derived import EffectRow
-    from store.tables.planned import EnvironmentRow
+    from store.tables.lightweight import ENVIRONMENT
     from store.tables.results import ComparisonAttemptRow
 
     engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
@@ -80,7 +80,7 @@ def answering(folder: Path) -> None:
     figures |= {"host": "scale", "n": 300, "effect": 1.0, "effect_low": 0.999, "effect_high": 1.001, "measured_at": "2026"}
     figures |= {"unit": "ms", "compared": "ratio", "baseline_value": 1.0, "arm_value": 1.0}
     with engine.begin() as connection:
-        insert_new(connection, EnvironmentRow, [environment_row(environment)])
+        insert_new(connection, ENVIRONMENT, [environment_row(environment)])
         where = environment.environment_id
         for number, job in enumerate(expansion.jobs):
             asked = {"digest": str(number), "job_id": job.job_id, "environment": where, "protocol": canonical(job.protocol)}

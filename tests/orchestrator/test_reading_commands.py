@@ -35,13 +35,12 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
     ids=["plan", "status", "query"],
 )
 def test_quick_commands_import_nothing_slow(stored: Path, arguments: tuple[str, ...], shown: str) -> None:
-    """A plan, a state and a query load no models, Ray, statistics, data frames or migrations; a query also no table models."""
+    """A plan, a state and a query load no models, Ray, statistics, data frames, migrations or table models."""
     program = (
         f"import sys; from orchestrator.cli import main; sys.argv = ['breakeven', *{arguments!r}]\n"
         "try: main()\nexcept SystemExit as end: code = end.code\n"
         "slow = {'torch', 'timm', 'ray', 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit', 'altair'}\n"
-        "slow |= {'alembic', 'rich.console', 'rich.table'}\n"
-        f"slow |= {{'sqlmodel', 'sqlalchemy.orm'}} if {arguments[0] == 'query'} else set()\n"
+        "slow |= {'alembic', 'sqlmodel', 'sqlalchemy.orm', 'rich.console', 'rich.table'}\n"
         "print(code, sorted(slow & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}

@@ -15,13 +15,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, TableClause, inspect, text
 
 from store import migration, record
 from store.answers import answers
 from store.engine import connect, connect_readonly
 from store.errors import StoreError
 from store.row_mapping import arm_columns
+from store.tables import lightweight
 from store.tables.planned import METADATA
 from sweeps.job import Job
 from sweeps.protocol import Protocol
@@ -65,6 +66,15 @@ def test_checks_are_those_of_the_tables(engine: Engine) -> None:
     assert len(checks) > 20
     missing = [name for name, condition in checks.items() if f"CONSTRAINT {name} CHECK ({condition})" not in created]
     assert missing == []
+
+
+def test_lightweight_tables_have_columns_of_the_models(engine: Engine) -> None:
+    """What is read without the models has the names of their tables, and of views, and no other columns."""
+    tables = [value for value in vars(lightweight).values() if isinstance(value, TableClause)]
+    assert len(tables) > 10
+    there = inspect(engine)
+    for table in tables:
+        assert set(table.c.keys()) <= {column["name"] for column in there.get_columns(table.name)}, table.name
 
 
 def test_schema_is_the_newest_migration() -> None:

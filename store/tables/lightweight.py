@@ -1,0 +1,42 @@
+"""Tables with the columns that planning and the queue use, without SQLModel, whose import takes a quarter of a second.
+
+A test compares them with the models, which define the types, keys and checks.
+"""
+
+from sqlalchemy import ColumnElement, FromClause, TableClause, column, exists, select, table
+
+STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
+"""Of a job in the queue. `failed`: it ended without an answer; `split`: its children answer its questions."""
+
+
+def _table(name: str, columns: str) -> TableClause:
+    return table(name, *map(column, columns.split()))
+
+
+SWEEP = _table("sweep", "id name revision text question settings submitted_at")
+JOB = _table(
+    "job",
+    "id job_id kind device state attempts owner renewed_at parent queued_at payload "
+    "curve_group resources pinned_host pinned_environment pinned_by exclusive",
+)
+SWEEP_JOB = _table("sweep_job", "sweep job")
+SWEEP_COMPARISON = _table("sweep_comparison_row", "sweep comparison_id")
+COMPARISON = _table("comparison", "comparison_id")
+ENVIRONMENT = _table("environment", "environment_id device device_name facts")
+ATTEMPT = _table("attempt", "id job round environment host ended_at protocol")
+COMPARISON_ATTEMPT = _table("comparison_attempt", "comparison_id attempt baseline arm failure")
+ARM_RESULT = _table("arm_result", "attempt arm route")
+SAMPLE = _table("sample", "attempt rounds")
+IMAGE_PREDICTIONS = _table("image_predictions", "attempt images unreadable classes")
+TEXT_SCORES = _table("text_scores", "attempt complete")
+FAILURES = _table("failures", "comparison_id")
+"""The view."""
+FAILURE = _table("failure", "id reason message")
+EFFECT = _table("effect_row", "comparison_id environment host n compared effect effect_low effect_high verdict flags failure")
+
+
+def newest_revision(sweep: FromClause) -> ColumnElement[bool]:
+    """Whether a row of `sweep` is the newest revision of its name."""
+    newer = SWEEP.alias("newer")
+    later = select(newer.c.id).where(newer.c.name == sweep.c.name, newer.c.revision > sweep.c.revision)
+    return ~exists(later.correlate_except(newer))
