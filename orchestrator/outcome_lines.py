@@ -11,7 +11,7 @@ from sweeps.kinds import KINDS, Payload
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.outcome import Outcome
 from sweeps.stats import text_stats
-from sweeps.stats.classification import compare
+from sweeps.stats.classification import compare_predictions
 from sweeps.stats.timing import speedup, verdict
 from workers.methods.arm_labels import arm_label
 
@@ -74,7 +74,7 @@ def _top1_drops(outcome: Outcome) -> Results:
     if predictions is not None:
         evaluated = {images.arm for images in predictions.arms}
         for pair in (pair for pair in outcome.job.pairs if {pair.baseline, pair.arm} <= evaluated):
-            compared = compare(predictions, pair.baseline, pair.arm)
+            compared = compare_predictions(predictions, pair.baseline, pair.arm)
             drop = conclude(TOP1, *compared.drop[:3], verdict=compared.verdict())
             top1 = f"top-1 {compared.top1_baseline.value:.2f} > {compared.top1.value:.2f} %"
             found[pair] = f"{top1}, drop {drop.numbers} points", drop
@@ -87,7 +87,7 @@ def _text_changes(outcome: Outcome) -> Results:
     if outcome.text_scores is not None:
         for pair in outcome.job.pairs:
             if all(text_stats.scored(outcome.text_scores, arm) for arm in pair):
-                compared = text_stats.compare(outcome.text_scores, pair.baseline, pair.arm)
+                compared = text_stats.compare_texts(outcome.text_scores, pair.baseline, pair.arm)
                 change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
                 levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
                 found[pair] = f"{levels}, change {change.numbers}", change

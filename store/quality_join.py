@@ -84,7 +84,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
             scores = TextScoreStore.unpack(connection.execute(packed).scalar_one())
             for place, (control, beside) in controls.items():
                 known = beside is not None and all(text_stats.scored(scores, index) for index in (beside, place))
-                change = text_stats.compare(scores, beside, place).change[:3] if known and beside is not None else (None,) * 3
+                change = text_stats.compare_texts(scores, beside, place).change[:3] if known and beside is not None else (None,) * 3
                 columns = arm_columns(job, place)
                 row = {"environment": attempt.environment, **{name: columns[name] for name in ARM}}
                 key, rank = tuple(row.values()), (change[0] is not None, attempt.flags == "", attempt.characters)

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from sweeps.metrics import METRICS, MetricSpec, metric
-from sweeps.stats import classification
+from sweeps.stats.quality import interval_verdict
 
 MOST_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
@@ -246,5 +246,5 @@ def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
 def conclude_interval(effect: Effect, value: float | None, low: float | None, high: float | None) -> Conclusion:
     """What an effect without a stored verdict allows to conclude: its interval is compared with the floor of the effect."""
     known = low is not None and high is not None and isfinite(low) and isfinite(high)
-    verdict = classification.interval_verdict(low, high, effect.floor) if known and low is not None and high is not None else None
+    verdict = interval_verdict(low, high, effect.floor) if known and low is not None and high is not None else None
     return conclude(effect, value, low, high, verdict=verdict)

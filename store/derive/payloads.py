@@ -22,6 +22,7 @@ from sweeps.outcome import Outcome
 from sweeps.predictions import Predictions
 from sweeps.predictions import unpack as numbers
 from sweeps.stats import classification, text_stats, timing
+from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
 from sweeps.text_scores import TextScores
 
 T = TypeVar("T")
@@ -184,11 +185,11 @@ class PredictionStore(ItemStore[Predictions]):
     """Predictions of images."""
 
     field = "predictions"
-    analysis_version = classification.ANALYSIS_VERSION
+    analysis_version = QUALITY_ANALYSIS_VERSION
     model, table, size = Predictions, ImagePredictionsRow, "images"
 
     def contradiction(self, data: Predictions) -> str | None:
-        return classification.contradiction(data)
+        return classification.predictions_problem(data)
 
     def columns(self, data: Predictions) -> dict[str, Any]:
         return {
@@ -203,7 +204,7 @@ class PredictionStore(ItemStore[Predictions]):
         return None if seen else "neither predictions nor a failure"
 
     def figures(self, data: Predictions, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
-        found = classification.compare(data, baseline, arm)
+        found = classification.compare_predictions(data, baseline, arm)
         drop = found.drop
         change = {"effect": 0 - drop.value, "effect_low": 0 - drop.high, "effect_high": 0 - drop.low}
         single = {
@@ -227,11 +228,11 @@ class TextScoreStore(ItemStore[TextScores]):
     """Likelihoods of text windows."""
 
     field = "text_scores"
-    analysis_version = text_stats.ANALYSIS_VERSION
+    analysis_version = QUALITY_ANALYSIS_VERSION
     model, table, size = TextScores, TextScoresRow, "characters"
 
     def contradiction(self, data: TextScores) -> str | None:
-        return text_stats.contradiction(data)
+        return text_stats.scores_problem(data)
 
     def columns(self, data: TextScores) -> dict[str, Any]:
         return {
@@ -245,7 +246,7 @@ class TextScoreStore(ItemStore[TextScores]):
         return None if text_stats.scored(data, arm) else "neither a finite score nor a failure"
 
     def figures(self, data: TextScores, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
-        found = text_stats.compare(data, baseline, arm)
+        found = text_stats.compare_texts(data, baseline, arm)
         ends = zip(("effect", "effect_low", "effect_high"), found.change[:3], strict=True)
         change = {name: finite(value) for name, value in ends}
         sides = {
@@ -291,7 +292,7 @@ def _median_ms(times: Sequence[Any]) -> float:
     return 1e3 * timing.median(np.concatenate(times)).value
 
 
-def _bounded(interval: classification.Interval | None) -> dict[str, float | None]:
+def _bounded(interval: Interval | None) -> dict[str, float | None]:
     """A figure and the ends of its interval, which may be missing."""
     if interval is None:
         return {}

@@ -1,33 +1,21 @@
-"""Agreement: how two arms did on the same images: drop in top-1 with a paired interval, KL divergence, change of margin."""
+"""How two arms classify the same images: drop in top-1 accuracy with a paired interval, KL divergence, change of margin."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweeps.metrics import METRICS
-from sweeps.predictions import ArmImages, Predictions, unpack
+from sweeps.predictions import Predictions, unpack
+from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, mean, of_arm
 from sweeps.stats.timing import CONFIDENCE
 
-ANALYSIS_VERSION = 1
-"""Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
-FLOOR = METRICS["top1"].floor
+TOP1_FLOOR = METRICS["top1"].floor
 """Points of top-1 that are called no difference."""
 TAIL = 0.05
 """The tail of the margin changes is the value that this share of images lies below."""
 Z = 1.959963984540054
 """The normal distribution's quantile at (1 + `CONFIDENCE`) / 2."""
-
-Verdict = Literal["better", "worse", "same", "unclear"]
-
-
-class Interval(NamedTuple):
-    """A value and its 95 % interval, which rests on `n` images; the ends are infinite where n is 1."""
-
-    value: float
-    low: float
-    high: float
-    n: int
 
 
 class Drop(NamedTuple):
@@ -43,6 +31,10 @@ class Drop(NamedTuple):
     """Images that the arm alone has right."""
     p: float
     """McNemar's exact test of no difference: the two-sided binomial probability of a split of lost and gained this uneven."""
+
+    def verdict(self, floor: float = TOP1_FLOOR) -> QualityVerdict:
+        """See `sweeps.stats.quality.interval_verdict`; `floor` in points."""
+        return interval_verdict(self.low, self.high, floor)
 
 
 class Agreement(NamedTuple):
@@ -64,11 +56,11 @@ class Agreement(NamedTuple):
     margin_change_p05: float | None
     """The `TAIL` quantile of the same changes."""
 
-    def verdict(self, floor: float = FLOOR) -> Verdict:
-        return verdict(self.drop, floor)
+    def verdict(self) -> QualityVerdict:
+        return self.drop.verdict()
 
 
-def drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
+def accuracy_drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
     """Drop in top-1 between two arms, given which images each has right (booleans, shape [images], same order).
 
     The interval is Tango's score interval for a difference of paired proportions (Statistics in Medicine 17, 1998, p. 891): it
@@ -91,26 +83,6 @@ def mcnemar(lost: int, gained: int) -> float:
     return float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
 
 
-def verdict(found: Drop, floor: float = FLOOR) -> Verdict:
-    """What the interval allows to conclude; `floor` in points. See `interval_verdict`."""
-    return interval_verdict(found.low, found.high, floor)
-
-
-def interval_verdict(low: float, high: float, floor: float) -> Verdict:
-    """The verdict on a change above which the arm is worse, from its interval; `floor` in the unit of the change.
-
-    `worse` and `better` need an interval that excludes no difference by more than the floor, `same` one inside the floor. Raises
-    `ValueError` for a floor that is negative or not finite.
-    """
-    if not 0 <= floor < np.inf:
-        raise ValueError(f"floor {floor} is not a finite number of at least 0")
-    if low > floor:
-        return "worse"
-    if high < -floor:
-        return "better"
-    return "same" if -floor <= low and high <= floor else "unclear"
-
-
 def share(hits: ArrayLike) -> Interval:
     """Share of true values (shape [images]) in per cent, with Wilson's score interval. Raises `ValueError` for none."""
     answers = np.asarray(hits, dtype=np.bool_)
@@ -124,35 +96,11 @@ def share(hits: ArrayLike) -> Interval:
     return Interval(100 * p, 100 * min(bounds.low, p), 100 * max(bounds.high, p), n)
 
 
-def mean(values: ArrayLike) -> Interval:
-    """Mean over images (shape [images]) with an interval that allows for skewness, such as that of KL divergences.
-
-    Student's t on Hall's transformation (Journal of the Royal Statistical Society B 54, 1992, p. 221), which corrects as the
-    bootstrap-t does, but in one pass and the same each time. Raises `ValueError` for no values or values that are not finite.
-    """
-    sample = np.asarray(values, dtype=np.float64)
-    n = sample.size
-    if sample.ndim != 1 or not n or not np.all(np.isfinite(sample)):
-        raise ValueError(f"a mean needs at least one value, all finite; got shape {sample.shape}")
-    centre = float(np.mean(sample))
-    if n == 1:
-        return Interval(centre, -np.inf, np.inf, n)
-    error = float(np.std(sample, ddof=1)) / np.sqrt(n)
-    if error == 0:
-        return Interval(centre, centre, centre, n)
-    skewness = float(np.mean((sample - centre) ** 3)) / float(np.std(sample)) ** 3
-    from scipy.stats import t
-
-    quantile = float(t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    low, high = (centre - error * _unskewed(side * quantile, skewness, n) for side in (1, -1))
-    return Interval(centre, min(low, centre), max(high, centre), n)
-
-
-def compare(evaluation: Predictions, baseline: int, arm: int) -> Agreement:
+def compare_predictions(evaluation: Predictions, baseline: int, arm: int) -> Agreement:
     """How two arms of an evaluation agree, whether or not they are a pair of the job. Raises `ValueError` for an arm it lacks."""
     ranks, margins = {}, {}
     for index in (baseline, arm):
-        images = _images(evaluation, index)
+        images = of_arm(evaluation.arms, index)
         ranks[index], margins[index] = unpack(images.rank, "i2"), unpack(images.margin, "f4").astype(np.float64)
     hits = {index: rank == 0 for index, rank in ranks.items()}
     near = {index: float(100 * np.mean((rank >= 0) & (rank < 5))) for index, rank in ranks.items()}
@@ -165,35 +113,21 @@ def compare(evaluation: Predictions, baseline: int, arm: int) -> Agreement:
         top1=share(hits[arm]),
         top5_baseline=near[baseline],
         top5=near[arm],
-        drop=drop(hits[baseline], hits[arm]),
+        drop=accuracy_drop(hits[baseline], hits[arm]),
         kl=mean(kl) if kl.size else None,
         margin_change=mean(changes) if changes.size else None,
         margin_change_p05=float(np.quantile(changes, TAIL)) if changes.size else None,
     )
 
 
-def contradiction(evaluation: Predictions) -> str | None:
+def predictions_problem(evaluation: Predictions) -> str | None:
     """Why the evaluation cannot be: an array that does not hold one value for each image; `None` if it can."""
     columns = [("labels", evaluation.labels, "i2")]
     for images in evaluation.arms:
         named = (("predicted", "i2"), ("rank", "i2"), ("margin", "f4"))
         columns += [(f"{name} of arm {images.arm}", getattr(images, name), dtype) for name, dtype in named]
     columns += [(f"kl of arm {pair.arm}", pair.kl, "f4") for pair in evaluation.pairs]
-    for name, text, dtype in columns:
-        try:
-            count = unpack(text, dtype).size
-        except ValueError as error:
-            return f"{name} is no packed array of {dtype}: {error}"
-        if count != evaluation.images:
-            return f"{name} has {count} values for {evaluation.images} images"
-    return None if evaluation.images > 0 else "it holds no images"
-
-
-def _images(evaluation: Predictions, arm: int) -> ArmImages:
-    for images in evaluation.arms:
-        if images.arm == arm:
-            return images
-    raise ValueError(f"the evaluation holds arms {[images.arm for images in evaluation.arms]}, not {arm}")
+    return array_problem(columns, evaluation.images, "images")
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -218,11 +152,3 @@ def _tango(lost: int, gained: int, n: int) -> tuple[float, float]:
     low = -1.0 if estimate <= -edge else float(brentq(lambda x: score(x) - Z, -edge, estimate, xtol=1e-12))
     high = 1.0 if estimate >= edge else float(brentq(lambda x: score(x) + Z, estimate, edge, xtol=1e-12))
     return low, high
-
-
-def _unskewed(quantile: float, skewness: float, n: int) -> float:
-    """The quantile of the studentised mean of n skewed values for a `quantile` of Student's t (the inverse of Hall's cubic)."""
-    if abs(skewness) < 1e-6:
-        return quantile
-    root = float(np.cbrt(1 + skewness * (quantile / np.sqrt(n) - skewness / (6 * n))))
-    return 3 * float(np.sqrt(n)) * (root - 1) / skewness

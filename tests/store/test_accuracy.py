@@ -16,7 +16,7 @@ from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
-from sweeps.stats.classification import FLOOR, compare
+from sweeps.stats.classification import TOP1_FLOOR, compare_predictions
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
@@ -50,7 +50,7 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
     assert outcome.predictions is not None
     found = rows(engine, "SELECT * FROM accuracy ORDER BY params")
     for arm, row in enumerate(found, start=1):
-        said = compare(outcome.predictions, 0, arm)
+        said = compare_predictions(outcome.predictions, 0, arm)
         assert said.kl is not None
         assert said.margin_change is not None
         assert (row["top1_baseline"], row["top1"], row["top5_baseline"], row["top5"]) == (
@@ -64,7 +64,7 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
         assert tuple(row[name] for name in figures) == said.drop
         assert (row["kl"], row["kl_low"], row["kl_high"]) == said.kl[:3]
         assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == said.margin_change[:3]
-        assert (row["margin_change_p05"], row["verdict"], row["floor"]) == (said.margin_change_p05, said.verdict(), FLOOR)
+        assert (row["margin_change_p05"], row["verdict"], row["floor"]) == (said.margin_change_p05, said.verdict(), TOP1_FLOOR)
     known = {"kind": "accuracy", "data": "digits", "corruption": "jpeg", "severity": 3, "unreadable": 2, "source": "imported"}
     assert {name: found[0][name] for name in known} == known
     assert [row["verdict"] for row in found] == ["worse", "worse"]

@@ -180,7 +180,7 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     record(engine, None, None, outcome)
     (row,) = rows(engine, "SELECT * FROM quality")
     assert outcome.text_scores is not None
-    found = text_stats.compare(outcome.text_scores, 0, 1)
+    found = text_stats.compare_texts(outcome.text_scores, 0, 1)
     assert (row["bits_per_byte_change"], row["bits_per_byte_change_low"], row["bits_per_byte_change_high"]) == found.change[:3]
     assert (row["bits_per_byte_baseline"], row["bits_per_byte"]) == (found.bits_per_byte_baseline, found.bits_per_byte)
     assert found.agreement is not None

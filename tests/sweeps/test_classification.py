@@ -1,4 +1,4 @@
-"""Agreement of two arms on the same images: intervals cover simulated truths, and cannot tell where there is nothing to tell."""
+"""Two arms on the same images: intervals cover simulated truths, and the verdict is unclear where the data do not decide."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack
-from sweeps.stats.classification import Drop, compare, contradiction, drop, mcnemar, mean, share, verdict
+from sweeps.stats.classification import Drop, accuracy_drop, compare_predictions, mcnemar, predictions_problem, share
+from sweeps.stats.quality import mean
 
 Hits = tuple[np.ndarray, np.ndarray]
 
 
 def simulated(random: np.random.Generator, images: int, lost: float, gained: float) -> Hits:
     """Hits of a baseline and an arm that are right apart on these shares of an endless stream of images."""
-    fate = random.choice(3, size=images, p=[lost, gained, 1 - lost - gained])
+    outcome = random.choice(3, size=images, p=[lost, gained, 1 - lost - gained])
     both = random.random(images) < 0.8
-    return np.where(fate == 0, True, np.where(fate == 1, False, both)), np.where(fate == 1, True, np.where(fate == 0, False, both))
+    return np.where(outcome == 0, True, np.where(outcome == 1, False, both)), np.where(
+        outcome == 1, True, np.where(outcome == 0, False, both)
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,14 +30,14 @@ def simulated(random: np.random.Generator, images: int, lost: float, gained: flo
 def test_the_interval_of_a_drop_covers_the_truth(images: int, lost: float, gained: float) -> None:
     """In 1000 simulated evaluations the 95 % interval holds the true drop at least 930 times."""
     random = np.random.default_rng(1)
-    found = [drop(*simulated(random, images, lost, gained)) for _ in range(1000)]
+    found = [accuracy_drop(*simulated(random, images, lost, gained)) for _ in range(1000)]
     assert sum(one.low <= 100 * (lost - gained) <= one.high for one in found) >= 930
 
 
 def test_the_bounds_of_a_drop_are_where_the_score_test_rejects() -> None:
     """At either end Tango's statistic, written out once more, is the 97.5 % quantile of the normal distribution."""
     baseline = np.array([True] * 43 + [False])
-    found = drop(baseline, np.ones(44, dtype=bool))
+    found = accuracy_drop(baseline, np.ones(44, dtype=bool))
     assert (found.lost, found.gained, found.value) == (0, 1, pytest.approx(-100 / 44))
     z = 1.959964
     for bound in (found.low / 100, found.high / 100):
@@ -46,36 +49,36 @@ def test_the_bounds_of_a_drop_are_where_the_score_test_rejects() -> None:
 
 def test_without_discordant_images_the_interval_is_not_a_point() -> None:
     """Equal answers on few images do not prove equal arms; on many they do."""
-    for images, said in ((360, "unclear"), (5000, "same")):
-        found = drop(np.ones(images), np.ones(images))
+    for images, verdict in ((360, "unclear"), (5000, "same")):
+        found = accuracy_drop(np.ones(images), np.ones(images))
         assert (found.value, found.p) == (0, 1)
         assert -found.low == pytest.approx(found.high)
         assert found.high == pytest.approx(100 * 1.959964**2 / (images + 1.959964**2), rel=1e-4)
-        assert verdict(found) == said
+        assert found.verdict() == verdict
 
 
 @pytest.mark.parametrize(
-    ("lost", "gained", "said"),
+    ("lost", "gained", "verdict"),
     [(0.05, 0.01, "worse"), (0.01, 0.05, "better"), (0.0002, 0.0002, "same"), (0.03, 0.03, "unclear"), (0.012, 0.01, "unclear")],
 )
-def test_verdicts_on_simulated_truth(lost: float, gained: float, said: str) -> None:
-    """Clear truths are told on 20 000 images; a true drop at the floor, or noise wider than it, cannot be told."""
-    assert verdict(drop(*simulated(np.random.default_rng(3), 20_000, lost, gained))) == said
+def test_verdicts_on_simulated_truth(lost: float, gained: float, verdict: str) -> None:
+    """Clear differences are found on 20 000 images; a true drop at the floor, or noise wider than it, is unclear."""
+    assert accuracy_drop(*simulated(np.random.default_rng(3), 20_000, lost, gained)).verdict() == verdict
 
 
 def test_equal_arms_are_seldom_called_different() -> None:
     """Of 1000 pairs of arms without a true difference at most 6 % are called better or worse, at any number of images."""
     random = np.random.default_rng(5)
     for images in (100, 1000):
-        said = [verdict(drop(*simulated(random, images, 0.05, 0.05))) for _ in range(500)]
-        assert said.count("worse") + said.count("better") <= 0.06 * len(said)
+        verdict = [accuracy_drop(*simulated(random, images, 0.05, 0.05)).verdict() for _ in range(500)]
+        assert verdict.count("worse") + verdict.count("better") <= 0.06 * len(verdict)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_swapping_the_sides_turns_the_drop(answers: list[tuple[bool, bool]]) -> None:
     """A drop one way is a gain the other way, its value lies in its interval, and that within -100 to 100 points."""
     one, other = (np.array(side) for side in zip(*answers, strict=True))
-    there, back = drop(one, other), drop(other, one)
+    there, back = accuracy_drop(one, other), accuracy_drop(other, one)
     assert (there.value, there.lost, there.p) == (pytest.approx(-back.value), back.gained, back.p)
     assert (there.low, there.high) == (pytest.approx(-back.high, abs=1e-6), pytest.approx(-back.low, abs=1e-6))
     assert -100 <= there.low <= there.value <= there.high <= 100
@@ -90,7 +93,7 @@ def test_mcnemar_is_the_binomial_test(lost: int, gained: int) -> None:
 
 @pytest.mark.parametrize(("sigma", "least"), [(1.0, 915), (1.5, 890)])
 def test_the_interval_of_a_skewed_mean(sigma: float, least: int) -> None:
-    """For values as skewed as KL divergences it covers more often than Student's t, and nearly as often as it says."""
+    """For values as skewed as KL divergences it covers more often than Student's t, and nearly as often as its nominal 95 %."""
     random = np.random.default_rng(7)
     truth = np.exp(sigma**2 / 2)
     samples = random.lognormal(0, sigma, (1000, 360))
@@ -100,7 +103,7 @@ def test_the_interval_of_a_skewed_mean(sigma: float, least: int) -> None:
 
 
 def test_the_interval_of_a_symmetric_mean_is_students() -> None:
-    """Without skewness nothing is corrected; equal values have no spread; one value tells nothing of it."""
+    """Without skewness nothing is corrected; equal values have no spread; one value has no interval."""
     found = mean([-1.0, -0.5, 0.5, 1.0])
     assert (found.low, found.high) == (pytest.approx(-found.high), pytest.approx(3.182446 * np.std([-1, -0.5, 0.5, 1], ddof=1) / 2))
     assert mean([2.0, 2.0, 2.0]) == (2, 2, 2, 3)
@@ -117,7 +120,7 @@ def test_a_share_has_wilsons_interval() -> None:
 def test_what_cannot_be_compared(sides: tuple[list[bool], list[bool]]) -> None:
     """No images, or other images, are refused."""
     with pytest.raises(ValueError, match="the same images"):
-        drop(*sides)
+        accuracy_drop(*sides)
     with pytest.raises(ValueError, match="at least one value"):
         mean([])
     with pytest.raises(ValueError, match="all finite"):
@@ -128,8 +131,8 @@ def test_a_floor_is_a_number_of_points() -> None:
     """A floor below 0 is refused; a wider floor calls more the same."""
     found = Drop(value=0.5, low=0.3, high=0.7, n=10_000, lost=100, gained=50, p=0.01)
     with pytest.raises(ValueError, match="not a finite number of at least 0"):
-        verdict(found, -1)
-    assert [verdict(found, floor) for floor in (0.2, 0.3, 0.5, 0.7)] == ["worse", "unclear", "unclear", "same"]
+        found.verdict(-1)
+    assert [found.verdict(floor) for floor in (0.2, 0.3, 0.5, 0.7)] == ["worse", "unclear", "unclear", "same"]
 
 
 def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]], kl: Sequence[float]) -> Predictions:
@@ -144,11 +147,11 @@ def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]
 
 
 def test_any_two_arms_of_an_evaluation_can_be_compared() -> None:
-    """Also two that were not asked as a pair, whose KL alone is then not known."""
+    """Also two that were not requested as a pair, whose KL alone is then not known."""
     seen = evaluation(
         [[0, 0, 4, 5], [0, 1, 4, -1], [0, 0, 0, 0]], [[1, 2, -1, -3], [1, -2, -1, np.nan], [4, 4, 4, 4]], [0, 1, 0.5, 0]
     )
-    pair = compare(seen, 0, 1)
+    pair = compare_predictions(seen, 0, 1)
     assert (pair.images, pair.top1_baseline.value, pair.top1.value, pair.top5_baseline, pair.top5) == (4, 50, 25, 75, 75)
     assert (pair.drop.value, pair.drop.lost, pair.drop.gained) == (25, 1, 0)
     assert pair.kl is not None
@@ -156,20 +159,20 @@ def test_any_two_arms_of_an_evaluation_can_be_compared() -> None:
     assert pair.margin_change is not None
     assert (pair.margin_change.value, pair.margin_change.n) == (pytest.approx(-4 / 3), 3)
     assert pair.margin_change_p05 == pytest.approx(np.quantile([0, -4, 0], 0.05))
-    other = compare(seen, 1, 2)
+    other = compare_predictions(seen, 1, 2)
     assert (other.drop.value, other.kl, other.verdict()) == (-75, None, "unclear")
     with pytest.raises(ValueError, match=r"holds arms \[0, 1, 2\], not 3"):
-        compare(seen, 0, 3)
+        compare_predictions(seen, 0, 3)
 
 
 def test_an_evaluation_that_contradicts_itself() -> None:
     """An array that lacks images, or is none, is named."""
     fine = evaluation([[0, 1]], [[1, 1]], [0, 0])
-    assert contradiction(fine) is None
-    assert contradiction(fine.model_copy(update={"images": 3})) == "labels has 2 values for 3 images"
+    assert predictions_problem(fine) is None
+    assert predictions_problem(fine.model_copy(update={"images": 3})) == "labels has 2 values for 3 images"
     short = fine.arms[0].model_copy(update={"margin": pack([1], "f4")})
-    assert contradiction(fine.model_copy(update={"arms": (short,)})) == "margin of arm 0 has 1 values for 2 images"
+    assert predictions_problem(fine.model_copy(update={"arms": (short,)})) == "margin of arm 0 has 1 values for 2 images"
     broken = fine.arms[0].model_copy(update={"rank": "AAA="})
-    assert contradiction(fine.model_copy(update={"arms": (broken,)})) == "rank of arm 0 has 1 values for 2 images"
+    assert predictions_problem(fine.model_copy(update={"arms": (broken,)})) == "rank of arm 0 has 1 values for 2 images"
     empty = fine.model_copy(update={"images": 0, "labels": "", "arms": (), "pairs": ()})
-    assert contradiction(empty) == "it holds no images"
+    assert predictions_problem(empty) == "it holds no images"

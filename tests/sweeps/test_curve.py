@@ -17,7 +17,7 @@ def test_points_are_put_in_order() -> None:
 
 
 def test_the_same_x_twice_is_an_error_that_names_it() -> None:
-    """Two speed-ups at one x are two answers to one question, which a curve cannot hold."""
+    """Two speed-ups at one x are ambiguous: a curve holds each x once."""
     with pytest.raises(ValidationError, match="several points at x = 16"):
         Curve(axis="tokens", points=(Point(x=16, speedup=0.9), Point(x=4, speedup=0.8), Point(x=16, speedup=1.1)))
 
@@ -40,13 +40,15 @@ def test_impossible_points_are_refused(wrong: dict[str, float]) -> None:
         Point.model_validate({"x": 16.0, "speedup": 1.0, "low": 0.95, "high": 1.05} | wrong)
 
 
-def test_flagged_points_count_only_if_asked_for_or_alone() -> None:
-    """Flagged points step aside for clean ones, and speak when there are no others."""
+def test_flagged_points_count_only_on_request_or_alone() -> None:
+    """Flagged points are left out beside points without a flag, and count when there are no others."""
     clean, flagged = Point(x=4, speedup=0.8), Point(x=16, speedup=0.9, flagged=True)
     both = Curve(axis="tokens", points=(clean, flagged))
     assert both.usable() == (clean,)
     assert both.usable(with_flagged=True) == (clean, flagged)
     assert Curve(axis="tokens", points=(flagged,)).usable() == (flagged,)
+    measured = Point.measured(4, Estimate(0.8, 0.7, 0.9, 30))
+    assert Curve(axis="tokens", points=(measured, flagged)).usable() == (measured,)
 
 
 @given(st.floats(0.3, 3), st.floats(0, 0.5), st.floats(0, 0.5), st.integers(6, 100), st.floats(0, 0.1))
@@ -64,7 +66,7 @@ def test_too_few_pairs_leave_a_point_without_an_interval() -> None:
     assert point.verdict() == "unclear"
 
 
-def test_a_published_point_is_judged_by_its_interval_alone() -> None:
+def test_the_interval_alone_decides_where_pairs_are_not_known() -> None:
     """Where the number of pairs is not known, an interval decides; without one nothing is clear."""
     assert Point(x=16, speedup=1.2, low=1.1, high=1.3).verdict() == "faster"
     assert Point(x=16, speedup=1.2).verdict() == "unclear"

@@ -1,4 +1,4 @@
-"""Fidelity: bits per byte by hand, coverage of the paired interval on simulated text, and a case that cannot be told."""
+"""Fidelity: bits per byte by hand, coverage of the paired interval on simulated text, and a case whose answer is not known."""
 
 from math import log
 from typing import Any
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sweeps.predictions import pack
-from sweeps.stats.text_stats import FLOOR, Fidelity, compare, contradiction, ratio, scored
+from sweeps.stats.quality import ratio
+from sweeps.stats.text_stats import BITS_FLOOR, Fidelity, compare_texts, scored, scores_problem
 from sweeps.text_scores import ArmScores, PairScores, TextScores
 
 
@@ -37,7 +38,7 @@ def scores(nll: list[Any], sizes: Any, *, tokens: list[Any] | None = None, agree
 
 def test_bits_per_byte_by_hand() -> None:
     """Sums over windows, not means of their ratios: 30 bits in 10 bytes and 10 in 10 are 2 bits per byte."""
-    found = compare(scores([log(2) * np.array([30.0, 10.0]), log(2) * np.array([35.0, 15.0])], np.array([10, 10])), 0, 1)
+    found = compare_texts(scores([log(2) * np.array([30.0, 10.0]), log(2) * np.array([35.0, 15.0])], np.array([10, 10])), 0, 1)
     assert (found.bits_per_byte_baseline, found.bits_per_byte) == pytest.approx((2.0, 2.5))
     assert found.change.value == pytest.approx(0.5)
     assert found.perplexity_baseline == pytest.approx(2 ** (40 / 20))
@@ -51,7 +52,7 @@ def test_bits_per_byte_by_hand() -> None:
 def test_bits_per_byte_know_no_tokenizer() -> None:
     """The same likelihood of the same text in fewer tokens changes the perplexity alone."""
     nll = [np.array([30.0, 10.0])] * 2
-    found = compare(scores(nll, np.array([10, 10]), tokens=[np.array([10, 10]), np.array([7, 7])]), 0, 1)
+    found = compare_texts(scores(nll, np.array([10, 10]), tokens=[np.array([10, 10]), np.array([7, 7])]), 0, 1)
     assert found.bits_per_byte == found.bits_per_byte_baseline
     assert found.change.value == 0
     assert found.perplexity > found.perplexity_baseline
@@ -60,23 +61,23 @@ def test_bits_per_byte_know_no_tokenizer() -> None:
 def test_windows_without_a_likelihood_are_left_out_and_counted() -> None:
     """A window counts only where both arms scored it; predictions of it do not count either."""
     nll = [np.array([30.0, 10.0, 5.0]), np.array([np.nan, 10.0, np.inf])]
-    found = compare(scores(nll, np.array([10, 20, 30]), agree=np.array([0, 10, 0])), 0, 1)
+    found = compare_texts(scores(nll, np.array([10, 20, 30]), agree=np.array([0, 10, 0])), 0, 1)
     assert (found.windows, found.unscored, found.bytes) == (1, 2, 20)
     assert found.agreement is not None
     assert found.agreement.value == 100
     assert found.verdict() == "unclear"
     with pytest.raises(ValueError, match="no window that both scored"):
-        compare(scores([np.array([np.nan]), np.array([1.0])], np.array([10])), 0, 1)
+        compare_texts(scores([np.array([np.nan]), np.array([1.0])], np.array([10])), 0, 1)
     assert not scored(scores([np.array([np.nan]), np.array([1.0])], np.array([10])), 0)
 
 
 def test_another_pair_has_no_predictions() -> None:
     """What was not compared token by token is not known, and an arm that is not there is refused."""
     nll = [np.array([30.0, 10.0])] * 2
-    found = compare(scores(nll, np.array([10, 10])), 1, 0)
+    found = compare_texts(scores(nll, np.array([10, 10])), 1, 0)
     assert (found.agreement, found.kl) == (None, None)
-    with pytest.raises(ValueError, match=r"hold arms \[0, 1\], not 2"):
-        compare(scores(nll, np.array([10, 10])), 0, 2)
+    with pytest.raises(ValueError, match=r"holds arms \[0, 1\], not 2"):
+        compare_texts(scores(nll, np.array([10, 10])), 0, 2)
 
 
 def simulated(random: np.random.Generator, windows: int, change: float, noise: float) -> Fidelity:
@@ -84,7 +85,7 @@ def simulated(random: np.random.Generator, windows: int, change: float, noise: f
     sizes = random.integers(50, 1000, windows)
     base = log(2) * sizes * np.exp(random.normal(0.7, 0.3, windows))
     arm = base + log(2) * sizes * (change + noise * (random.lognormal(0, 1, windows) - np.exp(0.5)))
-    return compare(scores([base, arm], sizes), 0, 1)
+    return compare_texts(scores([base, arm], sizes), 0, 1)
 
 
 @pytest.mark.parametrize(("windows", "least"), [(30, 0.88), (200, 0.92)])
@@ -111,13 +112,13 @@ def test_verdicts() -> None:
     assert simulated(random, 400, 0.0, 0.005).verdict() == "same"
     assert simulated(random, 12, 0.01, 0.1).verdict() == "unclear"
     with pytest.raises(ValueError, match="is not a finite number of at least 0"):
-        simulated(random, 12, 0.01, 0.1).verdict(-FLOOR)
+        simulated(random, 12, 0.01, 0.1).verdict(-BITS_FLOOR)
 
 
 def test_equal_arms_are_the_same() -> None:
     """An arm that says exactly what the baseline says is no different, with an interval of no width."""
     base = np.array([30.0, 10.0, 20.0])
-    found = compare(scores([base, base], np.array([10, 20, 15]), agree=np.full(3, 10), kl=np.zeros(3)), 0, 1)
+    found = compare_texts(scores([base, base], np.array([10, 20, 15]), agree=np.full(3, 10), kl=np.zeros(3)), 0, 1)
     assert found.change[:3] == (0, 0, 0)
     assert found.verdict() == "same"
     assert found.agreement is not None
@@ -127,11 +128,11 @@ def test_equal_arms_are_the_same() -> None:
 def test_contradictions() -> None:
     """Arrays of another length, of another kind, or of nothing are named."""
     fine = scores([np.ones(2)] * 2, np.array([10, 10]))
-    assert contradiction(fine) is None
-    assert "bytes has 2 values for 3 windows" in str(contradiction(fine.model_copy(update={"windows": 3})))
+    assert scores_problem(fine) is None
+    assert "bytes has 2 values for 3 windows" in str(scores_problem(fine.model_copy(update={"windows": 3})))
     odd = fine.arms[1].model_copy(update={"nll": pack(np.ones(3), "i2")})
-    assert "nll of arm 1 is no packed array of f8" in str(contradiction(fine.model_copy(update={"arms": (fine.arms[0], odd)})))
+    assert "nll of arm 1 is no packed array of f8" in str(scores_problem(fine.model_copy(update={"arms": (fine.arms[0], odd)})))
     empty = TextScores(windows=0, listing="", bytes="", characters="")
-    assert "no windows" in str(contradiction(empty))
+    assert "no windows" in str(scores_problem(empty))
     with pytest.raises(ValueError, match="a ratio needs windows"):
         ratio([], [])

@@ -14,7 +14,7 @@ from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.predictions import unpack
 from sweeps.protocol import Protocol
-from sweeps.stats.classification import compare, contradiction
+from sweeps.stats.classification import compare_predictions, predictions_problem
 from tests.workers.faulty import faulty as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
@@ -85,7 +85,7 @@ def test_the_evaluation_is_what_the_model_says() -> None:
     outcome = run(job(DENSE, HALF))
     assert not outcome.failures
     assert outcome.predictions is not None
-    assert contradiction(outcome.predictions) is None
+    assert predictions_problem(outcome.predictions) is None
     found = images("digits")
     places = [place * len(found) // 40 for place in range(40)]
     model = load(DIGITS, torch.device("cpu")).model
@@ -110,7 +110,7 @@ def test_what_an_arm_loses() -> None:
     assert outcome.predictions is not None
     dense, half, everything = outcome.arms
     assert set(metrics(dense)) == {"top1", "top5", "diversity"}
-    agreement = compare(outcome.predictions, 0, 1)
+    agreement = compare_predictions(outcome.predictions, 0, 1)
     assert agreement.kl is not None
     assert agreement.margin_change is not None
     rows = metrics(half)
@@ -164,7 +164,7 @@ def test_two_baselines() -> None:
     outcome = run(job(DENSE, HALF, ALL, pairs=pairs))
     assert outcome.predictions is not None
     assert [(pair.baseline, pair.arm) for pair in outcome.predictions.pairs] == list(map(tuple, pairs))
-    found = compare(outcome.predictions, 2, 1)
+    found = compare_predictions(outcome.predictions, 2, 1)
     assert found.kl is not None
     assert metrics(outcome.arms[1])["kl"] == pytest.approx(found.kl.value)
     assert "kl" not in metrics(outcome.arms[0])
@@ -186,7 +186,7 @@ def test_an_arm_that_fails_on_the_way(faulty: Any, body: str, reason: str) -> No
     assert [arm.arm for arm in outcome.arms] == [0, 2]
     assert outcome.predictions is not None
     assert [arm.arm for arm in outcome.predictions.arms] == [0, 2]
-    assert contradiction(outcome.predictions) is None
+    assert predictions_problem(outcome.predictions) is None
     assert metrics(outcome.arms[1])["kl"] > 0
 
 

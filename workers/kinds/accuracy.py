@@ -17,7 +17,7 @@ from sweeps.identity import digest
 from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
-from sweeps.stats.classification import compare, share
+from sweeps.stats.classification import compare_predictions, share
 from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
 from workers.data import data_hash, images
 from workers.data.corruptions import CORRUPTIONS
@@ -196,7 +196,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         pair = self.first.get(outcome.arm)
         if pair is None or pair.baseline not in outcomes:
             return []
-        found = compare(self.predictions, pair.baseline, outcome.arm)
+        found = compare_predictions(self.predictions, pair.baseline, outcome.arm)
         estimates = {"kl": found.kl, "margin_change": found.margin_change}
         metrics = [estimated(name, estimate) for name, estimate in estimates.items() if estimate]
         if found.margin_change_p05 is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sweeps.outcome import MetricValue
-from sweeps.stats.classification import drop
+from sweeps.stats.classification import accuracy_drop
 from workers.data.images import evenly_spaced
 from workers.data.scoring_windows import Window
 from workers.errors import Unsupported
@@ -108,9 +108,9 @@ def run_tasks(tasks: Tasks, model: LanguageModel) -> TaskResults:
 def drops(baseline: TaskResults, arm: TaskResults) -> list[MetricValue]:
     """What an arm loses against its baseline on the very same documents, as a share: above 0 the arm is worse.
 
-    The interval is that of the drop in top-1 of an accuracy job (`sweeps.stats.classification.drop`).
+    The interval is that of the drop in top-1 of an accuracy job (`sweeps.stats.classification.accuracy_drop`).
     """
-    found = {name: drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
+    found = {name: accuracy_drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
     return [
         metric_value(f"{name}_drop", each.value / 100, low=each.low / 100, high=each.high / 100, n=each.n)
         for name, each in found.items()

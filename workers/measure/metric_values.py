@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sweeps.metrics import METRICS, metric
 from sweeps.outcome import MetricValue
-from sweeps.stats.classification import Interval
+from sweeps.stats.quality import Interval
 from sweeps.stats.timing import Estimate, median
 
 PER_SECOND = {"s": 1.0, "ms": 1e3}
