@@ -167,10 +167,10 @@ def rebuild(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
-    from sweeps.parsing.json_schema import text
+    from sweeps.parsing.json_schema import schema_text
     from workers import methods
 
-    typer.echo(text(methods.every()), nl=False)
+    typer.echo(schema_text(methods.every()), nl=False)
 
 
 def _console() -> Any:

@@ -19,7 +19,7 @@ from store.engine import Engine
 from store.errors import StoreError
 from store.record import LeaseError, record
 from sweeps.job import Arm, Condition, Device, Job, Occupation
-from sweeps.outcome import ANSWERS, FailureReason, Outcome
+from sweeps.outcome import ANSWERING_FAILURES, FailureReason, Outcome
 from sweeps.parsing.file_schema import Retry
 
 POLL_S = 0.5
@@ -232,8 +232,8 @@ class Dispatcher:
         measured, answers, unanswered, _ = self._summary
         for reasons in map(set, failure_reasons(outcome)):
             measured += not reasons
-            answers += bool(reasons) and reasons <= ANSWERS
-            unanswered += bool(reasons - ANSWERS)
+            answers += bool(reasons) and reasons <= ANSWERING_FAILURES
+            unanswered += bool(reasons - ANSWERING_FAILURES)
         self._summary = Summary(measured, answers, unanswered)
         self._observer(Event("answered", node, outcome.job, outcome))
 

@@ -24,7 +24,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job
 from sweeps.number_format import count, duration
 from sweeps.outcome import Environment
-from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.protocol import Protocol
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
@@ -97,7 +97,7 @@ def load_sweep(path: Path | str, *, auto: Device, text: str | None = None) -> Ex
             checked.add(head)
         return {**recipe_hash(condition), **listings[condition.data]}
 
-    return load(
+    return expand_file(
         path,
         methods=every(),
         networks=networks(),

@@ -20,7 +20,7 @@ from store.tables.lightweight import (
     TEXT_SCORES,
 )
 from store.transactions import reading
-from sweeps.outcome import ANSWERS
+from sweeps.outcome import ANSWERING_FAILURES
 from sweeps.protocol import Protocol
 
 Doubt = Literal["flagged", "unclear", "failed"]
@@ -88,7 +88,7 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
 
     A round is answered if one host of an environment measured it with at least the requested pairs (`pairs_min`, over all
     attempts), and the interval of all rounds (by every metric) is as narrow as requested or the round was measured under a
-    protocol that satisfies the requested one. A failure that is an answer (`sweeps.outcome.ANSWERS`) answers all rounds, a
+    protocol that satisfies the requested one. A failure that is an answer (see `ANSWERING_FAILURES`) answers all rounds, a
     time-out only if it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are
     answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too.
     Flagged results count: they are shown, with their flags.
@@ -133,7 +133,7 @@ class _Known:
         elif row.reason is None:
             if made.satisfies(requested):
                 self._answered[place].add((row.comparison_id, row.round))
-        elif row.reason not in ANSWERS:
+        elif row.reason not in ANSWERING_FAILURES:
             self._errors[row.comparison_id] = row.message
         elif row.reason != "timeout" or _no_easier(requested, made):
             self._answered[place] |= {(row.comparison_id, each) for each in range(requested.rounds)}

@@ -11,7 +11,7 @@ from store.placement import Wanted
 from store.tables.lightweight import ATTEMPT, COMPARISON_ATTEMPT, FAILURE, JOB, SWEEP, SWEEP_JOB
 from store.transactions import reading
 from sweeps.job import Job
-from sweeps.outcome import ANSWERS
+from sweeps.outcome import ANSWERING_FAILURES
 from sweeps.protocol import Protocol
 
 
@@ -67,7 +67,7 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
             .outerjoin(FAILURE, FAILURE.c.id == COMPARISON_ATTEMPT.c.failure)
             .where(ATTEMPT.c.id > since)
         )
-        answered = {(row.comparison_id, row.round) for row in recorded if row.reason is None or row.reason in ANSWERS}
+        answered = {(row.comparison_id, row.round) for row in recorded if row.reason is None or row.reason in ANSWERING_FAILURES}
     # A new plan does not replace these. Of jobs that wait only parts of split ones can overlap it by its age.
     linked_elsewhere = (
         select(SWEEP_JOB.c.job)

@@ -31,7 +31,7 @@ from sweeps.identity import canonical
 from sweeps.job import Job
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS
-from sweeps.outcome import ANSWERS, ArmOutcome, Failure, Outcome
+from sweeps.outcome import ANSWERING_FAILURES, ArmOutcome, Failure, Outcome
 from sweeps.stats.timing import load_distributions
 
 Source = Literal["measured", "imported"]
@@ -159,7 +159,7 @@ class AttemptWriter:
     def answered(self) -> bool:
         if self.statuses:
             return all(status.answered for status in self.statuses)
-        return all(failure.reason in ANSWERS for failure in self.outcome.failures)
+        return all(failure.reason in ANSWERING_FAILURES for failure in self.outcome.failures)
 
     def known(self, connection: Connection) -> bool:
         return connection.execute(KNOWN, {"digest": self.digest}).first() is not None

@@ -15,7 +15,7 @@ from sweeps.stats.quality import interval_verdict
 MOST_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
 
-State = Literal["measured", "queued", "failed", "not measured", "not requested"]
+ComparisonState = Literal["measured", "queued", "failed", "not measured", "not requested"]
 """Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered nor in the queue."""
 
 
@@ -213,7 +213,7 @@ def conclude(
     return Conclusion(effect, finding, value_shown, low_shown, high_shown, places, floor)
 
 
-def unanswered(effect: Effect, state: State, reason: str = "") -> Conclusion:
+def unanswered(effect: Effect, state: ComparisonState, reason: str = "") -> Conclusion:
     """The conclusion where there are no numbers; `reason` of a failure."""
     return Conclusion(effect, Finding(state), reason=reason)
 

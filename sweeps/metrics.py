@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sweeps.kinds import Modality
 
-Comparison = Literal["ratio", "difference"]
+Contrast = Literal["ratio", "difference"]
 Read = Literal["round", "item", "once", "counter"]
 Better = Literal["lower", "higher"]
 
@@ -27,7 +27,7 @@ class MetricSpec:
     read: Read = "once"
     """`round`: a sample of every round of a timed job; `item`: for every image or text window; `once`: in a pass of its own;
     `counter`: counted by a method. Other counters are the method's own, and not declared."""
-    compared: Comparison | None = None
+    compared: Contrast | None = None
     """How arms are compared, if they are: `ratio`, baseline over arm; `difference`, by how much the arm is worse."""
     better: Better | None = None
     floor: float = 0.0
@@ -195,6 +195,6 @@ def metric(name: str) -> MetricSpec:
     return found
 
 
-def compared(names: Iterable[str], how: Comparison) -> tuple[MetricSpec, ...]:
+def compared(names: Iterable[str], how: Contrast) -> tuple[MetricSpec, ...]:
     """Those of the named metrics that are compared in this way."""
     return tuple(spec for name in names if (spec := metric(name)).compared == how)

@@ -15,7 +15,7 @@ class AxisLabel(NamedTuple):
     """The same where there is little room, as in a chart."""
 
 
-AXES: Mapping[str, AxisLabel] = {
+AXIS_LABELS: Mapping[str, AxisLabel] = {
     "tokens": AxisLabel("tokens", "tokens", "tokens"),
     "gmacs": AxisLabel("GMACs", "GMACs of the baseline", "GMACs"),
     "gmacs_saved": AxisLabel("GMACs saved", "of the baseline's GMACs saved", "of GMACs saved"),
@@ -50,7 +50,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def number(value: float | None, form: str, unit: float = 1) -> str:
+def format_number(value: float | None, form: str, unit: float = 1) -> str:
     """A value in multiples of `unit` in the given format; a dash where it is missing."""
     return "-" if value is None or is_missing(value) else f"{value / unit:{form}}"
 
@@ -58,4 +58,4 @@ def number(value: float | None, form: str, unit: float = 1) -> str:
 def with_interval(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
     """`1.10 [0.31, 1.92]` in the given format, without the interval where there is none; a dash where the value is missing."""
     interval = "" if is_missing(low) or is_missing(high) else f" [{low:{form}}, {high:{form}}]"
-    return "-" if is_missing(value) else f"{number(value, form)}{interval}"
+    return "-" if is_missing(value) else f"{format_number(value, form)}{interval}"

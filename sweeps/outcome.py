@@ -12,7 +12,7 @@ from sweeps.method import BlockTokens
 from sweeps.predictions import Predictions
 from sweeps.text_scores import TextScores
 
-Count = Annotated[int, Field(ge=0, lt=2**31)]
+DatabaseCount = Annotated[int, Field(ge=0, lt=2**31)]
 """A count that every database can hold."""
 YEAR_3000 = 32_503_680_000.0
 """Seconds since the epoch; what lies beyond is no time of a measurement."""
@@ -20,7 +20,7 @@ INTEGER = 2**63
 """No integer of an outcome is as large as this: a database cannot hold it."""
 
 FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number", "crash", "error"]
-ANSWERS: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
+ANSWERING_FAILURES: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
 """Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it is tried again."""
 
 WORKER_UNFIT = "worker_unfit"
@@ -49,7 +49,7 @@ class MetricValue(FrozenModel):
     unit: str
     low: float | None = None
     high: float | None = None
-    n: Count | None = None
+    n: DatabaseCount | None = None
 
 
 class Samples(FrozenModel):
@@ -100,14 +100,14 @@ class ArmOutcome(FrozenModel):
     """What the method itself adds, per image, in 1e9 MACs."""
     parameters: int = Field(ge=0)
     trainable_parameters: int = Field(ge=0)
-    batch: Count
+    batch: DatabaseCount
     """Images per forward, from the tensor that the first block saw."""
-    tokens: Count
+    tokens: DatabaseCount
     """Patch tokens that enter the first block."""
-    tokens_final: Count
+    tokens_final: DatabaseCount
     """All tokens (prefix tokens included) that leave the last block."""
     trace: tuple[BlockTokens, ...]
-    threads: Count
+    threads: DatabaseCount
     """CPU threads really used."""
     warmup_s: float | None = None
     warmup_forwards: int | None = None
@@ -156,7 +156,7 @@ class Outcome(FrozenModel):
     """Reasons to distrust the whole job: contended, throttled, consistency_check_failed …"""
     notes: tuple[str, ...] = ()
     """What flags of the job or of its arms are about, where their name is not enough; a line each."""
-    cores: tuple[Count, ...] | None = None
+    cores: tuple[DatabaseCount, ...] | None = None
     """The CPU cores that the process was pinned to; `None` where it was not."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""

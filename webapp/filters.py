@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from sweeps.metrics import METRICS
-from sweeps.number_format import AXES, count
+from sweeps.number_format import AXIS_LABELS, count
 from webapp import texts
 from webapp.charts.scales import Axis
 
@@ -50,7 +50,7 @@ def choose_points(points: pd.DataFrame, axes: Sequence[Axis]) -> tuple[pd.DataFr
     There is a widget for each column with several values, and for the axes if there are several; nothing chosen means all.
     """
     columns = [column for column in FILTERS if points[column].nunique() > 1]
-    axis_names = {AXES[axis].title: axis for axis in axes}
+    axis_names = {AXIS_LABELS[axis].title: axis for axis in axes}
     first = int(len(axes) > 1)
     if not columns and not first:
         return points, axes[0]

@@ -8,7 +8,7 @@ import pandas as pd
 from store.host_labels import describe_missing
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, conclude_interval, conclude_row, unanswered
-from sweeps.number_format import AXES, axis_value, is_missing
+from sweeps.number_format import AXIS_LABELS, axis_value, is_missing
 from webapp.charts.scales import Axis
 
 SHOWN = SPEEDUP._replace(mark="×")
@@ -103,4 +103,4 @@ def _amount(x: float, axis: Axis) -> str:
 
 
 def _unit(axis: Axis, token_unit: str) -> str:
-    return token_unit if axis == "tokens" else AXES[axis].short_unit
+    return token_unit if axis == "tokens" else AXIS_LABELS[axis].short_unit

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from pydantic import ValidationError
 
 from sweeps.job import Job
-from sweeps.outcome import ANSWERS, Outcome
+from sweeps.outcome import ANSWERING_FAILURES, Outcome
 from workers.measure.environment import commit, devices, environment_of
 from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     sys.stderr.write(f"{path}: {note}\n")
                 for failure in outcome.failures:
                     sys.stderr.write(f"{path}: {failure.reason}: {failure.message}\n")
-                    answered &= failure.reason in ANSWERS
+                    answered &= failure.reason in ANSWERING_FAILURES
                 line = outcome.model_dump_json() + "\n"
                 if place is None:
                     stdout.write(line)

@@ -10,9 +10,9 @@ import pandas as pd
 from orchestrator.report.section import Column, flags_of, rows_of
 from orchestrator.report.speedup import speedup_of
 from store.quality_join import join_quality, with_controls, with_states
-from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, State, conclude, conclude_interval, unanswered
+from sweeps.labels import BITS, SPEEDUP, ComparisonState, Conclusion, Finding, conclude, conclude_interval, unanswered
 from sweeps.metrics import METRICS
-from sweeps.number_format import is_missing, number
+from sweeps.number_format import format_number, is_missing
 from workers.methods.arm_labels import params_label
 
 
@@ -51,7 +51,7 @@ class ArmComparison:
         """The change in quality, or why there is none."""
         row = self.row
         if is_missing(row.bits_per_byte_change):
-            state: State = "not measured" if row.state == "measured" else row.state
+            state: ComparisonState = "not measured" if row.state == "measured" else row.state
             return unanswered(BITS, state, row.reason if state == "failed" else "")
         bounds = (row.bits_per_byte_change, row.bits_per_byte_change_low, row.bits_per_byte_change_high)
         return conclude(BITS, *bounds, verdict=row.quality_verdict, floor=row.quality_floor)
@@ -80,7 +80,7 @@ class ArmComparison:
     def macs_promise(self, metric: str) -> str:
         """The speed-up that the MACs of what the metric times would give, such as `1.08`."""
         row = self.by_metric.get(metric)
-        return number(None if row is None else row.speedup_macs, ".2f")
+        return format_number(None if row is None else row.speedup_macs, ".2f")
 
 
 def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
@@ -100,7 +100,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
             left=True,
         ),
         Column("bits per byte [95 %]", lambda arm: arm.quality.numbers),
-        Column("same top-1 %", lambda arm: number(arm.row.top1_agreement, ".1f")),
+        Column("same top-1 %", lambda arm: format_number(arm.row.top1_agreement, ".1f")),
         Column("quality", lambda arm: arm.quality.word, left=True),
         Column("flags", lambda arm: flags_of(arm.row), left=True, wraps=True),
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from store.host_labels import describe_missing
-from sweeps.number_format import AXES, axis_value, is_missing
+from sweeps.number_format import AXIS_LABELS, axis_value, is_missing
 from workers.methods.arm_labels import params_label
 
 PARTS = (
@@ -63,5 +63,5 @@ def _crossing(row: Any) -> str:
     limited = ", neighbours on the grid" if row.grid_limited else ""
     between = f"between {axis_value(row.x_low, row.axis)} and {axis_value(row.x_high, row.axis)}{limited}"
     flagged = "".join(f". {part.rstrip('.')}" for part in row.why.split(". ") if "flagged" in part.lower())
-    place = f"{axis_value(row.x, row.axis)} {AXES[row.axis].unit}"
+    place = f"{axis_value(row.x, row.axis)} {AXIS_LABELS[row.axis].unit}"
     return f"{f'pays from {place} on' if gains else f'stops paying at {place}'} ({between}){flagged}"

@@ -14,7 +14,7 @@ from sweeps.caveats import cautions
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, Conclusion, conclude_row
 from sweeps.metrics import METRICS
-from sweeps.number_format import AXES, number, with_interval
+from sweeps.number_format import AXIS_LABELS, format_number, with_interval
 from workers.methods.arm_labels import params_label
 
 _MIB = 2**20
@@ -31,7 +31,7 @@ def _arm_label(row: Any) -> str:
 
 
 def _figure(label: str, name: str, form: str, unit: float = 1) -> Column:
-    return Column(label, lambda row: number(getattr(row, name), form, unit))
+    return Column(label, lambda row: format_number(getattr(row, name), form, unit))
 
 
 _ARM_COLUMNS = (
@@ -42,7 +42,10 @@ _ARM_COLUMNS = (
     _figure("prefill tokens/s", "prefill_tokens_per_s", ".0f"),
     _figure("decode tokens/s", "decode_tokens_per_s", ".1f"),
     _figure("characters/s", "chars_per_s", ".1f"),
-    Column("read / machine, GB/s", lambda row: f"{number(row.achieved_gb_per_s, '.1f')} / {number(row.peak_gb_per_s, '.1f')}"),
+    Column(
+        "read / machine, GB/s",
+        lambda row: f"{format_number(row.achieved_gb_per_s, '.1f')} / {format_number(row.peak_gb_per_s, '.1f')}",
+    ),
     _figure("KV needed, MiB", "kv_bytes_needed", ".2f", _MIB),
     _figure("resident", "kv_bytes_resident", ".2f", _MIB),
     _figure("virtual", "kv_bytes_virtual", ".2f", _MIB),
@@ -64,7 +67,10 @@ _QUALITY_COLUMNS = (
     Column("bits per byte", lambda row: f"{row.bits_per_byte_baseline:.4f} > {row.bits_per_byte:.4f}"),
     Column("change [95 %]", lambda row: bits_per_byte_of(row).numbers),
     Column("verdict", lambda row: bits_per_byte_of(row).word, left=True),
-    Column("perplexity per own token", lambda row: f"{number(row.perplexity_baseline, '.4g')} > {number(row.perplexity, '.4g')}"),
+    Column(
+        "perplexity per own token",
+        lambda row: f"{format_number(row.perplexity_baseline, '.4g')} > {format_number(row.perplexity, '.4g')}",
+    ),
     Column(
         "same top-1 % [95 %]",
         lambda row: with_interval(row.top1_agreement, row.top1_agreement_low, row.top1_agreement_high, ".1f"),
@@ -176,7 +182,7 @@ def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[t
             place = named.get((row.environment, row.host), "")
             against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
             lines.append(TextLine(f"{curve_label(row)}, {row.model}, {against}: {describe_break_even(row)}", style_of(row.verdict)))
-        yield Section(title=f"Break-even in {AXES[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
+        yield Section(title=f"Break-even in {AXIS_LABELS[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
 
 
 def _labels(arms: pd.DataFrame) -> dict[str, str]:

@@ -11,7 +11,7 @@ from orchestrator.report.section import Column, Section, TextLine, groups, rows_
 from store.host_labels import label_hosts
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
-from sweeps.number_format import AXES, is_missing
+from sweeps.number_format import AXIS_LABELS, is_missing
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
@@ -60,7 +60,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
         )
         for found, curves in groups(_curves_of(report.break_evens, condition, points), ("axis",)):
             lines = [TextLine(f"{curve_label(row)}: {describe_break_even(row)}", style_of(row.verdict)) for row in rows_of(curves)]
-            yield Section(title=f"Break-even in {AXES[found['axis']].title}", lines=lines, level=3)
+            yield Section(title=f"Break-even in {AXIS_LABELS[found['axis']].title}", lines=lines, level=3)
 
 
 def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from store.derive.payloads import payload_of
 from sweeps.job import Job, Pair
-from sweeps.outcome import ANSWERS, Failure, Outcome
+from sweeps.outcome import ANSWERING_FAILURES, Failure, Outcome
 
 
 class PairStatus(NamedTuple):
@@ -16,7 +16,7 @@ class PairStatus(NamedTuple):
 
     @property
     def answered(self) -> bool:
-        return self.failure is None or self.failure.reason in ANSWERS
+        return self.failure is None or self.failure.reason in ANSWERING_FAILURES
 
 
 def pair_statuses(outcome: Outcome, data: Any) -> Iterator[PairStatus]:

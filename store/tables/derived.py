@@ -6,7 +6,7 @@ from sqlalchemy import CheckConstraint, Index
 from sqlmodel import Field, SQLModel
 
 from store.tables.planned import SOURCES, number, one_of
-from sweeps.metrics import Comparison
+from sweeps.metrics import Contrast
 
 AXES = ("tokens", "gmacs", "gmacs_saved")
 """Axes of break-even: size of the work in tokens or GMACs of the baseline, or share of its GMACs that the arm saves."""
@@ -23,7 +23,7 @@ class EffectRow(SQLModel, table=True):
     __tablename__ = "effect_row"
     __table_args__: Any = (
         one_of("source", SOURCES),
-        one_of("compared", get_args(Comparison)),
+        one_of("compared", get_args(Contrast)),
         one_of("verdict", VERDICTS),
         *(number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")),
         *(number(column, ">= 0") for column in ("floor", "n", "rounds", "threads")),

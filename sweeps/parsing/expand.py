@@ -70,7 +70,7 @@ class Expansion:
         return replace(self, sweep=self.sweep.model_copy(update={"resources": None}))
 
 
-def load(
+def expand_file(
     path: Path | str,
     *,
     methods: Mapping[str, AnyMethod],

@@ -60,7 +60,7 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     return {"$schema": DIALECT, "title": "Breakeven sweep", **top, "$defs": dict(sorted(definitions.items()))}
 
 
-def text(methods: Mapping[str, AnyMethod]) -> str:
+def schema_text(methods: Mapping[str, AnyMethod]) -> str:
     """What `schema.json` must hold."""
     return json.dumps(json_schema(methods), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 

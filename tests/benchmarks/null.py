@@ -17,7 +17,7 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
-from sweeps.parsing.expand import load
+from sweeps.parsing.expand import expand_file
 from sweeps.stats.timing import Estimate, Verdict, speedup, verdict
 from workers.arms.vision import load_shared, prepare
 from workers.measure.environment import PROJECT
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 def jobs(name: str) -> tuple[Job, ...]:
     """The jobs of the sweep `sweeps/NAME.yaml`, on the CPU."""
-    return load(PROJECT / "sweeps" / f"{name}.yaml", methods=methods(), networks=networks(), auto="cpu").jobs
+    return expand_file(PROJECT / "sweeps" / f"{name}.yaml", methods=methods(), networks=networks(), auto="cpu").jobs
 
 
 def compare(name: str, *, apart: bool = False, budget_s: float | None = None) -> list[Row]:

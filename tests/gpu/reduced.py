@@ -6,7 +6,7 @@ from pathlib import Path
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job, Pair
-from sweeps.parsing.expand import load
+from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from workers.data import data_hash
 from workers.data.corruptions import CORRUPTIONS
@@ -46,7 +46,9 @@ def planned(path: Path, device: Device) -> tuple[Job, ...]:
     def contents(condition: Condition) -> Mapping[str, str]:
         return {**recipe_hash(condition), **data_hash(condition)}
 
-    expansion = load(path, methods=every(), networks=networks(), auto=device, contents=contents, corruptions=tuple(CORRUPTIONS))
+    expansion = expand_file(
+        path, methods=every(), networks=networks(), auto=device, contents=contents, corruptions=tuple(CORRUPTIONS)
+    )
     return expansion.jobs
 
 

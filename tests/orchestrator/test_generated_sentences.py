@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from orchestrator.report.arm_comparison import ArmComparison, describe_stacks, with_quality
 from sweeps.kinds import KINDS
-from sweeps.labels import State
+from sweeps.labels import ComparisonState
 
 WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
 WHERE |= {"quality_arm_id": "a", "quality_pair_id": "b"}
 METRICS = KINDS["generation"].metrics
-STATES: tuple[State, ...] = ("queued", "failed", "not measured", "measured")
+STATES: tuple[ComparisonState, ...] = ("queued", "failed", "not measured", "measured")
 NUMBER = r"[+-]?\d+\.\d+"
 SPEED = re.compile(rf"({NUMBER})x(?: \[({NUMBER}), ({NUMBER})\])? in [a-z ]+ \(([a-z ]+)\)")
 SIDED = re.compile(rf"(better|worse) by ({NUMBER}) \[({NUMBER}), ({NUMBER})\] bits per byte")

@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from sweeps.method import BlockTokens, Method, Network, Params
-from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError
 
 
@@ -104,7 +104,7 @@ def expand() -> Expand:
 
     def run(text: str, **options: Any) -> Expansion:
         written = text if text.startswith("schema") else HEAD + text
-        return load("trial.yaml", methods=METHODS, networks=NETWORKS, auto="cpu", text=written, **options)
+        return expand_file("trial.yaml", methods=METHODS, networks=NETWORKS, auto="cpu", text=written, **options)
 
     return run
 

@@ -13,7 +13,7 @@ from sweeps import aliases
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
 from sweeps.outcome import Outcome
-from sweeps.parsing.expand import load
+from sweeps.parsing.expand import expand_file
 from sweeps.parsing.yaml_reader import SweepError
 
 BEFORE = [json.loads(line) for line in Path(__file__).with_name("outcomes_before_renames.jsonl").read_text().splitlines()]
@@ -87,4 +87,4 @@ def test_names_of_others_stay() -> None:
 def test_a_former_value_in_a_sweep_file_is_an_error(entry: str, right: str) -> None:
     """The error names the present value."""
     with pytest.raises(SweepError, match=f"did you mean '{right}'"):
-        load("x.yaml", text=f"schema: 1\nname: x\n{entry}\n", methods={}, networks=networks(), auto="cpu")
+        expand_file("x.yaml", text=f"schema: 1\nname: x\n{entry}\n", methods={}, networks=networks(), auto="cpu")

@@ -6,7 +6,7 @@ import pytest
 
 from sweeps.job import DENSE, Condition, Pair
 from sweeps.method import Method
-from sweeps.parsing.expand import load
+from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Fault, arms
@@ -33,10 +33,10 @@ def test_the_quickstart_expands_to_one_job_per_size(expand: Expand) -> None:
 
 
 def test_a_file_and_its_text_are_one_sweep(tmp_path: Path, methods: dict[str, Method], expand: Expand) -> None:
-    """`load` reads the file itself when no text is given."""
+    """`expand_file` reads the file itself when no text is given."""
     path = tmp_path / "quickstart.yaml"
     path.write_text(QUICKSTART)
-    assert load(path, methods=methods, networks=NETWORKS, auto="cpu").jobs == expand(QUICKSTART).jobs
+    assert expand_file(path, methods=methods, networks=NETWORKS, auto="cpu").jobs == expand(QUICKSTART).jobs
 
 
 def test_auto_is_resolved_before_hashing(expand: Expand) -> None:

@@ -43,11 +43,11 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.labels import conclude, effect_of
 from sweeps.metrics import METRICS
 from sweeps.method import Params
-from sweeps.parsing.expand import load
+from sweeps.parsing.expand import expand_file
 class Shrink(Params):
     rate: float
 shrink = types.SimpleNamespace(__name__="shrink", __doc__="Toy.", PAPER="", VERSION=1, Params=Shrink, refuses=lambda *_: None)
-found = load("toy.yaml", text=sys.stdin.read(), methods={"shrink": shrink}, networks=networks(), auto="cpu")
+found = expand_file("toy.yaml", text=sys.stdin.read(), methods={"shrink": shrink}, networks=networks(), auto="cpu")
 (job,) = found.jobs
 said = conclude(effect_of(METRICS["flips"]), 2.5, 1.5, 3.5, verdict="worse").phrase
 print(json.dumps([job.kind, job.condition.data, job.protocol.images, job.occupation, job.job_id, job.comparison_ids()[0], said]))

@@ -9,7 +9,7 @@ import yaml
 
 from sweeps.method import Method
 from sweeps.parsing.expand import Expansion
-from sweeps.parsing.json_schema import json_schema, text
+from sweeps.parsing.json_schema import json_schema, schema_text
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import METHODS
 
@@ -94,5 +94,5 @@ def test_the_schema_completes_methods_and_their_parameters(methods: dict[str, Me
 
 def test_the_text_is_stable(methods: dict[str, Method]) -> None:
     """The order in which methods are found does not change the file."""
-    assert text(dict(reversed(methods.items()))) == text(methods)
-    assert text(methods).endswith("}\n")
+    assert schema_text(dict(reversed(methods.items()))) == schema_text(methods)
+    assert schema_text(methods).endswith("}\n")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sweeps.job import DENSE, Condition, Overrides
-from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError
 from sweeps.protocol import Protocol
 from tests.sweeps.conftest import METHODS, NETWORKS, network
@@ -22,7 +22,7 @@ Expand = Callable[..., Expansion]
 
 
 def expand(text: str, **options: Any) -> Expansion:
-    return load("trial.yaml", methods=METHODS, networks=KNOWN, auto="cpu", text=HEAD + text, **options)
+    return expand_file("trial.yaml", methods=METHODS, networks=KNOWN, auto="cpu", text=HEAD + text, **options)
 
 
 def refused(text: str, **options: Any) -> SweepError:

@@ -11,7 +11,7 @@ from sweeps.geometry.llm_geometry import CONFIGS, languages
 from sweeps.geometry.local_llm import content, geometry
 from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Step
 from sweeps.method import AnyMethod, LanguageNetwork, Params
-from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError
 from sweeps.protocol import Protocol
 from tests.sweeps.conftest import METHODS, NETWORKS
@@ -53,7 +53,7 @@ BOTH = "jobs: {generation: {}, quality: {}}\n"
 
 
 def expand(text: str, **options: Any) -> Expansion:
-    return load("trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options)
+    return expand_file("trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options)
 
 
 def refused(text: str) -> SweepError:

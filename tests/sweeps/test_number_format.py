@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sweeps.labels import BITS, SPEEDUP, TASK, conclude, conclude_interval, conclude_row
-from sweeps.number_format import AXES, axis_value, count, duration, is_missing, number, with_interval
+from sweeps.number_format import AXIS_LABELS, axis_value, count, duration, format_number, is_missing, with_interval
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from sweeps.number_format import AXES, axis_value, count, duration, is_missing, 
 )
 def test_places_on_an_axis(value: float | None, axis: str, digits: int, text: str) -> None:
     """Whole tokens; GMACs and shares with so many significant digits."""
-    assert axis in AXES
+    assert axis in AXIS_LABELS
     assert axis_value(value, axis, digits) == text
 
 
@@ -36,7 +36,7 @@ def test_counts_and_durations() -> None:
 def test_missing_values_are_dashes() -> None:
     """`None` and NaN are both missing; a zero is not."""
     assert [is_missing(value) for value in (None, math.nan, 0.0, "")] == [True, True, False, False]
-    assert [number(None, ".1f"), number(math.nan, ".1f"), number(2**21, ".1f", 2**20)] == ["-", "-", "2.0"]
+    assert [format_number(None, ".1f"), format_number(math.nan, ".1f"), format_number(2**21, ".1f", 2**20)] == ["-", "-", "2.0"]
     assert with_interval(1.1, 0.305, 1.92) == "1.10 [0.30, 1.92]"
     assert [with_interval(1.1, None, 1.9), with_interval(None, None, None)] == ["1.10", "-"]
 

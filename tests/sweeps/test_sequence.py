@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError
 from tests.sweeps.conftest import MODEL
 from workers.methods import every
@@ -29,13 +29,13 @@ def params(expansion: Expansion) -> list[dict[str, Any]]:
 
 def real(methods: str) -> Expansion:
     """A sweep with the methods that ship."""
-    return load("trial.yaml", text=f"{REAL}{methods}\n", methods=every(), networks=networks(), auto="cpu")
+    return expand_file("trial.yaml", text=f"{REAL}{methods}\n", methods=every(), networks=networks(), auto="cpu")
 
 
 @pytest.mark.parametrize("file", PINNED)
 def test_shipped_sweeps_ask_what_they_always_asked(file: str) -> None:
     """Every question of a shipped sweep has the identity that it had, so that no stored answer is lost."""
-    expansion = load(FOLDER / file, methods=every(), networks=networks(), auto="cpu")
+    expansion = expand_file(FOLDER / file, methods=every(), networks=networks(), auto="cpu")
     questions = [comparison.question_id for comparison in expansion.comparisons]
     digest = hashlib.sha256("\n".join(questions).encode()).hexdigest()
     assert {"questions": len(questions), "digest": digest} == PINNED[file]

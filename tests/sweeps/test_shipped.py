@@ -7,7 +7,7 @@ import pytest
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import Expansion, load
+from sweeps.parsing.expand import Expansion, expand_file
 from workers import methods
 from workers.arms.budget import cost, solve
 
@@ -20,7 +20,7 @@ ON_GPU = ("tr_batch_and_size", "tome_vs_ours_early", "full_depth_2.7g", "flops_s
 
 @cache
 def expanded(name: str) -> Expansion:
-    return load(FOLDER / name, methods=methods.every(), networks=networks(), auto="cpu")
+    return expand_file(FOLDER / name, methods=methods.every(), networks=networks(), auto="cpu")
 
 
 def traces(name, method):

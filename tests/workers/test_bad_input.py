@@ -5,7 +5,7 @@ import timm
 from safetensors.torch import save_file
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import load
+from sweeps.parsing.expand import expand_file
 from sweeps.parsing.yaml_reader import SweepError
 from tests.workers.tiny_vits import calm
 from workers import methods
@@ -24,7 +24,7 @@ jobs: {{latency: {{pairs: {{min: 6, max: 6}}, budget: 1s}}}}
 
 def expanded(arm, model="test_vit", extra=""):
     text = TEXT.format(arm=arm, model=model, extra=extra)
-    return load("trial.yaml", text=text, methods=methods.methods(), networks=networks(), auto="cpu")
+    return expand_file("trial.yaml", text=text, methods=methods.methods(), networks=networks(), auto="cpu")
 
 
 @pytest.mark.parametrize(
