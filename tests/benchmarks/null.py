@@ -19,10 +19,11 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
 from sweeps.parsing.expand import expand_file
 from sweeps.stats.timing import Estimate, Verdict, speedup, verdict
-from workers.arms.vision import load_shared, prepare
+from workers.arms.vision import prepare_vision
 from workers.measure.environment import PROJECT
 from workers.measure.threads import use_threads
 from workers.methods import methods
+from workers.models.vision import shared_vision
 from workers.run import run
 
 PASS_S = 0.1
@@ -73,9 +74,9 @@ def one_after_the_other(job: Job, samples: int) -> list[float]:
     inputs: dict[tuple[int, object], torch.Tensor] = {}
     medians = []
     with torch.inference_mode():
-        model = load_shared(job.condition, job.content_hashes)
+        model = shared_vision(job.condition, job.content_hashes)
         for index in range(len(job.arms)):
-            step = prepare(job, index, model, inputs).step
+            step = prepare_vision(job, index, model, inputs).step
             times = []
             for _ in range(samples):
                 start = time.perf_counter()

@@ -18,12 +18,12 @@ from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import Estimate, speedup
 from workers import methods
-from workers.arms.vision import build, load_shared
+from workers.arms.vision import build_vision
 from workers.measure.interleaved import calibrate, time_rounds, warm_up
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import stopwatch
-from workers.models.vision import example_input
+from workers.models.vision import example_input, shared_vision
 from workers.run import run
 from workers.token_reduction.patch_vit import fit
 
@@ -81,10 +81,10 @@ def found(case: Case) -> Found:
     arm = Arm(stack=(Step(method=case.method, params=params.model_dump(mode="json"), version=method.VERSION),))
     use_threads(condition)
     with torch.inference_mode():
-        model = load_shared(condition, {})
-        dense = build(model, condition, DENSE)
-        models = dense, build(model, condition, arm), cut(dense, method.tokens(params, model.network, case.image_size))
-        x_BCHW = example_input(condition, model.network, torch.device("cpu"))
+        model = shared_vision(condition, {})
+        dense = build_vision(model, condition, DENSE)
+        models = dense, build_vision(model, condition, arm), cut(dense, method.tokens(params, model.network, case.image_size))
+        x_BCHW = example_input(condition, model.network)
         steps = [lambda each=each: each(x_BCHW) for each in models]
         clock, deadline = stopwatch("cpu"), time.monotonic() + PROTOCOL.timeout_s
         inner = calibrate(steps, clock)

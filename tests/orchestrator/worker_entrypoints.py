@@ -171,9 +171,9 @@ def run(job: Job) -> Outcome:
             FAILING[step.method](job)
     if job.condition.model in {"noop", "slow"}:
         return noop(job) if job.condition.model == "noop" else slow(job)
-    from workers.arms import vision
+    from workers.models.share_weights import kept_models
     from workers.run import run as measure
 
     outcome = measure(job, **BRIEF[job.kind])
-    noted = {"pid": os.getpid(), "models_built": vision._loaded.cache_info().misses}
+    noted = {"pid": os.getpid(), "models_built": kept_models.cache_info().misses}
     return outcome.model_copy(update={"system_metrics": {**outcome.system_metrics, **noted}})

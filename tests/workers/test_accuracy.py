@@ -22,7 +22,7 @@ from workers.kinds import accuracy, item_job
 from workers.kinds.accuracy import divergence
 from workers.measure.feature_similarity import features
 from workers.measure.timeout import alarm
-from workers.models.vision import load
+from workers.models.vision import load_vision
 from workers.run import run
 
 DENSE = Arm()
@@ -88,7 +88,7 @@ def test_the_evaluation_is_what_the_model_says() -> None:
     assert predictions_problem(outcome.predictions) is None
     found = images("digits")
     places = [place * len(found) // 40 for place in range(40)]
-    model = load(DIGITS, torch.device("cpu")).model
+    model = load_vision(DIGITS, torch.device("cpu")).model
     prepare = Preprocessing(model, DIGITS, {32})
     with torch.inference_mode():
         logits = model(torch.stack([prepare(found.read(place), "")[32] for place in places])).double().numpy()

@@ -16,7 +16,7 @@ from safetensors import safe_open
 
 from sweeps.job import Condition
 from workers.cache import cached
-from workers.models.vision import load
+from workers.models.vision import load_vision
 from workers.training import recipes
 from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import RECIPES, Recipe, recipe_hash
@@ -99,7 +99,7 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """One epoch of training changes the weights, writes them with their facts, and the next who asks gets the same file."""
     monkeypatch.setattr(recipes, "RECIPES", {"digits_vit_64": BRIEF})
     with torch.inference_mode():  # as jobs run
-        model = load(TRAINED, torch.device("cpu")).model
+        model = load_vision(TRAINED, torch.device("cpu")).model
     file = trained("digits_vit_64")
     before = file.stat().st_mtime_ns
     with safe_open(file, "pt") as saved:
@@ -108,7 +108,7 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(torch.equal(saved.get_tensor(name), value) for name, value in model.state_dict().items())
     assert facts["recipe"] == BRIEF.model_dump()
     assert 0 < facts["accuracy"] < 1
-    untrained = load(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model
+    untrained = load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model
     assert not torch.equal(untrained.head.weight, model.head.weight)
     assert obtain(BRIEF).stat().st_mtime_ns == before
 
@@ -124,7 +124,7 @@ def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.Mo
 def test_augmentation_moves_images_a_little() -> None:
     """Strength 0 leaves images as they are; strength 1 moves each by its own amount and brings in nothing but paper."""
     torch.manual_seed(0)
-    learnt, _ = splits(load(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model)
+    learnt, _ = splits(load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model)
     x = learnt.x_BCHW[:50]
     torch.testing.assert_close(augmented(x, 0.0), x, rtol=1e-4, atol=1e-4)
     changed = augmented(x, 1.0)

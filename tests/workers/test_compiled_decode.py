@@ -21,7 +21,7 @@ from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.arms.compiled_decode import CapturedSteps, CompiledSteps
 from workers.arms.generation_workload import Passage, Workload
-from workers.arms.language import build, cut_texts
+from workers.arms.language import build_language, cut_texts
 from workers.errors import Unsupported
 from workers.models.language import LanguageModel
 from workers.models.share_weights import clone_shared
@@ -101,7 +101,7 @@ def test_a_cache_that_grows_has_no_one_shape(tmp_path: Path, kv_cache: Any) -> N
     condition = Condition(model=str(saved(tmp_path)), kv_cache=kv_cache, runtime="compile")
     why = f"with kv_cache {kv_cache or 'dynamic'} every token makes the cache longer; write kv_cache: static"
     with pytest.raises(Unsupported, match=why):
-        build(condition, Arm(), {})
+        build_language(condition, Arm(), {})
 
 
 def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
     for method in ("larosa", "teal", "topk_activation"):
         step = Step(method=method, params={"sparsity": 0.5}, version=methods.language_methods()[method].VERSION)
         with pytest.raises(Unsupported, match=f"{method} cannot run with runtime compile: the row-skipping kernels"):
-            build(condition, Arm(stack=(step,)), {})
+            build_language(condition, Arm(stack=(step,)), {})
     with pytest.raises(Unsupported, match="needs a CUDA device, and this arm runs on cpu"):
-        build(condition, Arm(overrides=Overrides(runtime="cudagraph")), {})
+        build_language(condition, Arm(overrides=Overrides(runtime="cudagraph")), {})
     with pytest.raises(Unsupported, match="layer 0 keeps its tokens in a StaticSlidingWindowLayer"):
         CompiledSteps(tongue("mistral", sliding_window=16))
 
@@ -156,7 +156,7 @@ def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert not outcome.failures
     assert not outcome.arms[0].flags
     assert {"load_s", "peak_rss_isolated"} <= {metric.name for metric in outcome.arms[0].metrics}
-    eager, compiled = (build(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
+    eager, compiled = (build_language(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
     agree(said(compiled, cut_texts(asked)), said(eager, cut_texts(asked)))
 
 

@@ -10,8 +10,8 @@ from sweeps.job import Condition
 from workers.data import data_hash, images
 from workers.data.digits import digits, held_out_digits
 from workers.data.images import evenly_spaced
-from workers.models.vision import load
-from workers.models.write_vit_catalogue import describe
+from workers.models.vision import load_vision
+from workers.models.write_catalogues import plain_geometry
 from workers.training.train_vit import splits
 
 FIRST_HELD_OUT = [20, 21, 26, 27, 37, 63, 76, 79]
@@ -53,13 +53,13 @@ def test_images_are_named_and_labelled() -> None:
 def test_the_networks_are_known(name: str, patches: int) -> None:
     """Planning knows our networks like timm's: the catalogue's line is what is built, and positions start as sines."""
     network = networks()[name]
-    assert network == describe(name)
+    assert network == plain_geometry(name)
     assert (network.patch_tokens(32), network.depth, network.class_token) == (patches, 12, True)
-    model = load(Condition(model=name, image_size=32), torch.device("cpu")).model
+    model = load_vision(Condition(model=name, image_size=32), torch.device("cpu")).model
     assert model(torch.zeros(2, 1, 32, 32)).shape == (2, 10)
     lengths = model.pos_embed.detach()[0, 1:].norm(dim=-1)
     torch.testing.assert_close(lengths, lengths[:1].expand(patches), rtol=1e-4, atol=0)
-    larger = load(Condition(model=name, image_size=48), torch.device("cpu")).model
+    larger = load_vision(Condition(model=name, image_size=48), torch.device("cpu")).model
     assert larger.patch_embed.num_patches == network.patch_tokens(48)
 
 

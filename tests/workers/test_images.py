@@ -17,9 +17,9 @@ from workers.data import data_hash, images
 from workers.data.corruptions import corrupt
 from workers.data.preprocessing import Preprocessing, batches
 from workers.errors import DataError
-from workers.models.vision import load
+from workers.models.vision import load_vision
 
-MODEL = load(Condition(model="test_vit", image_size=64), torch.device("cpu")).model
+MODEL = load_vision(Condition(model="test_vit", image_size=64), torch.device("cpu")).model
 
 
 def pixels(level: int, size: tuple[int, int] = (20, 30)) -> Image.Image:

@@ -12,12 +12,12 @@ from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.faulty import faulty as method_files
-from workers.arms import vision as making
 from workers.kinds.latency import consistent
 from workers.measure.energy import Energy
 from workers.measure.environment import cores
 from workers.measure.threads import use_threads
 from workers.measure.timeout import alarm
+from workers.models.share_weights import kept_models
 from workers.models.token_trace import Forwards
 from workers.run import run
 
@@ -206,9 +206,9 @@ def test_pairs_come_before_passes_when_time_is_short() -> None:
 def test_the_model_stays_loaded_between_jobs() -> None:
     """The second job on a model finds it in place."""
     run(job([DENSE]), pass_seconds=PASS_S)
-    before = making._loaded.cache_info()
+    before = kept_models.cache_info()
     run(job([TOPK]), pass_seconds=PASS_S)
-    after = making._loaded.cache_info()
+    after = kept_models.cache_info()
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 

@@ -13,11 +13,11 @@ from sweeps.job import Arm, Condition, Overrides
 from sweeps.method import Architecture
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_vits import calm
-from workers.arms.language import build
+from workers.arms.language import build_language
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.errors import Unsupported
-from workers.models.language import load_language, loaded_language
+from workers.models.language import load_language, shared_language
 
 calm = pytest.fixture(autouse=True)(calm)
 PROMPT = torch.tensor([[5, 17, 42, 99, 7]])
@@ -47,14 +47,15 @@ def test_arms_share_weights(tmp_path: Path):
     """Arms of one dtype stand on the same memory in modules of their own; another dtype has its own; attention is each arm's."""
     condition = point(saved(tmp_path))
     dense, eager, half = (
-        build(condition, Arm(overrides=Overrides(**own)), {}) for own in ({}, {"attention": "eager"}, {"dtype": "bfloat16"})
+        build_language(condition, Arm(overrides=Overrides(**own)), {})
+        for own in ({}, {"attention": "eager"}, {"dtype": "bfloat16"})
     )
     pointers = [[parameter.data_ptr() for parameter in each.model.parameters()] for each in (dense, eager, half)]
     assert pointers[0] == pointers[1]
     assert not set(pointers[0]) & set(pointers[2])
     assert dense.model is not eager.model
     assert (dense.model.config._attn_implementation, eager.model.config._attn_implementation) == ("sdpa", "eager")
-    assert loaded_language(condition, {}).model.config._attn_implementation == "sdpa"
+    assert shared_language(condition, {}).model.config._attn_implementation == "sdpa"
     torch.testing.assert_close(dense.model(PROMPT).logits, eager.model(PROMPT).logits, rtol=1e-4, atol=1e-4)
     assert half.model(PROMPT).logits.dtype == torch.bfloat16
     assert half.weights_hash == dense.weights_hash
@@ -164,7 +165,7 @@ def test_what_language_models_do_not_do(tmp_path: Path):
     """Autocast, and weights that nobody publishes, are unsupported with the reason."""
     condition = point(saved(tmp_path))
     with pytest.raises(Unsupported, match="write float16 or bfloat16"):
-        build(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
+        build_language(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
     with pytest.raises(Unsupported, match="is a size with random weights"):
         load_language(Condition(model="llama-15m", weights="pretrained"))
     with pytest.raises(Unsupported, match="there is a recipe for tiny_lm"):

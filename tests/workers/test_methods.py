@@ -12,11 +12,11 @@ from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers import methods
-from workers.arms.vision import build
+from workers.arms.vision import build_vision
 from workers.methods import InvalidMethod
 from workers.models.share_weights import clone_shared
 from workers.models.token_trace import trace
-from workers.models.vision import Loaded
+from workers.models.vision import VisionModel
 
 FOUND = methods.methods()
 CASES = [
@@ -66,7 +66,7 @@ def test_each_image_for_itself(method, params, make):
 def test_analytic_macs_equal_counted_ones(method, params, make):
     """The network on the tokens it saw, plus what the method adds, is what an independent counter finds, to 0.1 %."""
     network = small_network(make)
-    model = build(Loaded(small(make), network), Condition(model=make, image_size=SIZE, attention="eager"), DENSE)
+    model = build_vision(VisionModel(small(make), network), Condition(model=make, image_size=SIZE, attention="eager"), DENSE)
     with FlopCounterMode(display=False) as counter:
         method.apply(model, params)(images(1))
     analytic = network.macs(SIZE, method.tokens(params, network, SIZE)) + method.macs(params, network, SIZE)
@@ -130,7 +130,7 @@ def test_traces_as_one_graph(method, params):
     if isinstance(getattr(method, "EAGER_ONLY", None), str):
         refused = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
         with pytest.raises(Exception, match=method.EAGER_ONLY):
-            build(Loaded(model, small_network("registers")), Condition(model="registers", image_size=SIZE), refused)
+            build_vision(VisionModel(model, small_network("registers")), Condition(model="registers", image_size=SIZE), refused)
         return
     applied = method.apply(model, params)
     compiled = torch.compile(applied, fullgraph=True, backend="eager", dynamic=False)

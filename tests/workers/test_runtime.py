@@ -10,14 +10,14 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
-from workers.arms.vision import build
+from workers.arms.vision import build_vision
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models.runtime import Autocast, Compiled
 from workers.models.share_weights import clone_shared
-from workers.models.vision import Loaded
+from workers.models.vision import VisionModel
 from workers.run import run
 from workers.token_reduction.patch_vit import fit
 
@@ -112,11 +112,11 @@ def test_autocast_where_torch_ignores_it():
 
 def test_arms_and_baselines_override_the_runtime():
     """An arm's own runtime decides how it runs, whatever the condition says."""
-    loaded = Loaded(small("plain"), small_network("plain"))
+    loaded = VisionModel(small("plain"), small_network("plain"))
     point = Condition(model="plain", image_size=SIZE)
-    assert isinstance(build(loaded, point, COMPILED), Compiled)
+    assert isinstance(build_vision(loaded, point, COMPILED), Compiled)
     eager = Arm(overrides=Overrides(runtime="eager"))
-    assert not isinstance(build(loaded, point.model_copy(update={"runtime": "compile"}), eager), Compiled)
+    assert not isinstance(build_vision(loaded, point.model_copy(update={"runtime": "compile"}), eager), Compiled)
 
 
 def test_cuda_graphs_on_a_cpu_are_a_failure_row():

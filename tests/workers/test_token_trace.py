@@ -8,15 +8,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
-from workers.arms.vision import build
+from workers.arms.vision import build_vision
 from workers.models.token_trace import Trace, count_forwards, trace
-from workers.models.vision import Loaded, load
+from workers.models.vision import VisionModel, load_vision
 
 calm = pytest.fixture(autouse=True)(calm)
 
 
 def built(arm=DENSE, make="plain"):
-    return build(Loaded(small(make), small_network(make)), Condition(model=make, image_size=SIZE), arm)
+    return build_vision(VisionModel(small(make), small_network(make)), Condition(model=make, image_size=SIZE), arm)
 
 
 @pytest.mark.parametrize("make", MAKES)
@@ -41,8 +41,8 @@ def test_published_macs_of_a_real_model(size, keep_rate, gmacs):
     """DeiT-B on the meta device sees the tokens and takes the MACs that were published, by the counter and by the formula."""
     condition = Condition(model="deit_base_patch16_224", image_size=size, attention="eager")
     with torch.device("meta"):
-        loaded = load(condition, torch.device("meta"))
-        model = build(loaded, condition, Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate}),)))
+        loaded = load_vision(condition, torch.device("meta"))
+        model = build_vision(loaded, condition, Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate}),)))
         x = torch.empty(1, 3, size, size)
     seen = trace(model, x)
     with FlopCounterMode(display=False) as counter:

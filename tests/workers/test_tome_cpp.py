@@ -13,11 +13,11 @@ from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, images, small, small_network
-from workers.arms.vision import build
+from workers.arms.vision import build_vision
 from workers.errors import Unsupported
 from workers.methods import methods
 from workers.models import cpp_build
-from workers.models.vision import Loaded
+from workers.models.vision import VisionModel
 from workers.run import run
 from workers.token_reduction import tome_cpp
 from workers.token_reduction.hquota_ops import farthest_first_numpy, merge_groups_torch
@@ -146,7 +146,7 @@ def test_it_is_no_part_of_a_compiled_graph():
     step = Step(method="tome", params={"r": 3, "implementation": "native"}, version=1)
     arm = Arm(stack=(step,), overrides=Overrides(runtime="compile"))
     with pytest.raises(Unsupported, match="tome cannot run with runtime compile: its compiled kernel is no operator of torch"):
-        build(Loaded(small("plain"), small_network("plain")), Condition(model="plain", image_size=SIZE), arm)
+        build_vision(VisionModel(small("plain"), small_network("plain")), Condition(model="plain", image_size=SIZE), arm)
 
 
 @compiled

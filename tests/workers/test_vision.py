@@ -9,12 +9,11 @@ from timm.models.vision_transformer import ParallelScalingBlock, VisionTransform
 
 from sweeps.job import DENSE, Arm, Condition, Overrides, Step
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
-from workers.arms.vision import build
+from workers.arms.vision import build_vision
 from workers.errors import Unsupported
 from workers.methods.vision import slowed, tome
-from workers.models.runtime import Slowed
 from workers.models.share_weights import clone_shared
-from workers.models.vision import Loaded, example_input, load
+from workers.models.vision import VisionModel, example_input, load_vision
 from workers.token_reduction.patch_vit import ReducingBlock, attend, fit
 
 TINY = Condition(model="test_vit", image_size=64)
@@ -29,20 +28,20 @@ def overriding(**fields):
 
 
 def built(make, arm=DENSE, **condition):
-    return build(Loaded(small(make), small_network(make)), Condition(model=make, image_size=SIZE, **condition), arm)
+    return build_vision(VisionModel(small(make), small_network(make)), Condition(model=make, image_size=SIZE, **condition), arm)
 
 
 def test_random_weights_are_seeded():
     """The same seed gives the same weights and images, another seed others; torch's own generator is left alone."""
     state = torch.get_rng_state()
-    one, again, other = (load(TINY.model_copy(update={"seed": seed}), CPU) for seed in (0, 0, 1))
+    one, again, other = (load_vision(TINY.model_copy(update={"seed": seed}), CPU) for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), state)
-    x = example_input(TINY, one.network, CPU)
+    x = example_input(TINY, one.network)
     assert x.shape == (1, 3, 64, 64)
     assert torch.equal(one.model(x), again.model(x))
     assert not torch.equal(one.model(x), other.model(x))
-    assert torch.equal(x, example_input(TINY, one.network, CPU))
-    assert not torch.equal(x, example_input(TINY.model_copy(update={"seed": 1}), one.network, CPU))
+    assert torch.equal(x, example_input(TINY, one.network))
+    assert not torch.equal(x, example_input(TINY.model_copy(update={"seed": 1}), one.network))
 
 
 @pytest.mark.parametrize(
@@ -63,33 +62,33 @@ def test_what_cannot_be_loaded(tmp_path, monkeypatch, fields, message):
     torch.save({"head.weight": torch.zeros(1)}, tmp_path / "broken.pt")
     torch.save({"state_dict": Condition}, tmp_path / "pickled.pt")  # a class: more than weights
     with pytest.raises(Unsupported, match=message):
-        load(TINY.model_copy(update=fields), CPU)
+        load_vision(TINY.model_copy(update=fields), CPU)
 
 
 def test_a_checkpoint_that_is_not_there(tmp_path):
     """A missing file is an error of this machine and no answer."""
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
-        load(TINY.model_copy(update={"weights": str(tmp_path / "gone.safetensors")}), CPU)
+        load_vision(TINY.model_copy(update={"weights": str(tmp_path / "gone.safetensors")}), CPU)
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "weights.pt"])
 def test_checkpoints_are_read_at_any_size(tmp_path, file):
     """A checkpoint gives back the very weights; at another image size only the position embeddings are resampled."""
-    saved = load(TINY.model_copy(update={"seed": 7}), CPU).model.state_dict()
+    saved = load_vision(TINY.model_copy(update={"seed": 7}), CPU).model.state_dict()
     save_file(saved, tmp_path / file) if file.endswith("safetensors") else torch.save(saved, tmp_path / file)
-    same = load(TINY.model_copy(update={"weights": str(tmp_path / file)}), CPU).model.state_dict()
+    same = load_vision(TINY.model_copy(update={"weights": str(tmp_path / file)}), CPU).model.state_dict()
     assert saved
     assert all(torch.equal(same[name], saved[name]) for name in saved)
-    larger = load(Condition(model="test_vit", image_size=96, weights=str(tmp_path / file)), CPU).model.state_dict()
+    larger = load_vision(Condition(model="test_vit", image_size=96, weights=str(tmp_path / file)), CPU).model.state_dict()
     assert {name for name in saved if not torch.equal(saved[name], larger[name])} == {"pos_embed"}
     assert larger["pos_embed"].shape == (1, 37, 64)
 
 
 def test_arms_share_weights_and_nothing_else():
     """Arms are modules of their own, so that hooks on one see nothing of another, over the very same weights."""
-    loaded = Loaded(small("plain"), small_network("plain"))
+    loaded = VisionModel(small("plain"), small_network("plain"))
     condition = Condition(model="plain", image_size=SIZE)
-    one, two = (build(loaded, condition, arm) for arm in (DENSE, overriding(attention="eager")))
+    one, two = (build_vision(loaded, condition, arm) for arm in (DENSE, overriding(attention="eager")))
     assert not set(map(id, one.modules())) & set(map(id, (*two.modules(), *loaded.model.modules())))
     weights = [value.data_ptr() for value in loaded.model.parameters()]
     assert [value.data_ptr() for value in one.parameters()] == [value.data_ptr() for value in two.parameters()] == weights
@@ -155,9 +154,9 @@ def test_an_arm_at_another_size(make):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "autocast-float16"])
 def test_other_types(dtype, stack):
     """An arm in half precision has its own weights (autocast shares them) and its input comes in its type."""
-    loaded, condition = load(TINY, CPU), TINY.model_copy(update={"dtype": dtype})
-    model = build(loaded, condition, Arm(stack=stack))
-    x = example_input(condition, loaded.network, CPU)
+    loaded, condition = load_vision(TINY, CPU), TINY.model_copy(update={"dtype": dtype})
+    model = build_vision(loaded, condition, Arm(stack=stack))
+    x = example_input(condition, loaded.network)
     kind = torch.float32 if dtype.startswith("autocast") else getattr(torch, dtype)
     assert x.dtype == kind
     assert {value.dtype for value in model.parameters()} == {kind}
@@ -190,12 +189,11 @@ def test_strange_blocks_are_refused():
 
 @pytest.mark.alone
 def test_slowed_takes_its_share():
-    """Each forward takes at least the asked share longer than the model inside it, and gives the same answer."""
+    """Each forward takes at least the requested share longer than its layers, and gives the same answer."""
     model = slowed.apply(small("plain"), slowed.Params(fraction=0.5))
-    assert isinstance(model, Slowed)
     marks = []
-    model.eager.register_forward_pre_hook(lambda *_: marks.append(time.perf_counter()))
-    model.eager.register_forward_hook(lambda *_: marks.append(time.perf_counter()))
+    model.patch_embed.register_forward_pre_hook(lambda *_: marks.append(time.perf_counter()))
+    model.head.register_forward_hook(lambda *_: marks.append(time.perf_counter()))
     for _ in range(20):
         assert torch.equal(model(images()), small("plain")(images()))
         assert time.perf_counter() - marks[-2] >= 1.5 * (marks[-1] - marks[-2])

@@ -14,9 +14,8 @@ from sweeps.protocol import Protocol
 from workers.data import check_head
 from workers.errors import DataError, Unsupported
 from workers.methods import methods
-from workers.models.vision import load
-from workers.models.write_variants import meta, reason, unsupported
-from workers.models.write_vit_catalogue import network
+from workers.models.vision import load_vision
+from workers.models.write_catalogues import geometry_of, meta, reason, unsupported
 from workers.run import run
 
 CPU = torch.device("cpu")
@@ -72,7 +71,7 @@ def test_every_tag_is_there() -> None:
 def test_a_tag_has_the_geometry_that_timm_builds(name: str) -> None:
     """Outputs, pooling and image size of a tag are those of timm's model under that name, and so are the MACs."""
     model = meta(name)
-    assert networks()[name] == network(name.partition(".")[0], model)
+    assert networks()[name] == geometry_of(name.partition(".")[0], model)
     assert classes(name) == model.num_classes
 
 
@@ -98,11 +97,11 @@ def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> Non
     tuned = timm.create_model("test_vit", num_classes=5, img_size=64).eval()
     file = tmp_path / f"tuned{suffix}"
     save_file(tuned.state_dict(), file) if suffix == ".safetensors" else torch.save({"state_dict": tuned.state_dict()}, file)
-    found = load(Condition(model="test_vit", image_size=64, weights=str(file)), CPU)
+    found = load_vision(Condition(model="test_vit", image_size=64, weights=str(file)), CPU)
     x = torch.randn(2, 3, 64, 64)
     with torch.inference_mode():
         torch.testing.assert_close(found.model(x), tuned(x))
-    assert found.network == network("test_vit", timm.create_model("test_vit", num_classes=5))
+    assert found.network == geometry_of("test_vit", timm.create_model("test_vit", num_classes=5))
 
 
 def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
@@ -127,4 +126,4 @@ def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
 def test_the_worker_gives_the_same_reason() -> None:
     """A job that names a model of another kind is refused with that reason too."""
     with pytest.raises(Unsupported, match="windowed attention"):
-        load(Condition(model="swin_tiny_patch4_window7_224", image_size=224), CPU)
+        load_vision(Condition(model="swin_tiny_patch4_window7_224", image_size=224), CPU)

@@ -11,7 +11,7 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
 from sweeps.method import Network
-from workers.models.write_vit_catalogue import network
+from workers.models.write_catalogues import geometry_of
 
 SIZE = 40
 """Image size in pixels: 25 patches of 8 x 8, an odd number."""
@@ -44,7 +44,7 @@ def small(make: str, image_size: int = SIZE) -> Any:
 
 def small_network(make: str) -> Network:
     """Its geometry, as the catalogue would have it."""
-    return network(make, small(make))
+    return geometry_of(make, small(make))
 
 
 def images(batch: int = 2, image_size: int = SIZE) -> Tensor:

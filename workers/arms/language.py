@@ -14,8 +14,8 @@ from workers.arms.prepared import PreparedArm, check_finite, compile_limit, desc
 from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
 from workers.measure.metric_values import counter_value, metric_value
-from workers.models.language import DTYPES, LanguageModel, loaded_language
-from workers.models.share_weights import clone_shared
+from workers.models.language import LanguageModel, shared_language
+from workers.models.share_weights import DTYPES, clone_shared
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Of a condition that leaves them open."""
@@ -105,33 +105,33 @@ class LanguageArm(PreparedArm):
         return methods.macs(self.arm, self.base.network, prompt, decoded)
 
 
-def prepare(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
+def prepare_language(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
     """Build arm `index` of the job on weights that its other arms share, and run it once on the texts; twice if not eager.
 
     Raises `Unsupported`, `NotANumberError`, and whatever loading, the method and the model raise.
     """
     arm = job.arms[index]
     own = arm.condition(job.condition)
-    model = build(job.condition, arm, job.content_hashes)
+    model = build_language(job.condition, arm, job.content_hashes)
     work = workload(own, texts)
     with compile_limit(job, own):
         first = work.run(model, check=check_finite)
     first_call_s = first.seconds
     if own.runtime != "eager":
         first = work.run(model, check=check_finite)
-    prepared = LanguageArm(index, arm, own, first_call_s, loaded_language(own, job.content_hashes), model, work, first, skipped=0.0)
+    prepared = LanguageArm(index, arm, own, first_call_s, shared_language(own, job.content_hashes), model, work, first, skipped=0.0)
     prepared.skipped = count_skipped_macs(arm, model, prepared.base.network, prepared.decoded, prepared.sequences)
     for decoded in (0, prepared.decoded):  # what must be counted is counted before timing
         prepared.base.macs(prepared.prompt, decoded)
     return prepared
 
 
-def build(condition: Condition, arm: Arm, content_hashes: Mapping[str, str]) -> LanguageModel:
-    """The model of one arm, on the weights that `loaded_language` keeps, one set for each dtype. Raises `Unsupported`."""
+def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, str]) -> LanguageModel:
+    """The model of one arm, on the weights that `shared_language` keeps, one set for each dtype. Raises `Unsupported`."""
     own = arm.condition(condition)
     if (reason := compiled_decode.refuses(own)) is not None:
         raise Unsupported(reason)
-    base = loaded_language(own, content_hashes)
+    base = shared_language(own, content_hashes)
     if (reason := methods.refuses(arm, base.network)) is not None:
         raise Unsupported(reason)
     network = clone_shared(base.model)
@@ -150,7 +150,7 @@ def _set_attention(model: Any, wanted: str) -> str | None:
 
 
 def count_skipped_macs(arm: Arm, model: LanguageModel, network: LanguageNetwork, decoded: int, sequences: int) -> float:
-    """MACs left out of one of the sequences that ran since `prepare`: as counted, or as promised by methods that do not count."""
+    """MACs left out of one of the sequences that ran since the counters were reset: as counted, or else as promised."""
     if model.skipped is None:
         return methods.skipped_macs(arm, network, decoded)
     return model.skipped() / sequences
@@ -172,7 +172,7 @@ def cut_texts(job: Job) -> tuple[Passage, ...]:
 
     Raises `Unsupported`, `OSError` for a text that is not on this machine, and what the model's loading raises.
     """
-    model = loaded_language(job.condition, job.content_hashes)
+    model = shared_language(job.condition, job.content_hashes)
     prompt, new = job.condition.prompt_tokens or PROMPT_TOKENS, job.condition.new_tokens or NEW_TOKENS
     if prompt + new > (positions := model.network.positions):
         raise Unsupported(

@@ -1,16 +1,13 @@
 """Arms of vision models: built on shared weights, run once, and checked against the tokens that their methods promise."""
 
 import copy
-import functools
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from sweeps.identity import canonical
 from sweeps.job import Arm, Condition, Dtype, Job
 from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
@@ -20,11 +17,10 @@ from workers.arms.prepared import PreparedArm, check_finite, compile_limit, desc
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
-from workers.models.share_weights import clone_shared
+from workers.models.share_weights import DTYPES, clone_shared
 from workers.models.token_trace import Trace, trace
-from workers.models.vision import DTYPES, Loaded, check_size, example_input, load
+from workers.models.vision import VisionModel, check_image_size, example_input
 
-MODELS_KEPT = 2
 ImageInputs = dict[tuple[int, Dtype], Tensor]
 """Input images by size and dtype, so that arms with equal inputs read the same memory."""
 
@@ -65,19 +61,7 @@ class VisionArm(PreparedArm):
         )
 
 
-def load_shared(condition: Condition, content_hashes: Mapping[str, str]) -> Loaded:
-    """The condition's model, kept for the jobs that follow. Raises `Unsupported`."""
-    shared = Condition(
-        model=condition.model,
-        weights=condition.weights,
-        image_size=condition.pixels,
-        device=condition.device,
-        seed=condition.seed,
-    )
-    return _loaded(shared, canonical(content_hashes))
-
-
-def prepare(job: Job, index: int, loaded: Loaded, inputs: ImageInputs) -> VisionArm:
+def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInputs) -> VisionArm:
     """Build arm `index` of the job on the job's loaded model, and run it once on the inputs, which are made where they are missing.
 
     Raises `Unsupported`, `NotANumberError`, and whatever the model raises.
@@ -85,10 +69,10 @@ def prepare(job: Job, index: int, loaded: Loaded, inputs: ImageInputs) -> Vision
     arm = job.arms[index]
     condition = arm.condition(job.condition)
     solved = solve(arm, loaded.network, condition.pixels)
-    model = build(loaded, job.condition, solved.arm)
+    model = build_vision(loaded, job.condition, solved.arm)
     key = (condition.pixels, condition.dtype)
     if key not in inputs:
-        inputs[key] = example_input(condition, loaded.network, torch.device(condition.device))
+        inputs[key] = example_input(condition, loaded.network)
     synchronise(condition.device)
     with compile_limit(job, condition):
         start = time.perf_counter()
@@ -100,14 +84,14 @@ def prepare(job: Job, index: int, loaded: Loaded, inputs: ImageInputs) -> Vision
     return VisionArm(index, arm, condition, first_call_s, solved, loaded.network, model, inputs[key], seen)
 
 
-def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
+def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Module:
     """The model of one arm: images [B, channels, size, size] to logits [B, classes]. `loaded.model` stays as it is.
 
     Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size
     its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
     """
     own = arm.condition(condition)
-    check_size(loaded.network, own.pixels)
+    check_image_size(loaded.network, own.pixels)
     if (reason := methods.refuses(arm, loaded.network)) is not None:
         raise Unsupported(reason)
     model = clone_shared(loaded.model)
@@ -126,8 +110,3 @@ def build(loaded: Loaded, condition: Condition, arm: Arm) -> nn.Module:
     elif own.runtime == "cudagraph":
         model = CudaGraph(model)
     return cast(nn.Module, model.eval())
-
-
-@functools.lru_cache(maxsize=MODELS_KEPT)
-def _loaded(condition: Condition, content_hashes: str) -> Loaded:  # noqa: ARG001 - a file with other content is another model
-    return load(condition, torch.device(condition.device))

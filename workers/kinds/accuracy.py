@@ -18,7 +18,7 @@ from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
 from sweeps.stats.classification import compare_predictions, share
-from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
+from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.data import data_hash, images
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.images import Images, evenly_spaced
@@ -30,7 +30,8 @@ from workers.kinds.item_job import ItemKind, run_items
 from workers.measure.environment import cores
 from workers.measure.feature_similarity import Features, FeatureSimilarity, features
 from workers.measure.metric_values import estimated, metric_value
-from workers.models.vision import DTYPES
+from workers.models.share_weights import DTYPES
+from workers.models.vision import shared_vision
 
 TOKENS_AT_ONCE: Mapping[str, int] = {"cpu": 2**14, "cuda": 2**16}
 """Tokens of a batch, by device: enough that arithmetic bounds a forward, few enough that its activations fit."""
@@ -80,7 +81,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         super().__init__(job, failures)
         self.images, self.corruption = _images(job)
-        self.loaded = load_shared(job.condition, job.content_hashes)
+        self.loaded = shared_vision(job.condition, job.content_hashes)
         try:
             self.outputs = self.images.outputs(self.loaded.model.num_classes)
         except DataError as error:
@@ -104,7 +105,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
 
     def prepare(self, index: int) -> VisionArm:
         self.evaluated[index] = Evaluated()
-        return prepare(self.job, index, self.loaded, self.inputs)
+        return prepare_vision(self.job, index, self.loaded, self.inputs)
 
     def items(self) -> Iterable[LabelledBatch]:
         arms, condition = self.remaining, self.job.condition

@@ -20,7 +20,7 @@ import numpy as np
 from sweeps.job import PASS_SECONDS, Arm, Job
 from sweeps.outcome import MetricValue, Samples
 from sweeps.stats.timing import median, outliers
-from workers.arms.language import LanguageArm, counters, cut_texts, prepare
+from workers.arms.language import LanguageArm, counters, cut_texts, prepare_language
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
@@ -59,7 +59,7 @@ class GenerationKind(TimedKind[LanguageArm]):
             self.passes.append(SoloPass(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s))
 
     def prepare(self, index: int) -> LanguageArm:
-        return prepare(self.job, index, self.texts)
+        return prepare_language(self.job, index, self.texts)
 
     def plan(self, arms: Sequence[LanguageArm], steps: Sequence[Step], clock: Stopwatch) -> Rounds:  # noqa: ARG002 - part of the contract
         once_s = sum(arm.first.seconds for arm in arms)

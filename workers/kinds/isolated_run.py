@@ -7,12 +7,12 @@ import time
 import torch
 
 from sweeps.job import Job
-from workers.arms.language import build, cut_texts, workload
+from workers.arms.language import build_language, cut_texts, workload
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import metric_value
 from workers.measure.threads import use_threads
 from workers.measure.timer import synchronise
-from workers.models.language import forget
+from workers.models.share_weights import kept_models
 
 ISOLATED = {"rss_before": "rss_isolated"} | {
     name: f"{name}_isolated" for name in ("peak_rss", "cuda_peak_allocated", "cuda_peak_reserved")
@@ -32,11 +32,11 @@ def main() -> None:
     use_threads(own)
     with torch.inference_mode():
         started = time.perf_counter()
-        model = build(own, job.arms[0], job.content_hashes)
+        model = build_language(own, job.arms[0], job.content_hashes)
         synchronise(own.device)
         load_s = time.perf_counter() - started
         work = workload(own, cut_texts(job))
-        forget()
+        kept_models.cache_clear()
         if own.runtime != "eager":
             work.run(model)
         with peak_memory(own.device) as memory:

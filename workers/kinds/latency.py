@@ -10,7 +10,7 @@ import numpy as np
 from sweeps.job import PASS_SECONDS, Job
 from sweeps.outcome import Samples
 from sweeps.stats.timing import outliers
-from workers.arms.vision import ImageInputs, VisionArm, load_shared, prepare
+from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
@@ -20,6 +20,7 @@ from workers.measure.memory import peak_memory
 from workers.measure.metric_values import median_time, metric_value
 from workers.measure.timer import Step, Stopwatch, synchronise
 from workers.models.token_trace import Forwards, count_forwards
+from workers.models.vision import shared_vision
 
 CHUNK_S = 0.1
 """Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""
@@ -36,7 +37,7 @@ class LatencyKind(TimedKind[VisionArm]):
     def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float) -> None:
         super().__init__(job, failures, deadline)
         self.pass_seconds = pass_seconds
-        self.loaded = load_shared(job.condition, job.content_hashes)
+        self.loaded = shared_vision(job.condition, job.content_hashes)
         self.inputs: ImageInputs = {}
         self.counted: dict[int, Forwards] = {}
         """By arm: forwards and images that the first block of its model saw while the samples were taken."""
@@ -44,7 +45,7 @@ class LatencyKind(TimedKind[VisionArm]):
         self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
 
     def prepare(self, index: int) -> VisionArm:
-        return prepare(self.job, index, self.loaded, self.inputs)
+        return prepare_vision(self.job, index, self.loaded, self.inputs)
 
     def plan(self, arms: Sequence[VisionArm], steps: Sequence[Step], clock: Stopwatch) -> Rounds:  # noqa: ARG002 - part of the contract
         return Rounds(inner=calibrate(steps, clock))

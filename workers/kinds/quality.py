@@ -17,7 +17,7 @@ from sweeps.outcome import ArmOutcome
 from sweeps.predictions import pack
 from sweeps.text_scores import ArmScores, PairScores, TextScores
 from workers import methods
-from workers.arms.language import build, count_skipped_macs, counters, held_out
+from workers.arms.language import build_language, count_skipped_macs, counters, held_out
 from workers.arms.prepared import describe
 from workers.data.scoring_windows import Window, scoring_windows
 from workers.errors import Unsupported
@@ -27,7 +27,7 @@ from workers.kinds.item_job import ItemKind, explained, run_items
 from workers.kinds.log_likelihood import ScoredText, score
 from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, load_tasks, run_tasks
 from workers.measure.metric_values import metric_value
-from workers.models.language import LanguageModel, loaded_language
+from workers.models.language import LanguageModel, shared_language
 
 
 def run(job: Job) -> KindResult:
@@ -76,7 +76,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         if not self.text:
             raise Unsupported("the held-out text has no document long enough to score a part of it")
         self.complete = len(self.text) == len(scoring_windows(documents))
-        self.base = loaded_language(job.condition, job.content_hashes)
+        self.base = shared_language(job.condition, job.content_hashes)
         self.differences = {pair: Difference() for pair in self.pairs}
 
     @property
@@ -85,7 +85,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
 
     def prepare(self, index: int) -> ScoredArm:
         arm = self.job.arms[index]
-        model = build(self.job.condition, arm, self.job.content_hashes)
+        model = build_language(self.job.condition, arm, self.job.content_hashes)
         model.reset_counters()
         return ScoredArm(index, arm, model)
 

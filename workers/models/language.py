@@ -15,21 +15,17 @@ from transformers.utils import logging as noise
 
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
-from sweeps.identity import canonical, digest
-from sweeps.job import Condition, Dtype
+from sweeps.identity import digest
+from sweeps.job import Condition
 from sweeps.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 from workers.models import hub
 from workers.models.counted_macs import MacCounter
+from workers.models.share_weights import DTYPES, load_shared
 from workers.training import recipes
 from workers.training.weights import trained
-
-MODELS_KEPT = 2
-DTYPES: Mapping[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-"""Of weights, activations and cache."""
-
 
 Inputs = Mapping[str, Tensor]
 """Inputs of a transformers model: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
@@ -141,17 +137,9 @@ def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
     return logits_BV
 
 
-def loaded_language(condition: Condition, contents: Mapping[str, str]) -> LanguageModel:
+def shared_language(condition: Condition, content_hashes: Mapping[str, str]) -> LanguageModel:
     """The condition's model in its dtype, kept in memory for later arms and jobs. Raises what `load_language` does."""
-    shared = Condition(
-        model=condition.model, weights=condition.weights, device=condition.device, dtype=condition.dtype, seed=condition.seed
-    )
-    return _loaded(shared, canonical(contents))
-
-
-def forget() -> None:
-    """Drop the models kept in memory; tensors that an arm shares stay alive with the arm."""
-    _loaded.cache_clear()
+    return load_shared(load_language, condition, content_hashes, dtype=condition.dtype)
 
 
 def load_language(condition: Condition) -> LanguageModel:
@@ -160,7 +148,7 @@ def load_language(condition: Condition) -> LanguageModel:
     Sizes have random (seeded) or trained weights and a tokenizer trained on docstrings. Raises `Unsupported`
     with the reason, and `OSError` where the hub cannot be reached.
     """
-    if condition.dtype not in DTYPES:
+    if condition.dtype == "autocast-float16":
         raise Unsupported(f"dtype {condition.dtype}: a language model runs in the dtype of its weights; write float16 or bfloat16")
     noise.set_verbosity_error()  # type: ignore[no-untyped-call]
     noise.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -271,8 +259,3 @@ def _config(config: Mapping[str, Any]) -> Any:
 
 def _ready(model: nn.Module, condition: Condition) -> nn.Module:
     return model.to(condition.device, DTYPES[condition.dtype]).eval().requires_grad_(requires_grad=False)
-
-
-@functools.lru_cache(maxsize=MODELS_KEPT)
-def _loaded(condition: Condition, contents: str) -> LanguageModel:  # noqa: ARG001 - a folder with other content is another model
-    return load_language(condition)

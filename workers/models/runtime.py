@@ -1,7 +1,6 @@
-"""Wrappers that run a model in mixed precision, compiled, captured as a CUDA graph, or slowed down on purpose."""
+"""Wrappers that run a model in mixed precision, compiled, or captured as a CUDA graph."""
 
 import itertools
-import time
 import warnings
 from collections.abc import Callable
 from types import FunctionType
@@ -45,26 +44,6 @@ class Autocast(Wrapped):
     def forward(self, x_BCHW: Tensor) -> Tensor:
         with torch.autocast(x_BCHW.device.type, dtype=torch.float16):
             return super().forward(x_BCHW)
-
-
-class Slowed(Wrapped):
-    """Waits after each forward for `fraction` of the time it took."""
-
-    def __init__(self, eager: nn.Module, fraction: float) -> None:
-        device = next(eager.parameters()).device
-        if device.type == "cuda":
-            raise Unsupported("slowed waits by the clock of the CPU, and on a GPU the call returns before the work is done")
-        super().__init__(eager)
-        self.fraction = fraction
-
-    def forward(self, x_BCHW: Tensor) -> Tensor:
-        started = time.perf_counter()
-        out = super().forward(x_BCHW)
-        now = time.perf_counter()
-        until = now + self.fraction * (now - started)
-        while now < until:
-            now = time.perf_counter()
-        return out
 
 
 class Compiled(Wrapped):

@@ -1,5 +1,6 @@
 """Vision transformers of timm: the model of a condition with its geometry."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,24 +14,17 @@ from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
 from sweeps.geometry.vit_catalogue import classes, networks, not_known
-from sweeps.job import NAMED_WEIGHTS, Condition, Dtype
+from sweeps.job import NAMED_WEIGHTS, Condition
 from sweeps.method import Network
 from workers.data import head_outputs
 from workers.errors import Unsupported
+from workers.models.share_weights import DTYPES, load_shared
 from workers.training import recipes
 from workers.training.weights import trained
 
-DTYPES: dict[Dtype, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "autocast-float16": torch.float32,
-}
-"""The type of the weights and the input."""
-
 
 @dataclass(frozen=True)
-class Loaded:
+class VisionModel:
     """A condition's model in float32 and evaluation mode, on its device; run it under `torch.inference_mode()`."""
 
     model: Any
@@ -38,7 +32,12 @@ class Loaded:
     network: Network
 
 
-def load(condition: Condition, device: torch.device) -> Loaded:
+def shared_vision(condition: Condition, content_hashes: Mapping[str, str]) -> VisionModel:
+    """The condition's model, kept in memory for later jobs. Raises what `load_vision` does."""
+    return load_shared(load_vision, condition, content_hashes, image_size=condition.pixels)
+
+
+def load_vision(condition: Condition, device: torch.device | None = None) -> VisionModel:
     """The model that `condition` names, at its image size, with random (seeded), pretrained, trained or checkpoint weights.
 
     Raises `Unsupported` with the reason, and `FileNotFoundError` for a checkpoint that is not there.
@@ -46,7 +45,7 @@ def load(condition: Condition, device: torch.device) -> Loaded:
     network = networks().get(condition.model)
     if network is None:
         raise Unsupported(not_known(condition.model, list(networks())))
-    check_size(network, condition.pixels)
+    check_image_size(network, condition.pixels)
     pretrained = condition.weights == "pretrained"
     if condition.weights == recipes.TRAINED and condition.model not in recipes.RECIPES:
         raise Unsupported(f"weights trained: there is a recipe for {' and '.join(recipes.RECIPES)} only")
@@ -68,17 +67,17 @@ def load(condition: Condition, device: torch.device) -> Loaded:
         heads = 2 if isinstance(model, VisionTransformerDistilled) else 1
         more = (outputs - made_for) * network.width * heads
         network = network.model_copy(update={"fixed_macs": network.fixed_macs + more})
-    return Loaded(model.eval().to(device), network)
+    return VisionModel(model.eval().to(device or torch.device(condition.device)), network)
 
 
-def example_input(condition: Condition, network: Network, device: torch.device) -> Tensor:
-    """Seeded random images [B, channels, size, size] on the device, in the type that `condition` (the arm's own) calls for."""
+def example_input(condition: Condition, network: Network) -> Tensor:
+    """Seeded random images [B, channels, size, size] in the type and on the device of `condition`, the arm's own."""
     shape = (condition.batch_size, network.channels, condition.pixels, condition.pixels)
     images = torch.randn(shape, generator=torch.Generator().manual_seed(condition.seed))
-    return images.to(device, DTYPES[condition.dtype])
+    return images.to(condition.device, DTYPES[condition.dtype])
 
 
-def check_size(network: Network, image_size: int) -> None:
+def check_image_size(network: Network, image_size: int) -> None:
     try:
         network.patch_tokens(image_size)
     except ValueError as error:

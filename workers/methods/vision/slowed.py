@@ -3,6 +3,7 @@
 After each forward it waits, without giving up the core, for `fraction` of the time that this very forward took.
 """
 
+import time
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -43,7 +44,24 @@ def refuses(params: Params, network: Network) -> str | None:  # noqa: ARG001 - w
 
 def apply(model: "VisionTransformer", params: Params) -> "nn.Module":
     """A copy of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
-    from workers.models.runtime import Slowed
+    from workers.errors import Unsupported
     from workers.models.share_weights import clone_shared
 
-    return Slowed(clone_shared(model), params.fraction)
+    if next(model.parameters()).device.type == "cuda":
+        raise Unsupported("slowed waits by the clock of the CPU, and on a GPU the call returns before the work is done")
+    started = 0.0
+
+    def start(*_: object) -> None:
+        nonlocal started
+        started = time.perf_counter()
+
+    def wait(*_: object) -> None:
+        now = time.perf_counter()
+        until = now + params.fraction * (now - started)
+        while now < until:
+            now = time.perf_counter()
+
+    slowed = clone_shared(model)
+    slowed.register_forward_pre_hook(start)
+    slowed.register_forward_hook(wait)
+    return slowed

@@ -1,7 +1,7 @@
-"""Writes what planning must know of timm's other models: `python -m workers.models.write_variants`, ten minutes.
+"""Writes what planning must know of timm's models: `python -m workers.models.write_catalogues`, ten minutes.
 
-`sweeps/geometry/variants.json`: the outputs of each model and of its tagged weights, and how a tag's geometry differs.
-`sweeps/geometry/unsupported.json`: every other model of timm, by the reason why tokens cannot be removed from it.
+`sweeps/geometry/vit_catalogue.json`: the geometry of each plain ViT. `variants.json`: the outputs of each and of its tagged
+weights, and how a tag's geometry differs. `unsupported.json`: all other models, by the reason why no token can be removed.
 """
 
 import json
@@ -11,11 +11,18 @@ from typing import Any
 
 import timm
 import torch
+from timm.layers.attention import Attention
+from timm.layers.patch_embed import PatchEmbed
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.vision_transformer import Block, VisionTransformer
+from torch import nn
 
 import sweeps
 from sweeps.geometry.vit_catalogue import networks
-from workers.models.write_vit_catalogue import network, plain
+from sweeps.method import Network
+from workers.training import digits_vit
 
+POOLINGS = ("token", "avg", "map")
 CONVOLUTIONAL, HYBRID = "convolutional network", "hybrid of convolutions and attention"
 WINDOWED, HIERARCHICAL = "windowed attention", "hierarchical: tokens are pooled between stages"
 POSITIONS = "attention with relative or rotary positions (BEiT, EVA, DINOv3 style)"
@@ -56,6 +63,62 @@ def meta(name: str) -> Any:
     return timm.create_model(name, device=torch.device("meta"))
 
 
+def candidates() -> list[str]:
+    """The models that may be in the catalogue: all of timm's two modules that define plain vision transformers, and our own."""
+    return sorted({*timm.list_models(module="vision_transformer"), *timm.list_models(module="deit"), *digits_vit.names()})
+
+
+def plain_geometry(name: str) -> Network | None:
+    """The geometry of one timm model, read from the model itself on the meta device; `None` if it is not plain."""
+    model = meta(name)
+    return geometry_of(name, model) if is_plain(model) else None
+
+
+def is_plain(model: Any) -> bool:
+    """Whether the model is a ViT of timm's own `Block` and `Attention` on square patches and a square image."""
+    return (
+        type(model) in (VisionTransformer, VisionTransformerDistilled)
+        and type(model.patch_embed) is PatchEmbed
+        and all(type(block) is Block and type(block.attn) is Attention for block in model.blocks)
+        and model.patch_embed.patch_size[0] == model.patch_embed.patch_size[1]
+        and model.patch_embed.img_size[0] == model.patch_embed.img_size[1]
+        and model.global_pool in POOLINGS
+    )
+
+
+def geometry_of(name: str, model: Any) -> Network:
+    """The facts that planning needs; MACs are the weights of the linear layers, counted where they stand."""
+    block = model.blocks[0]
+    width, pool = model.embed_dim, model.attn_pool
+    head = linear_weights(model.head) + (linear_weights(model.head_dist) if isinstance(model, VisionTransformerDistilled) else 0)
+    per_token = once = 0
+    if pool is not None:  # a latent query attends to the tokens: keys, values, QK^T and AV for each token, the rest once
+        per_token = linear_weights(pool.kv) + 2 * width
+        once = linear_weights(pool.q) + linear_weights(pool.proj) + linear_weights(pool.mlp)
+        once -= 0 if model.pool_include_prefix else model.num_prefix_tokens * per_token
+    return Network(
+        name=name,
+        patch=model.patch_embed.patch_size[0],
+        image_size=model.patch_embed.img_size[0],
+        depth=len(model.blocks),
+        width=width,
+        heads=block.attn.num_heads,
+        head_dim=block.attn.head_dim,
+        class_token=model.has_class_token,
+        prefix_tokens=model.num_prefix_tokens,
+        channels=model.patch_embed.proj.in_channels,
+        attention_macs_per_token=linear_weights(block.attn),
+        mlp_macs_per_token=linear_weights(block.mlp),
+        pool_macs_per_token=per_token,
+        fixed_macs=head + once,
+    )
+
+
+def linear_weights(module: nn.Module) -> int:
+    """Weights of all linear layers inside, biases left out: one MAC each for every token."""
+    return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
+
+
 def reason(name: str) -> str:
     """Why a model of timm that is not in the catalogue is not. Raises `KeyError` for a module without a reason."""
     module = timm.models.model_entrypoint(name).__module__.rpartition(".")[2]
@@ -70,10 +133,10 @@ def variants() -> Iterator[tuple[str, dict[str, Any]]]:
     tagged = [name for name in timm.list_pretrained() if "." in name and name.partition(".")[0] in known]
     for name in sorted({*known, *tagged}):
         model = meta(name)
-        if not plain(model):
+        if not is_plain(model):
             continue
         bare = known[name.partition(".")[0]].model_dump()
-        own = network(bare["name"], model).model_dump()
+        own = geometry_of(bare["name"], model).model_dump()
         yield name, {"classes": model.num_classes, **{key: value for key, value in own.items() if value != bare[key]}}
 
 
@@ -86,6 +149,12 @@ def unsupported() -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
+def catalogue() -> str:
+    """The geometry of every plain ViT as JSON, one model per line; takes about half a minute."""
+    found = {name: known for name in candidates() if (known := plain_geometry(name)) is not None}
+    return written({name: known.model_dump(exclude={"name"}) for name, known in found.items()})
+
+
 def written(rows: Mapping[str, Any]) -> str:
     """JSON with one entry per line."""
     return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in rows.items()) + "\n}\n"
@@ -93,6 +162,7 @@ def written(rows: Mapping[str, Any]) -> str:
 
 if __name__ == "__main__":
     folder = Path(sweeps.__path__[0]) / "geometry"
+    (folder / "vit_catalogue.json").write_text(catalogue(), encoding="utf-8")
     (folder / "unsupported.json").write_text(
         written({key: " ".join(names) for key, names in unsupported().items()}), encoding="utf-8"
     )
