@@ -2,12 +2,13 @@
 
 import gc
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from orchestrator.estimate import at_most
 from orchestrator.placement import Placement, PlannedJob
@@ -91,31 +92,19 @@ def load_sweep(path: Path | str, *, auto: Device, text: str | None = None) -> Ex
 
     def contents(condition: Condition) -> Mapping[str, str]:
         if condition.data not in listings:
-            listings[condition.data] = data_hash(condition, _hashing(condition.data))
+
+            def show(read: int, total: int) -> None:
+                progress = f"{read / 1e6:.0f} of {total / 1e6:.0f} MB"
+                typer.echo(f"hashing {condition.data}: {progress}; unchanged files are not read again", err=True)
+
+            listings[condition.data] = data_hash(condition, show)
         if (head := (condition.model, condition.weights, condition.data)) not in checked:
             check_head(condition)
             checked.add(head)
         return {**recipe_hash(condition), **listings[condition.data]}
 
-    return expand_file(
-        path,
-        methods=every(),
-        networks=networks(),
-        auto=auto,
-        text=text,
-        contents=contents,
-        corruptions=tuple(CORRUPTIONS),
-    )
-
-
-def _hashing(data: str | None) -> Callable[[int, int], None]:
-    """Shows on standard error how far the files of `data` have been read; the first time, all of them are."""
-
-    def show(read: int, total: int) -> None:
-        sys.stderr.write(f"hashing {data}: {read / 1e6:.0f} of {total / 1e6:.0f} MB; unchanged files are not read again\n")
-        sys.stderr.flush()
-
-    return show
+    known = tuple(CORRUPTIONS)
+    return expand_file(path, methods=every(), networks=networks(), auto=auto, text=text, contents=contents, corruptions=known)
 
 
 def require_feasible(expansion: Expansion, sites: Collection[Site], *, devices: bool = True) -> None:
@@ -177,20 +166,14 @@ def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, job in enumerate(jobs):
-        path = folder / f"{number:04d}-{_file_label(job)}-{job.job_id}.json"
+        condition = job.condition
+        model = re.sub(r"[^A-Za-z0-9._-]+", "_", condition.model).strip("._") or "model"
+        size = f"-{condition.image_size}px" if condition.image_size is not None else f"-{job.kind}"
+        size += "" if condition.prompt_tokens is None else f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
+        path = folder / f"{number:04d}-{model}{size}-{job.job_id}.json"
         path.write_text(job.model_dump_json(indent=1) + "\n")
         paths.append(path)
     return paths
-
-
-def _file_label(job: Job) -> str:
-    """Model and size of a job as part of a file's name."""
-    condition = job.condition
-    model = re.sub(r"[^A-Za-z0-9._-]+", "_", condition.model).strip("._") or "model"
-    if condition.image_size is not None:
-        return f"{model}-{condition.image_size}px"
-    size = "" if condition.prompt_tokens is None else f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
-    return f"{model}-{job.kind}{size}"
 
 
 def answered_text(plan: Plan) -> str:
@@ -198,24 +181,21 @@ def answered_text(plan: Plan) -> str:
     return f"{plan.answered} of {plan.requested} comparisons are answered"
 
 
-def _repeats(plan: Plan) -> str:
-    """How many of the answered comparisons are to be measured again."""
-    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
-    repeated = len(left) - (plan.requested - plan.answered)
-    return f", {repeated} of them to be measured again" if repeated > 0 else ""
-
-
 def describe_plan(plan: Plan, shown: Preview | None = None) -> str:
     """The plan in a few lines for people, and with a preview its arms."""
     expansion = plan.expansion
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
+    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
+    repeated = len(left) - (plan.requested - plan.answered)
     lines = [
         f"{expansion.sweep.name}: {expansion.sweep.question}",
         f"{count(expansion.points, 'point')} x {count(len(arms), 'arm')}, {count(plan.requested, 'comparison')} "
         f"in {count(len(expansion.jobs), 'job')}"
         + (f", {expansion.excluded} excluded" if expansion.excluded else "")
         + (f", {expansion.duplicates} requested twice" if expansion.duplicates else ""),
-        f"{answered_text(plan)} in this environment{_repeats(plan)}; {count(len(plan.jobs), 'job')} left"
+        f"{answered_text(plan)} in this environment"
+        + (f", {repeated} of them to be measured again" if repeated > 0 else "")
+        + f"; {count(len(plan.jobs), 'job')} left"
         + (f", at most {duration(plan.at_most_s)} on an idle machine" if plan.jobs else ""),
     ]
     return "\n".join([*lines, *(preview_lines(shown) if shown else ())])

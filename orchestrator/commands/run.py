@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from orchestrator.ray_cluster.cluster import Cluster
-    from orchestrator.run_loop import RunResult
 
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
@@ -40,27 +39,31 @@ Again = Literal["all"] | Doubt
 
 def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
     """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code."""
+    from orchestrator.progress import Display
     from orchestrator.report.data import load_report
     from orchestrator.report.next_steps import flag_steps
     from orchestrator.report.render import render_table
+    from orchestrator.run_loop import run_plan
     from orchestrator.terminal import output
 
     console = output()
     planning.load_sweep(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
     with ExitStack() as stack:
-        started: list[Cluster] = [stack.enter_context(_cluster(console, ray_address))] if ray_address else []
+        started: list[Cluster] = [stack.enter_context(_cluster(ray_address))] if ray_address else []
 
         def cluster() -> "Cluster":
             if not started:
-                started.append(stack.enter_context(_cluster(console, None)))
+                started.append(stack.enter_context(_cluster(None)))
             return started[0]
 
         sites: Collection[Site] = cluster().nodes() if ray_address else here()
         expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
-        warn(preview(expansion).warnings)
+        _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
-        repeated = _repeated(expansion, engine, by_device(sites), again)
+        repeated = set() if again is None else _comparison_ids(expansion)
+        if again is not None and again != "all":
+            repeated &= _doubted(engine, by_device(sites), again)
         plan = make_plan(expansion, engine, sites, again=repeated)
         console.print(planning.describe_plan(plan))
         sweep = planning.submit_plan(engine, plan)
@@ -72,7 +75,8 @@ def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: De
         interrupted = False
         if plan.jobs:
             try:
-                plan, interrupted = _measure(console, engine, plan, cluster, repeated)
+                with Display(console) as display:
+                    plan, interrupted = run_plan(engine, plan, cluster, display, repeated)
             except Exception:
                 if not started or started[0].nodes():
                     raise
@@ -87,16 +91,6 @@ def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: De
     return _conclude(console, engine, plan, file)
 
 
-def _repeated(
-    expansion: Expansion, engine: Engine, environments: Mapping[Device, Collection[Environment]], again: Again | None
-) -> set[str]:
-    """The comparisons that `--again` names."""
-    if again is None:
-        return set()
-    requested = _comparison_ids(expansion)
-    return requested if again == "all" else requested & _doubted(engine, environments, again)
-
-
 def _comparison_ids(of: Expansion | Plan) -> set[str]:
     return {comparison_id for job in of.jobs for comparison_id in job.comparison_ids()}
 
@@ -105,50 +99,36 @@ def _doubted(engine: Engine, environments: Mapping[Device, Collection[Environmen
     return doubted(engine, doubt, [each.environment_id for found in environments.values() for each in found])
 
 
-def _cluster(console: "Console", address: str | None) -> "Cluster":
+def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
+    """Start Ray or join a cluster; `err`: what happens there is printed on stderr."""
     from orchestrator.ray_cluster.cluster import Cluster  # Ray takes a second to import
 
-    console.print(f"connecting to Ray at {address} …" if address else "starting Ray …", style="dim")
-    return Cluster.start(address, notify=lambda line: console.print(line, style="yellow", markup=False, soft_wrap=True))
-
-
-def _measure(
-    console: "Console", engine: Engine, plan: Plan, cluster: Callable[[], "Cluster"], again: Collection[str]
-) -> "RunResult":
-    from orchestrator.progress import Display
-    from orchestrator.run_loop import run_plan
-
-    with Display(console) as display:
-        return run_plan(engine, plan, cluster, display, again)
+    typer.secho(f"connecting to Ray at {address} …" if address else "starting Ray …", dim=True, err=err)
+    return Cluster.start(address, notify=lambda line: typer.secho(line, fg="yellow", err=err))
 
 
 def _conclude(console: "Console", engine: Engine, plan: Plan, file: Path) -> int:
     """Print what is not answered and why, and which answers are unclear. Returns the exit code."""
-    command = f"breakeven run {file}"
+    command, left = f"breakeven run {file}", _comparison_ids(plan)
+
+    def show(comparisons: Collection[str], text: str, style: str = "red") -> None:
+        if comparisons:
+            verb = "is" if len(comparisons) == 1 else "are"
+            console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
+
     unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.environments, "unclear")) - plan.insufficient.keys()
-    if unclear:
-        console.print(f"{_comparisons_are(unclear)} answered, but unclear: {command} --again --only unclear", style="yellow")
-    left = _comparison_ids(plan)
+    show(unclear, f"answered, but unclear: {command} --again --only unclear", "yellow")
     short, failed = left & plan.insufficient.keys(), (left & plan.errors.keys()) - plan.insufficient.keys()
-    if short:
-        fewest = min(plan.insufficient[comparison_id] for comparison_id in short)
-        console.print(
-            f"{_comparisons_are(short)} insufficient: time was up before the pairs that `pairs: min` requires "
-            f"(as few as {fewest}); this adds pairs to them: {command}; a longer `timeout` in the sweep gives more at once",
-            style="red",
-        )
-    if failed:
-        why = plan.errors[min(failed)]
-        console.print(
-            f"{_comparisons_are(failed)} not answered: failed with an error ({why}); this tries again: {command}", style="red"
-        )
-    if rest := left - short - failed:
-        console.print(f"{_comparisons_are(rest)} not answered; this measures them: {command}", style="red")
+    fewest = min((plan.insufficient[comparison_id] for comparison_id in short), default=0)
+    show(
+        short,
+        f"insufficient: time was up before the pairs that `pairs: min` requires (as few as {fewest}); "
+        f"this adds pairs to them: {command}; a longer `timeout` in the sweep gives more at once",
+    )
+    why = plan.errors[min(failed)] if failed else ""
+    show(failed, f"not answered: failed with an error ({why}); this tries again: {command}")
+    show(left - short - failed, f"not answered; this measures them: {command}")
     return UNANSWERED if left else ANSWERED
-
-
-def _comparisons_are(comparisons: Collection[str]) -> str:
-    return f"{count(len(comparisons), 'comparison')} {'is' if len(comparisons) == 1 else 'are'}"
 
 
 def show_plan(
@@ -161,7 +141,12 @@ def show_plan(
     ray_address: str | None = None,
 ) -> None:
     """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
-    sites: Collection[Site] = here() if ray_address is None else _nodes_of(ray_address)
+    sites: Collection[Site]
+    if ray_address is None:
+        sites = here()
+    else:
+        with _cluster(ray_address, err=True) as cluster:
+            sites = cluster.nodes()
     expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
     require_feasible(expansion, sites, devices=False)
     plan, shown = make_plan(expansion, _existing(db), sites), preview(expansion)
@@ -169,18 +154,11 @@ def show_plan(
         typer.echo(json.dumps(planning.plan_as_dict(plan, shown), indent=1))
     else:
         typer.echo(planning.describe_plan(plan, shown))
-    warn(shown.warnings)
+    _warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(plan.jobs, jobs)
         how = f"python -m workers.run {jobs} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
-
-
-def _nodes_of(ray_address: str) -> Collection[Site]:
-    from rich.console import Console
-
-    with _cluster(Console(stderr=True), ray_address) as cluster:
-        return cluster.nodes()
 
 
 def _existing(db: str | None) -> Engine | None:
@@ -192,8 +170,7 @@ def _existing(db: str | None) -> Engine | None:
         return None
 
 
-def warn(warnings: Iterable[str]) -> None:
-    """Print warnings about a sweep file, a line each on stderr."""
+def _warn(warnings: Iterable[str]) -> None:
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
 
