@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from store.placement import Offer, Place
+from sweeps.errors import UserError
 from sweeps.identity import canonical
 from sweeps.job import Device
 from sweeps.outcome import Environment
@@ -14,7 +15,7 @@ LabelDemand = Mapping[str, str | float]
 """Labels that a node must have: text is a label's value, a number the least amount of a resource."""
 
 
-class InfeasibleError(Exception):
+class InfeasibleError(UserError):
     """A sweep requires a device or a label that no node has; one line for people."""
 
 

@@ -1,7 +1,9 @@
 """Errors of the store."""
 
+from sweeps.errors import UserError
 
-class StoreError(Exception):
+
+class StoreError(UserError):
     """What is wrong with the store and what would be right, in one line."""
 
 

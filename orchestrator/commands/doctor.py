@@ -3,12 +3,12 @@
 import os
 import platform
 import sys
-from functools import partial
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from orchestrator.terminal import output
 from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import DEFAULT_FLOOR, speedup, verdict
@@ -18,9 +18,9 @@ REPLICATES = 2
 NULL_TEST_SECONDS = 6.0
 
 
-def examine(console: Console) -> int:
+def examine() -> int:
     """Print the findings; returns exit code 0 when measurements can be trusted here, else 1."""
-    table = Table(box=None, show_header=False, pad_edge=False)
+    console, table = output(), Table(box=None, show_header=False, pad_edge=False)
     table.add_row("python", f"{platform.python_version()} ({sys.executable})")
     for device in devices():
         environment = environment_of(device)
@@ -35,7 +35,8 @@ def examine(console: Console) -> int:
         "load", f"{load:.2f} in the last minute" + (" (something else is running: intervals will be wide)" if load > 0.5 else "")
     )
     console.print(table)
-    return 0 if all(list(map(partial(_null_test, console), devices()))) else 1
+    passed = [_null_test(console, device) for device in devices()]
+    return 0 if all(passed) else 1
 
 
 def _null_test(console: Console, device: Device) -> bool:

@@ -1,11 +1,9 @@
 """Commands that show what is in the store and in the code, as tables: status, methods, query."""
 
 import csv
-import io
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -15,10 +13,6 @@ from store.errors import StoreError
 from store.user_sql import run_query
 from sweeps.method import modality_of
 from workers.methods import every
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 
 def show_status(db: str | None, name: str | None) -> None:
@@ -41,37 +35,43 @@ def show_status(db: str | None, name: str | None) -> None:
         typer.echo(line)
 
 
-def show_methods(form: Literal["table", "json"], console: "Console") -> None:
+def show_methods(form: Literal["table", "json"]) -> None:
     """All methods with purpose, version, paper and parameters, from the code."""
     listed = [_method(name, method) for name, method in sorted(every().items())]
     if form == "json":
-        console.file.write(json.dumps(listed, indent=1) + "\n")
+        typer.echo(json.dumps(listed, indent=1))
         return
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from orchestrator.terminal import output
+
+    console = output()
     for one in listed:
-        console.print(f"[bold]{one['method']}[/bold] ({one['world']}, version {one['version']}): {one['purpose']}", highlight=False)
+        console.print(
+            f"[bold]{one['method']}[/bold] ({one['modality']}, version {one['version']}): {one['purpose']}", highlight=False
+        )
         console.print(f"  {one['paper']}", style="dim", highlight=False)
-        rows = [
-            (f"  {name}", field["type"], json.dumps(field["default"]) if "default" in field else "required", field["help"])
-            for name, field in one["params"].items()
-        ]
-        console.print(_table(("  parameter", "type", "default", "meaning"), rows))
-        console.print()
+        headings = [Column(heading, overflow="fold") for heading in ("  parameter", "type", "default", "meaning")]
+        table = Table(*headings, box=None, pad_edge=False, header_style="bold")
+        for name, field in one["params"].items():
+            default = json.dumps(field["default"]) if "default" in field else "required"
+            table.add_row(*map(Text, (f"  {name}", field["type"], default, field["help"])))  # `Text` keeps brackets
+        console.print(table, "")
 
 
 def _method(name: str, method: Any) -> dict[str, Any]:
-    schema = method.Params.model_json_schema()
-    params = {
-        key: {"type": _type(field), "help": field.get("description", "")} | {k: v for k, v in field.items() if k == "default"}
-        for key, field in schema.get("properties", {}).items()
-    }
-    purpose = (method.__doc__ or "").strip().partition("\n")[0]
+    fields = method.Params.model_json_schema().get("properties", {})
     return {
         "method": name,
-        "world": modality_of(method),
+        "modality": modality_of(method),
         "version": method.VERSION,
-        "purpose": purpose,
+        "purpose": (method.__doc__ or "").strip().partition("\n")[0],
         "paper": method.PAPER,
-        "params": params,
+        "params": {
+            key: {"type": _type(field), "help": field.get("description", "")} | {k: v for k, v in field.items() if k == "default"}
+            for key, field in fields.items()
+        },
     }
 
 
@@ -95,25 +95,11 @@ def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "
         records = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
         typer.echo(json.dumps(records, indent=1, default=str))
     elif form == "csv":
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerows([result.columns, *result.rows])
-        typer.echo(buffer.getvalue(), nl=False)
+        csv.writer(sys.stdout, lineterminator="\n").writerows([result.columns, *result.rows])
     elif form == "markdown":
-        for cells in (result.columns, ["---"] * len(result.columns), *result.rows):
-            sys.stdout.write("| " + " | ".join(text_table.cell(cell).replace("|", "\\|") for cell in cells) + " |\n")
+        rows_shown = (result.columns, ["---"] * len(result.columns), *result.rows)
+        sys.stdout.writelines(f"{text_table.markdown_row(cells)}\n" for cells in rows_shown)
     else:
         sys.stdout.writelines(f"{line}\n" for line in text_table.table_lines(result.columns, result.rows))
     if result.truncated:
         typer.secho(f"only the first {len(result.rows)} rows; --rows takes more", fg="yellow", err=True)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(cell.replace("[", "\\[") for cell in row))
-    return table

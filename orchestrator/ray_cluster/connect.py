@@ -10,6 +10,7 @@ from pathlib import Path
 
 from orchestrator.ray_cluster.probe import MODE, Found, probe
 from orchestrator.ray_tempdir import Folder
+from sweeps.errors import UserError
 
 OBJECT_STORE_BYTES = 100_000_000
 """Jobs and outcomes are a few kilobytes; tensors never travel."""
@@ -18,7 +19,7 @@ HEAD_PORT = 6379
 TOKEN, TOKEN_PATH = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 
 
-class ClusterError(Exception):
+class ClusterError(UserError):
     """The cluster cannot do what is requested; one line for people."""
 
 

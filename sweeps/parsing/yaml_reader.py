@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from sweeps.errors import UserError
 from sweeps.parsing.yaml_scalar import TrapError, clean, plain
 from sweeps.suggestions import did_you_mean
 
@@ -22,7 +23,7 @@ ONE_LETTER = frozenset("yYnN")
 _TOO_LONG = f"{MAX_NODES} keys and values; say it with axes and ranges"
 
 
-class SweepError(ValueError):
+class SweepError(UserError, ValueError):
     """What is wrong with a sweep file, as one message: `FILE:LINE: KEY: what is wrong; what would be right`."""
 
     def __init__(self, file: str, line: int | None, key: str, problem: str) -> None:
