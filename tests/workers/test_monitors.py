@@ -1,4 +1,4 @@
-"""What the monitors say of a quiet block, of a busy neighbour, and of hand-made counters."""
+"""What the monitors read in a quiet block, of a busy neighbour, and of hand-made counters."""
 
 import math
 import multiprocessing
@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from workers.measure.monitors import FOREIGN_S, THROTTLE_REASONS, _Counters, _cpu_findings, _Gpu, watch
+from workers.measure.monitors import FOREIGN_S, THROTTLE_REASONS, GpuSamples, cpu_findings, watch
 
 pytestmark = pytest.mark.alone
 
 CORES = len(os.sched_getaffinity(0))
-ZERO = _Counters(wall=0.0, own=0.0, load=0.5, involuntary=3, busy=100.0, stolen=2.0, throttled=0.0)
+ZERO = {"wall": 0.0, "own": 0.0, "load": 0.5, "involuntary": 3.0, "busy": 100.0, "stolen": 2.0, "throttled": 0.0}
 
 
 def spin(seconds: float) -> None:
@@ -23,7 +23,7 @@ def spin(seconds: float) -> None:
 
 
 def test_readings_of_real_work() -> None:
-    """Every reading that Linux offers is there and finite, and own work is told apart from idling."""
+    """Every reading that Linux offers is there and finite, and own work differs from idling."""
     with watch("cpu", CORES) as seen:
         spin(0.3)
     assert all(math.isfinite(value) for value in seen.readings.values())
@@ -49,14 +49,14 @@ def test_another_process_on_our_cores_is_contention() -> None:
     assert "contended" in seen.flags
 
 
-def later(**changed: float) -> _Counters:
+def later(**changed: float) -> dict[str, float]:
     """The counters ten seconds on, our process having used one core."""
-    return ZERO._replace(wall=10.0, own=10.0, busy=110.0)._replace(**changed)
+    return {**ZERO, "wall": 10.0, "own": 10.0, "busy": 110.0, **changed}
 
 
 def test_own_work_alone_is_no_contention() -> None:
     """Ten busy seconds, all of them ours."""
-    readings, flags = _cpu_findings(ZERO, later(), CORES)
+    readings, flags = cpu_findings(ZERO, later(), CORES)
     assert not flags
     assert readings["foreign_cores"] == 0
     assert readings["process_cores"] == 1
@@ -64,34 +64,34 @@ def test_own_work_alone_is_no_contention() -> None:
 
 def test_foreign_and_stolen_time_count_alike() -> None:
     """Two foreign seconds in ten are contention, be they another process' or another virtual machine's."""
-    assert _cpu_findings(ZERO, later(busy=112.0), CORES)[1] == {"contended"}
-    assert _cpu_findings(ZERO, later(stolen=4.0), CORES)[1] == {"contended"}
-    assert not _cpu_findings(ZERO, later(busy=110.5, stolen=2.4), CORES)[1]
+    assert cpu_findings(ZERO, later(busy=112.0), CORES)[1] == {"contended"}
+    assert cpu_findings(ZERO, later(stolen=4.0), CORES)[1] == {"contended"}
+    assert not cpu_findings(ZERO, later(busy=110.5, stolen=2.4), CORES)[1]
 
 
 def test_idle_cores_take_foreign_work() -> None:
     """With a core left over, one foreign core is no contention; a second one is."""
-    assert not _cpu_findings(ZERO, later(busy=120.0), CORES - 1)[1]
-    assert _cpu_findings(ZERO, later(busy=130.0), CORES - 1)[1] == {"contended"}
+    assert not cpu_findings(ZERO, later(busy=120.0), CORES - 1)[1]
+    assert cpu_findings(ZERO, later(busy=130.0), CORES - 1)[1] == {"contended"}
 
 
 def test_a_tick_more_or_less_is_not_contention() -> None:
     """In a block of a tenth of a second the kernel's ticks alone reach 10 % of a core."""
-    after = ZERO._replace(wall=0.1, own=0.1, busy=100.1 + FOREIGN_S * 0.9)
-    assert not _cpu_findings(ZERO, after, CORES)[1]
+    after = {**ZERO, "wall": 0.1, "own": 0.1, "busy": 100.1 + FOREIGN_S * 0.9}
+    assert not cpu_findings(ZERO, after, CORES)[1]
 
 
 def test_a_quota_that_stops_us_is_throttling() -> None:
     """Time in which a cgroup kept us from running is flagged."""
-    readings, flags = _cpu_findings(ZERO, later(throttled=0.25), CORES)
+    readings, flags = cpu_findings(ZERO, later(throttled=0.25), CORES)
     assert flags == {"throttled"}
     assert readings["quota_throttled_s"] == 0.25
 
 
 def test_what_the_machine_does_not_offer_is_absent() -> None:
     """No kernel counters: no readings made of them, rather than zeros."""
-    bare = {"involuntary": None, "busy": None, "stolen": None, "throttled": None}
-    readings, flags = _cpu_findings(ZERO._replace(**bare), later(**bare), CORES)
+    bare = {name: ZERO[name] for name in ("wall", "own", "load")}
+    readings, flags = cpu_findings(bare, {**bare, "wall": 10.0}, CORES)
     assert set(readings) == {"seconds", "load_before", "load_after", "process_cores"}
     assert not flags
 
@@ -99,7 +99,7 @@ def test_what_the_machine_does_not_offer_is_absent() -> None:
 def test_gpu_samples_become_readings_and_flags() -> None:
     """Thermal and hardware reasons are throttling; a power cap, idle clocks and a lone process are only read."""
     capped, heat = 0x4, 0x40
-    graphics = _Gpu(None)
+    graphics = GpuSamples()
     graphics.values = {
         "sm_clock": [1500.0, 1980.0],
         "temperature": [50.0, 61.0],

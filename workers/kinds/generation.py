@@ -27,7 +27,7 @@ from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
-from workers.measure.energy import energy
+from workers.measure.energy import measured_energy
 from workers.measure.environment import PROJECT
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.memory import peak_memory
@@ -101,7 +101,7 @@ class GenerationKind(TimedKind[LanguageArm]):
     def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
         device, runs, cache = arm.condition.device, 0, CacheState()
-        with peak_memory(device) as memory, energy(device) as spent:
+        with peak_memory(device) as memory, measured_energy(device) as spent:
             start = time.perf_counter()
             while not runs or time.perf_counter() - start < self.pass_seconds:
                 arm.workload.run(arm.model, keep=cache.keep)

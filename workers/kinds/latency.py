@@ -14,7 +14,7 @@ from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
-from workers.measure.energy import energy
+from workers.measure.energy import measured_energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import median_time, metric_value
@@ -74,7 +74,7 @@ class LatencyKind(TimedKind[VisionArm]):
         device = arm.condition.device
         chunk = max(1, int(CHUNK_S / self.latency_s[arm.index])) if device == "cuda" else 1
         called = 0
-        with peak_memory(device) as memory, energy(device) as spent, count_forwards(arm.model) as counted:
+        with peak_memory(device) as memory, measured_energy(device) as spent, count_forwards(arm.model) as counted:
             start = now = time.perf_counter()
             while now - start < self.pass_seconds:
                 for _ in range(chunk):

@@ -1,18 +1,19 @@
 """Energy and mean power of a stretch of work on a GPU, through NVML; on a CPU there is none to read."""
 
 import contextlib
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pynvml
 
 from sweeps.job import Device
 from sweeps.outcome import MetricValue
 from workers.measure.environment import gpu
 from workers.measure.metric_values import metric_value
+from workers.measure.monitors import repeated
 from workers.measure.timer import synchronise
 
 POWER_PERIOD_S = 0.02
@@ -20,7 +21,7 @@ POWER_PERIOD_S = 0.02
 
 @dataclass
 class Energy:
-    """Filled in when the block of `energy` ends: joules and seconds, or `None` where nothing can be read."""
+    """Filled in when the block of `measured_energy` ends: joules and seconds, or `None` where nothing can be read."""
 
     joules: float | None = None
     seconds: float = 0.0
@@ -34,7 +35,7 @@ class Energy:
 
 
 @contextlib.contextmanager
-def energy(device: Device) -> Iterator[Energy]:
+def measured_energy(device: Device) -> Iterator[Energy]:
     """Measure the energy that the GPU takes in the block, by its total energy counter (Volta and later), else by sampled power.
 
     The counter moves in steps of some 20 to 100 ms: a block should last 2 s or more.
@@ -47,63 +48,39 @@ def energy(device: Device) -> Iterator[Energy]:
         meter = _meter(handle)
         synchronise(device)
         start = time.perf_counter()
-        if meter is not None:
-            meter.start()
-        try:
-            yield spent
-        finally:
-            synchronise(device)
-            spent.seconds = time.perf_counter() - start
-            spent.joules = meter.stop() if meter is not None else None
+        with meter as joules:
+            try:
+                yield spent
+            finally:
+                synchronise(device)
+                spent.seconds = time.perf_counter() - start
+        spent.joules = joules() if joules is not None else None
 
 
-class _Counter:
-    """NVML's total energy counter, in millijoules since the driver was loaded."""
-
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
-        self.before = self.read()
-
-    def read(self) -> int:
-        return int(pynvml.nvmlDeviceGetTotalEnergyConsumption(self.handle))
-
-    def start(self) -> None:
-        self.before = self.read()
-
-    def stop(self) -> float:
-        return (self.read() - self.before) / 1e3
-
-
-class _Sampler:
-    """Power, read every 20 ms by a thread and integrated by the trapezoid rule."""
-
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
-        self.samples: list[tuple[float, float]] = [self.read()]
-        self.done = threading.Event()
-        self.thread = threading.Thread(target=self.sample, daemon=True)
-
-    def read(self) -> tuple[float, float]:
-        return time.perf_counter(), pynvml.nvmlDeviceGetPowerUsage(self.handle) / 1e3
-
-    def sample(self) -> None:
-        while not self.done.wait(POWER_PERIOD_S):
-            self.samples.append(self.read())
-
-    def start(self) -> None:
-        self.samples = [self.read()]
-        self.thread.start()
-
-    def stop(self) -> float:
-        self.done.set()
-        self.thread.join()
-        self.samples.append(self.read())
-        spans = zip(self.samples, self.samples[1:], strict=False)
-        return sum((later - earlier) * (power + next_power) / 2 for (earlier, power), (later, next_power) in spans)
-
-
-def _meter(handle: Any) -> _Counter | _Sampler | None:
-    for kind in (_Counter, _Sampler):
+def _meter(handle: Any) -> "contextlib.AbstractContextManager[Callable[[], float] | None]":
+    """The first way of metering that this GPU offers; after its block what it returns gives the joules."""
+    for read, meter in ((pynvml.nvmlDeviceGetTotalEnergyConsumption, _counted), (pynvml.nvmlDeviceGetPowerUsage, _integrated)):
         with contextlib.suppress(pynvml.NVMLError):
-            return kind(handle)
-    return None
+            read(handle)
+            return meter(handle)
+    return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _counted(handle: Any) -> Iterator[Callable[[], float]]:
+    """By NVML's total energy counter, in millijoules since the driver was loaded."""
+    counts = [pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)]
+    yield lambda: (counts[1] - counts[0]) / 1e3
+    counts.append(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+
+
+@contextlib.contextmanager
+def _integrated(handle: Any) -> Iterator[Callable[[], float]]:
+    """By power, read every 20 ms and integrated by the trapezoid rule."""
+    samples: list[tuple[float, float]] = []
+
+    def sample() -> None:
+        samples.append((time.perf_counter(), pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3))
+
+    with repeated(sample, POWER_PERIOD_S):
+        yield lambda: float(np.trapezoid([watts for _, watts in samples], [at for at, _ in samples]))

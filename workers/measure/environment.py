@@ -75,7 +75,7 @@ def usable_cores(allowed: int, quotas: Collection[float], shares: int) -> float:
 def cgroup_folders() -> list[Path]:
     """The cgroup folders that limit this process' CPU time, innermost first (version 1 or 2; none outside Linux)."""
     root, found = Path("/sys/fs/cgroup"), []
-    for line in _read("/proc/self/cgroup").splitlines():
+    for line in read_text("/proc/self/cgroup").splitlines():
         hierarchy, controllers, path = line.split(":", 2)
         if hierarchy == "0":
             mounts = [root]
@@ -146,7 +146,7 @@ def _unpinned() -> tuple[str, str]:
 
 
 def _cpu_model() -> str:
-    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    match = re.search(r"^model name\s*:\s*(.+)$", read_text("/proc/cpuinfo"), re.MULTILINE)
     return match[1].strip() if match else platform.processor() or platform.machine()
 
 
@@ -154,9 +154,9 @@ def _quotas() -> list[float]:
     """Cores that the cgroups allow, from `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1); none where there is no limit."""
     limits = []
     for folder in cgroup_folders():
-        quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
+        quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
         if not quota:
-            quota, period = _read(folder / "cpu.cfs_quota_us").strip(), _read(folder / "cpu.cfs_period_us").strip()
+            quota, period = read_text(folder / "cpu.cfs_quota_us").strip(), read_text(folder / "cpu.cfs_period_us").strip()
         if quota.isdigit() and period.isdigit() and int(period):
             limits.append(int(quota) / int(period))
     return limits
@@ -178,11 +178,12 @@ def _torch_cuda() -> str | None:
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return None
-    match = re.search(r"^cuda\b[^=]*=\s*['\"]([^'\"]+)", _read(Path(spec.origin).with_name("version.py")), re.MULTILINE)
+    match = re.search(r"^cuda\b[^=]*=\s*['\"]([^'\"]+)", read_text(Path(spec.origin).with_name("version.py")), re.MULTILINE)
     return match[1] if match else None
 
 
-def _read(path: Path | str) -> str:
+def read_text(path: Path | str) -> str:
+    """The text of a file, empty where it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -6,16 +6,16 @@ import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 import pynvml
 
 from sweeps.job import Device
-from workers.measure.environment import cgroup_folders, gpu
+from workers.measure.environment import cgroup_folders, gpu, read_text
 
 FOREIGN_CORES = 0.10
 """`contended` from here on: others used 10 % of a core beyond what idle cores could give them."""
@@ -46,147 +46,125 @@ def watch(device: Device, threads: int) -> Iterator[Watch]:
     On a CPU only counters are read, before and after: a sampling thread would disturb what is timed. On CUDA a thread reads
     NVML ten times a second. Readings: seconds, load_before, load_after, process_cores (CPU time over wall),
     involuntary_switches, foreign_cores and stolen_cores (other processes' and other machines' share of the cores this
-    process may use), quota_throttled_s, and those of `_Gpu`.
+    process may use), quota_throttled_s, and those of `GpuSamples`.
     """
-    seen = Watch()
-    with _gpu_sampling(device) as graphics:
-        before = _Counters.read()
+    seen, samples = Watch(), GpuSamples()
+    with contextlib.ExitStack() as stack:
+        if device == "cuda":
+            handle = stack.enter_context(gpu())
+            stack.enter_context(repeated(functools.partial(samples.add, handle), GPU_PERIOD_S))
+        before = _counters()
         try:
             yield seen
         finally:
-            after = _Counters.read()
+            after = _counters()
     flags: set[str] = set()
-    for readings, reasons in (_cpu_findings(before, after, threads), graphics.findings()):
+    for readings, reasons in (cpu_findings(before, after, threads), samples.findings()):
         seen.readings |= readings
         flags |= reasons
     seen.flags = tuple(sorted(flags))
 
 
-class _Counters(NamedTuple):
-    """Counters of the kernel, in seconds unless the name indicates otherwise; `None` where they are missing."""
+@contextlib.contextmanager
+def repeated(read: Callable[[], object], period_s: float) -> Iterator[None]:
+    """Call `read` before the block, in a thread every `period_s` seconds, and after it."""
+    done = threading.Event()
 
-    wall: float
-    own: float
-    load: float
-    involuntary: int | None
-    busy: float | None
-    stolen: float | None
-    throttled: float | None
+    def repeat() -> None:
+        while not done.wait(period_s):
+            read()
 
-    @classmethod
-    def read(cls) -> "_Counters":
-        busy, stolen = _cpu_seconds()
-        return cls(time.perf_counter(), time.process_time(), os.getloadavg()[0], _involuntary(), busy, stolen, _throttled())
+    read()
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        read()
 
 
-def _cpu_findings(before: _Counters, after: _Counters, threads: int) -> tuple[dict[str, float], set[str]]:
-    wall = after.wall - before.wall
-    own = after.own - before.own
-    readings = {"seconds": wall, "load_before": before.load, "load_after": after.load, "process_cores": own / wall}
+def cpu_findings(before: Mapping[str, float], after: Mapping[str, float], threads: int) -> tuple[dict[str, float], set[str]]:
+    """Readings and flags that follow from two readings of `_counters`."""
+    spent = {name: after[name] - before[name] for name in before.keys() & after.keys()}
+    wall, own = spent["wall"], spent["own"]
+    readings = {"seconds": wall, "load_before": before["load"], "load_after": after["load"], "process_cores": own / wall}
     flags = set()
-    if before.involuntary is not None and after.involuntary is not None:
-        readings["involuntary_switches"] = float(after.involuntary - before.involuntary)
-    if before.busy is not None and after.busy is not None and before.stolen is not None and after.stolen is not None:
-        stolen = after.stolen - before.stolen
-        foreign = max(0.0, after.busy - before.busy - own)
+    if "involuntary" in spent:
+        readings["involuntary_switches"] = spent["involuntary"]
+    if "busy" in spent:
+        stolen, foreign = spent["stolen"], max(0.0, spent["busy"] - own)
         readings |= {"foreign_cores": foreign / wall, "stolen_cores": stolen / wall}
         spare = max(0, len(os.sched_getaffinity(0)) - threads)
-        excess = foreign + stolen - spare * wall
-        if excess > max(FOREIGN_CORES * wall, FOREIGN_S):
+        if foreign + stolen - spare * wall > max(FOREIGN_CORES * wall, FOREIGN_S):
             flags.add("contended")
-    if before.throttled is not None and after.throttled is not None:
-        readings["quota_throttled_s"] = after.throttled - before.throttled
-        if after.throttled > before.throttled:
+    if "throttled" in spent:
+        readings["quota_throttled_s"] = spent["throttled"]
+        if spent["throttled"] > 0:
             flags.add("throttled")
     return readings, flags
 
 
-def _cpu_seconds() -> tuple[float, float] | tuple[None, None]:
-    """Busy and stolen seconds so far, over the cores that this process may use (man 5 proc_stat)."""
-    try:
-        lines = Path("/proc/stat").read_text().splitlines()
-    except OSError:
-        return None, None
+def _counters() -> dict[str, float]:
+    """Counters so far, in seconds but for `load` and `involuntary`; those that this kernel does not offer are absent."""
+    found = {"wall": time.perf_counter(), "own": time.process_time(), "load": os.getloadavg()[0], **_cpu_seconds(), **_throttled()}
+    # The threads of torch's pools persist, so that none of their switches is lost.
+    with contextlib.suppress(ValueError):
+        statuses = map(read_text, Path("/proc/self/task").glob("*/status"))
+        switches = [int(status.rpartition("nonvoluntary_ctxt_switches:")[2]) for status in statuses if status]
+        found |= {"involuntary": float(sum(switches))} if sum(switches) else {}
+    return found
+
+
+def _cpu_seconds() -> dict[str, float]:
+    """Busy and stolen seconds over the cores that this process may use (man 5 proc_stat)."""
+    rows = [line.split() for line in read_text("/proc/stat").splitlines()]
+    if not rows:
+        return {}
     wanted = {f"cpu{core}" for core in os.sched_getaffinity(0)}
-    ticks = os.sysconf("SC_CLK_TCK")
     busy = stolen = 0
-    for line in lines:
-        name, *counts = line.split()
+    for name, *counts in rows:
         if name in wanted:
             user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, counts[:8])
             busy += user + nice + system + irq + softirq
             stolen += steal
-    return busy / ticks, stolen / ticks
+    ticks = os.sysconf("SC_CLK_TCK")
+    return {"busy": busy / ticks, "stolen": stolen / ticks}
 
 
-def _involuntary() -> int | None:
-    """Involuntary context switches of all threads of this process; the threads of torch's pools persist, so none is lost."""
-    total = 0
-    try:
-        for status in Path("/proc/self/task").glob("*/status"):
-            with contextlib.suppress(OSError):  # a thread that ended since
-                total += int(status.read_text().rpartition("nonvoluntary_ctxt_switches:")[2])
-    except ValueError:
-        return None
-    return total or None
-
-
-def _throttled() -> float | None:
-    """Seconds so far in which a cgroup quota kept this process from running."""
+def _throttled() -> dict[str, float]:
+    """Seconds in which a cgroup quota kept this process from running."""
     for folder in cgroup_folders():
-        with contextlib.suppress(OSError, ValueError):
-            counts = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
-            if "throttled_usec" in counts:
-                return int(counts["throttled_usec"]) / 1e6
-            if "throttled_time" in counts:
-                return int(counts["throttled_time"]) / 1e9
-    return None
+        with contextlib.suppress(ValueError):
+            counts = dict(line.split() for line in read_text(folder / "cpu.stat").splitlines())
+            for name, per_second in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
+                if name in counts:
+                    return {"throttled": int(counts[name]) / per_second}
+    return {}
 
 
-@contextlib.contextmanager
-def _gpu_sampling(device: Device) -> Iterator["_Gpu"]:
-    if device == "cpu":
-        yield _Gpu(None)
-        return
-    with gpu() as handle:
-        graphics = _Gpu(handle)
-        done = threading.Event()
-        thread = threading.Thread(target=graphics.sample, args=(done,), daemon=True)
-        thread.start()
-        try:
-            yield graphics
-        finally:
-            done.set()
-            thread.join()
-
-
-class _Gpu:
+class GpuSamples:
     """Samples of one GPU.
 
     Readings: gpu_sm_clock_min, gpu_sm_clock_max and gpu_memory_clock_min (MHz), gpu_temperature_max (C), gpu_power_mean (W),
     gpu_event_reasons (NVML's bits, all that were seen), gpu_power_capped (share of samples), gpu_processes.
     """
 
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
+    def __init__(self) -> None:
         self.values: dict[str, list[float]] = {}
 
-    def sample(self, done: threading.Event) -> None:
-        while True:
-            for name, query in _GPU_QUERIES.items():
-                with contextlib.suppress(pynvml.NVMLError):
-                    self.values.setdefault(name, []).append(float(query(self.handle)))
-            if done.wait(GPU_PERIOD_S):
-                return
+    def add(self, handle: Any) -> None:
+        """One sample of what the GPU offers."""
+        for name, query in _GPU_QUERIES.items():
+            with contextlib.suppress(pynvml.NVMLError):
+                self.values.setdefault(name, []).append(float(query(handle)))
 
     def findings(self) -> tuple[dict[str, float], set[str]]:
-        readings: dict[str, float] = {}
+        """Readings and flags."""
+        readings = {name: summary(self.values[key]) for name, key, summary in _GPU_SUMMARIES if self.values.get(key)}
         flags = set()
-        for name, key, summary in _GPU_SUMMARIES:
-            if self.values.get(key):
-                readings[name] = summary(self.values[key])
-        reasons = [int(bits) for bits in self.values.get("reasons", [])]
-        if reasons:
+        if reasons := [int(bits) for bits in self.values.get("reasons", [])]:
             seen = functools.reduce(operator.or_, reasons)
             readings["gpu_event_reasons"] = float(seen)
             readings["gpu_power_capped"] = mean(bool(bits & pynvml.nvmlClocksEventReasonSwPowerCap) for bits in reasons)
