@@ -5,7 +5,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select
 
 from store.errors import EmptyStoreError, StoreError
 from store.location import display_name
@@ -14,9 +14,12 @@ from store.views.fingerprint import is_current
 
 SCHEMA = "0006"
 """The newest migration in `migrations/versions`."""
+FORMER_SCHEMAS = ("0002", "0003", "0004", "0005")
+"""Those of development versions, which `migrations/former_schemas.py` rebuilds."""
 SCRIPTS = Path(__file__).parent / "migrations"
 OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})
 """Tables that every version of the store has."""
+VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 
 
 def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schema: str = SCHEMA) -> None:
@@ -37,7 +40,10 @@ def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schem
             back_up(path, found)
     set_write_ahead(engine)
     with writing(engine) as connection:
-        if version(connection) != schema:  # another process may have been faster
+        now = version(connection)  # another process may have been faster
+        if now is None or now in FORMER_SCHEMAS:
+            _create(connection, former=now is not None)
+        elif now != schema:
             _upgrade(connection, scripts)
 
 
@@ -76,7 +82,7 @@ def version(connection: Connection) -> str | None:
         raise StoreError(
             f"{display_name(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
         )
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    return str(connection.execute(select(VERSION.c.version_num)).scalar_one())
 
 
 def back_up(path: Path, found: str) -> Path:
@@ -88,11 +94,34 @@ def back_up(path: Path, found: str) -> Path:
 
 
 def _check_known(found: str, scripts: Path, engine: Engine) -> None:
-    if not any((scripts / "versions").glob(f"{found}_*.py")):
+    if found in FORMER_SCHEMAS or any((scripts / "versions").glob(f"{found}_*.py")):
+        return
+    if found < FORMER_SCHEMAS[0]:
         raise StoreError(
-            f"{display_name(engine.url)} was written by a newer Breakeven (schema {found}, this program knows {SCHEMA}); "
-            "update Breakeven, or name another store with --db"
+            f"{display_name(engine.url)} has the schema {found} of a development version, older than the oldest that is updated "
+            f"({FORMER_SCHEMAS[0]}); name another store with --db"
         )
+    raise StoreError(
+        f"{display_name(engine.url)} was written by a newer Breakeven (schema {found}, this program knows {SCHEMA}); "
+        "update Breakeven, or name another store with --db"
+    )
+
+
+def _create(connection: Connection, *, former: bool) -> None:
+    """Create the tables of the models and the views, with the rows of a `former` schema where there are some."""
+    from store.tables.planned import METADATA
+    from store.views import public  # imports the models
+
+    if former:
+        from store.migrations.former_schemas import rebuild
+
+        public.drop(connection)
+        rebuild(connection)
+    else:
+        METADATA.create_all(connection)
+    VERSION.create(connection)
+    connection.execute(VERSION.insert().values(version_num=SCHEMA))
+    public.create(connection)
 
 
 def _upgrade(connection: Connection, scripts: Path) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any, Literal
 
 from pydantic_core import to_json
@@ -96,21 +97,26 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
 
 def reanalyse(engine: Engine, sweep: str | None = None) -> int:
     """Rebuild all derived rows (or those of the sweep of that name) from raw data. Returns the number of comparisons concerned."""
+    with engine.connect() as connection:
+        batches = list(comparisons_by_environment(connection, sweep))
+    for derive in (derive_effects, derive_break_evens):  # no curve may mix points of two analyses
+        for environment, comparisons in batches:
+            with writing(engine) as connection:
+                derive(connection, comparisons, environment)
+    return sum(len(comparisons) for _, comparisons in batches)
+
+
+def comparisons_by_environment(connection: Connection, sweep: str | None = None) -> Iterator[tuple[str, list[str]]]:
+    """The comparisons (of the sweep of that name) that were measured or failed in each environment, in batches."""
     pairs = select(ATTEMPT.c.environment, PAIR.c.comparison_id).join_from(PAIR, ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).distinct()
     if sweep is not None:
         link = TABLES["sweep_comparison"]
         pairs = pairs.where(PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep)))
-    by_environment: dict[str, list[str]] = {}
-    with engine.connect() as connection:
-        for row in connection.execute(pairs.order_by(ATTEMPT.c.environment, PAIR.c.comparison_id)):
-            by_environment.setdefault(row.environment, []).append(row.comparison_id)
-    for environment, comparisons in by_environment.items():
-        batches = [comparisons[start : start + BATCH] for start in range(0, len(comparisons), BATCH)]
-        for derive in (derive_effects, derive_break_evens):  # no curve may mix points of two analyses
-            for batch in batches:
-                with writing(engine) as connection:
-                    derive(connection, batch, environment)
-    return sum(map(len, by_environment.values()))
+    found = connection.execute(pairs.order_by(ATTEMPT.c.environment, PAIR.c.comparison_id)).all()
+    for environment, rows in groupby(found, key=lambda row: str(row.environment)):
+        comparisons = [row.comparison_id for row in rows]
+        for start in range(0, len(comparisons), BATCH):
+            yield environment, comparisons[start : start + BATCH]
 
 
 def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "AttemptWriter | None") -> int:
