@@ -10,6 +10,7 @@ from sweeps.job import PASS_SECONDS, Device, Dtype, Job, Step
 from sweeps.kinds import KINDS, Payload
 from sweeps.method import LanguageNetwork
 from workers.data.scoring_windows import CONTEXT, SCORED
+from workers.methods import every
 
 START_SECONDS = 20.0
 """Until Ray and a worker have started, with all that it imports; again for each of several rounds, which get a new worker."""
@@ -26,14 +27,6 @@ TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
 """What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
-TUNING_TOKENS = 8 * 768 / 2
-"""Of a step of fine-tuning: pieces, characters of each, and `CHARACTERS_PER_TOKEN`."""
-TUNING_READS = 6
-"""A token takes so many times as long in training as in inference, on matrices too small to fill two cores."""
-EIGEN_MACS = 10
-"""Of the eigenvectors of a matrix, for each entry of its cube."""
-SEARCH_TOKENS = 9 * 4 * 512
-"""Read by the search for an allocation: candidates, windows of each, and tokens of a window."""
 COMPILE_SECONDS = 60.0
 """What compiling one arm may take: eager code and a cold cache on two CPU cores."""
 GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
@@ -53,19 +46,19 @@ CHARACTERS_PER_TOKEN = 2.0
 
 def at_most(jobs: Iterable[Job]) -> float:
     """Upper estimate in seconds, one job after the other; what is made once and kept counts as not there yet."""
-    every = list(jobs)
-    if not every:
+    jobs = list(jobs)
+    if not jobs:
         return 0.0
-    trained = {job.condition.model for job in every if job.condition.weights == "trained"}
+    trained = {job.condition.model for job in jobs if job.condition.weights == "trained"}
     training = math.fsum(TRAINING_SECONDS.get(model, OTHER_TRAINING_SECONDS) for model in trained)
     made = {
         (job.condition.model, job.condition.device, str(step)): _making(step, job)
-        for job in every
+        for job in jobs
         if job.condition.image_size is None  # methods of vision models make nothing
         for arm in job.arms
         for step in arm.stack
     }
-    return START_SECONDS + math.fsum(map(job_seconds, every)) + training + math.fsum(made.values())
+    return START_SECONDS + math.fsum(map(job_seconds, jobs)) + training + math.fsum(made.values())
 
 
 def job_seconds(job: Job) -> float:
@@ -102,7 +95,7 @@ def _generation(job: Job) -> float:
         return math.inf
     prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
     prefill = condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
-    step = (network.layers * network.layer_macs + network.head_macs) * _BYTES[condition.dtype] / 1e9
+    step = network.token_macs * _BYTES[condition.dtype] / 1e9
     run = prefill + new * (step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS)
     pairs = max(job.protocol.budget_s, job.protocol.pairs_min * len(job.arms) * run)
     each = WARM_UP_SECONDS + WARM_UP_RUNS * run + PASS_SECONDS + FRESH_SECONDS
@@ -115,7 +108,7 @@ def _text_reading(job: Job) -> float:
     if network is None or job.protocol.characters is None or job.protocol.tasks:
         return math.inf
     tokens = job.protocol.characters / CHARACTERS_PER_TOKEN * (SCORED + CONTEXT) / SCORED
-    gmacs = tokens * (network.layers * network.layer_macs + network.head_macs) / 1e9
+    gmacs = tokens * network.token_macs / 1e9
     return TEXT_SECONDS + len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
 
 
@@ -128,15 +121,11 @@ SECONDS: Mapping[Payload, Callable[[Job], float]] = {
 
 
 def _making(step: Step, job: Job) -> float:
-    """What a method makes before an arm can run with it: what the model reads for it, and eigenvectors as wide as the model."""
-    params, network = step.params, llm_geometry(job.condition.model)
-    calibrated, tuned = params.get("calibration_tokens") or 0, (params.get("finetune_steps") or 0) * TUNING_TOKENS
-    if network is None or not (calibrated or tuned or params.get("ngrams")):
-        return 0.0
-    searched = SEARCH_TOKENS if params.get("allocation") == "calibrated" else 0
-    macs = (calibrated + searched + TUNING_READS * tuned) * (network.layers * network.layer_macs + network.head_macs)
-    turning = EIGEN_MACS * network.layers * network.width**3 if calibrated else 0
-    return MAKING_SECONDS + (macs + turning) / 1e9 / GMACS_PER_SECOND[job.condition.device]
+    """What a method makes before an arm can run with it."""
+    network = llm_geometry(job.condition.model)
+    params = every()[step.method].Params.model_validate(step.params)
+    macs = None if network is None else params.preparation_macs(network)
+    return 0.0 if macs is None else MAKING_SECONDS + macs / 1e9 / GMACS_PER_SECOND[job.condition.device]
 
 
 def llm_geometry(model: str) -> LanguageNetwork | None:

@@ -9,7 +9,7 @@ from orchestrator.estimate import llm_geometry
 from orchestrator.report.text_table import table_lines
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
-from sweeps.job import Arm, Condition
+from sweeps.job import Arm, Condition, Step
 from sweeps.method import LanguageNetwork, Network
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError
@@ -17,7 +17,6 @@ from workers import methods
 from workers.arms.budget import solve
 from workers.errors import Unsupported
 from workers.methods.arm_labels import arm_label
-from workers.token_reduction.schedules import AMOUNTS
 
 COUNTED_LATER = "counted when run"
 """For an arm whose tokens or MACs depend on what only the worker reads."""
@@ -156,8 +155,8 @@ def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
         solved = solve(arm, network, size).arm
     except Unsupported as reason:
         return unknown._replace(refused=str(reason))
-    trace = methods.tokens(solved, network, size)
-    added = methods.macs(solved, network, size) / 1e9
+    trace = methods.promised_tokens(solved, network, size)
+    added = methods.method_macs(solved, network, size) / 1e9
     fewest = tuple(min(block) for block in trace)
     reduces = trace != network.dense_tokens(size)
     return unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added, reduces=reduces)
@@ -166,12 +165,12 @@ def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
 def _counted_language(unknown: CountedArm, network: LanguageNetwork, new_tokens: int) -> CountedArm:
     """An arm of a language model; the prompt pass generates the first of the new tokens."""
     arm, prompt, decoded = unknown.arm, unknown.workload.size, max(0, new_tokens - 1)
-    if (reason := methods.refuses(arm, network)) is not None:
+    if (reason := methods.refusal(arm, network)) is not None:
         return unknown._replace(refused=reason)
     if not network.described or methods.retokenizes(arm):
         return unknown
     own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.workload.sequences)) / 1e9
-    return unknown._replace(gmacs=own, gmacs_overhead=methods.macs(arm, network, prompt, decoded) / 1e9)
+    return unknown._replace(gmacs=own, gmacs_overhead=methods.method_macs(arm, network, prompt, decoded) / 1e9)
 
 
 def _refused(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]], workloads: ArmsByWorkload) -> Iterator[SweepError]:
@@ -194,11 +193,11 @@ def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]
     for found in by_arm.values():
         arm = found[0].arm
         for index, step in enumerate(arm.stack):
-            amounts = _amounts(step.params)
+            amounts = _amounts(step)
             if (
                 amounts
                 and not any(one.reduces or one.tokens is None for one in found)
-                and not any(map(_is_nothing, amounts.items()))
+                and not any(_is_nothing(step, *amount) for amount in amounts.items())
             ):
                 name, value = next(iter(amounts.items()))
                 where = " and at ".join(str(one.workload) for one in found)
@@ -211,28 +210,32 @@ def _equal(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iter
     for found in by_arm.values():
         arm = found[0].arm
         if all(one.tokens is not None for one in found) and any(one.reduces for one in found):
-            rest = [(step.method, {k: v for k, v in step.params.items() if k not in AMOUNTS}) for step in arm.stack]
+            rest = [(step.method, {k: v for k, v in step.params.items() if k not in _known_amounts(step)}) for step in arm.stack]
             same = canonical([rest, arm.overrides, arm.replicate])
             alike.setdefault((same, *((one.workload, one.tokens) for one in found)), []).append(found[-1])
     for group in alike.values():
         if len(group) > 1:
             arm, workload = group[-1].arm, group[-1].workload
-            index = next(index for index, step in enumerate(arm.stack) if _amounts(step.params))
-            values = [f"{k}={canonical(v)}" for one in group for k, v in _amounts(one.arm.stack[index].params).items()]
+            index = next(index for index, step in enumerate(arm.stack) if _amounts(step))
+            values = [f"{k}={canonical(v)}" for one in group for k, v in _amounts(one.arm.stack[index]).items()]
             merged = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {workload}"
-            key = next(iter(_amounts(arm.stack[index].params)))
+            key = next(iter(_amounts(arm.stack[index])))
             yield expansion.problem(arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key)
 
 
-def _amounts(params: Mapping[str, Any]) -> dict[str, Any]:
+def _amounts(step: Step) -> dict[str, Any]:
     """The parameters that only set how much is reduced."""
-    return {name: params[name] for name in AMOUNTS if params.get(name) is not None}
+    return {name: step.params[name] for name in _known_amounts(step) if step.params.get(name) is not None}
 
 
-def _is_nothing(amount: tuple[str, Any]) -> bool:
+def _known_amounts(step: Step) -> Mapping[str, Any]:
+    return methods.every()[step.method].Params.amounts
+
+
+def _is_nothing(step: Step, name: str, value: Any) -> bool:
     """Whether nothing is to be removed on purpose (as a control of what the method itself costs), or a budget gives the amount."""
-    name, value = amount
-    return name == "budget" or value == (1 if name == "keep_rate" else 0) or (isinstance(value, list) and not any(value))
+    nothing = _known_amounts(step)[name]
+    return nothing is None or value == nothing or (isinstance(value, list) and not any(value))
 
 
 def _figures(one: CountedArm) -> tuple[str, str, str]:

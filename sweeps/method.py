@@ -1,11 +1,12 @@
 """Methods and networks: what planning must know of a method and of the sizes of a model without importing torch."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from sweeps.identity import FrozenModel
+from sweeps.job import Condition
 from sweeps.kinds import Modality
 
 Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
@@ -21,10 +22,42 @@ class Params(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    amounts: ClassVar[Mapping[str, Any]] = {}
+    """Parameters that only set how much is reduced, each with the value that reduces nothing (`None`: there is none)."""
+    one_sequence: ClassVar[bool] = False
+    """Whether the method leaves out MACs only where a single sequence is decoded."""
 
     def schedule_length(self, depth: int) -> int:
         """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""
         return depth
+
+    def eager_only(self) -> str | None:
+        """Why a model with the method can be neither compiled nor captured, or `None`."""
+        return None
+
+    def choose(self, _condition: Condition, /) -> Self:
+        """The parameters with what the method chooses by itself under an arm's own condition."""
+        return self
+
+    def route(self, _condition: Condition, /) -> str | None:
+        """The implementation that runs under an arm's own condition, where the method chooses one."""
+        return None
+
+    def solved(self, _network: "Network", _image_size: int, /) -> dict[str, float]:
+        """Numbers to record with the result that are known before the run, such as in how many blocks r was capped."""
+        return {}
+
+    def retokenizes(self) -> bool:
+        """Whether an arm reads other tokens than the unmodified model, so that its cost is not known before it has run."""
+        return False
+
+    def control(self) -> Self | None:
+        """For a method that also tunes the model the same tuning without what the method adds, or `None`."""
+        return None
+
+    def preparation_macs(self, _network: "LanguageNetwork", /) -> float | None:
+        """Roughly the MACs of what is made before the first run (calibration, tuning); `None` where nothing is made."""
+        return None
 
 
 class BlockTokens(NamedTuple):
@@ -37,6 +70,7 @@ class BlockTokens(NamedTuple):
 class Network(FrozenModel):
     """The geometry of a vision transformer: enough to count tokens and MACs without building it."""
 
+    modality: ClassVar[Modality] = "vision"
     name: str
     patch: int = Field(gt=0)
     image_size: int = Field(gt=0)
@@ -90,6 +124,7 @@ class Network(FrozenModel):
 class LanguageNetwork(FrozenModel):
     """The geometry of a decoder-only transformer."""
 
+    modality: ClassVar[Modality] = "language"
     name: str
     architecture: str
     """transformers' `model_type`."""
@@ -134,6 +169,11 @@ class LanguageNetwork(FrozenModel):
     def head_macs(self) -> int:
         """MACs of the head for one token."""
         return self.width * self.vocabulary
+
+    @property
+    def token_macs(self) -> int:
+        """MACs of one token with the weights: those of all layers and of the head, without attention's own products."""
+        return self.layers * self.layer_macs + self.head_macs
 
     def macs(self, prompt: int, decoded: int) -> int:
         """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.

@@ -11,7 +11,7 @@ from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from webapp.arm_style import label_arms
-from workers.methods import control
+from workers.methods import tuning_control
 
 JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
 COLUMNS_OF_SWEEPS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *JOB_STATES)
@@ -56,7 +56,7 @@ def quality_states(sweep: str, url: str | None = None) -> pd.DataFrame:
 def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
     """Tuned arms of `sweep` against the control of their tuning, see `store.quality_join.beside_controls`."""
     with _store(url) as engine:
-        return beside_controls(engine, sweep, control)
+        return beside_controls(engine, sweep, tuning_control)
 
 
 def parameters(sweep: str, url: str | None = None) -> dict[str, float]:

@@ -8,7 +8,7 @@ from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from store.queries import find_sweep, sweep_rows, zeroshot_rows
-from workers.methods import control
+from workers.methods import tuning_control
 
 
 @dataclass(frozen=True)
@@ -56,5 +56,5 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "generation"),
         zeroshot_rows(engine, name),
         states(engine, name, "quality"),
-        beside_controls(engine, name, control),
+        beside_controls(engine, name, tuning_control),
     )

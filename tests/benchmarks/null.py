@@ -22,7 +22,7 @@ from sweeps.stats.timing import Estimate, Verdict, speedup, verdict
 from workers.arms.vision import prepare_vision
 from workers.measure.environment import PROJECT
 from workers.measure.threads import use_threads
-from workers.methods import methods
+from workers.methods import of_modality
 from workers.models.vision import shared_vision
 from workers.run import run
 
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 def jobs(name: str) -> tuple[Job, ...]:
     """The jobs of the sweep `sweeps/NAME.yaml`, on the CPU."""
-    return expand_file(PROJECT / "sweeps" / f"{name}.yaml", methods=methods(), networks=networks(), auto="cpu").jobs
+    return expand_file(PROJECT / "sweeps" / f"{name}.yaml", methods=of_modality("vision"), networks=networks(), auto="cpu").jobs
 
 
 def compare(name: str, *, apart: bool = False, budget_s: float | None = None) -> list[Row]:

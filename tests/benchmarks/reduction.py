@@ -76,7 +76,7 @@ class Found(NamedTuple):
 def found(case: Case) -> Found:
     """Measure the case: the unmodified model, the method, and its token counts for nothing."""
     condition = Condition(model=case.model, image_size=case.image_size, batch_size=case.batch_size)
-    method = methods.methods()[case.method]
+    method = methods.of_modality("vision")[case.method]
     params = method.Params.model_validate(case.params)
     arm = Arm(stack=(Step(method=case.method, params=params.model_dump(mode="json"), version=method.VERSION),))
     use_threads(condition)
@@ -129,7 +129,7 @@ def hquota_over_tome() -> tuple[Estimate, tuple[float, ...]]:
     steps = {"tome": {"r": 13}, "hquota": {"budget": {"gmacs": 2.707}}}
     arms = []
     for name, asked in steps.items():
-        method = methods.methods()[name]
+        method = methods.of_modality("vision")[name]
         params = method.Params.model_validate(asked).model_dump(mode="json")
         arms.append(Arm(stack=(Step(method=name, params=params, version=method.VERSION),)))
     condition = Condition(model="deit_small_patch16_224", image_size=224, batch_size=8)

@@ -23,7 +23,7 @@ from sweeps.stats.timing import speedup
 from workers.activation_sparsity import sparse_matvec
 from workers.measure.interleaved import time_rounds, warm_up
 from workers.measure.timer import Step, stopwatch
-from workers.methods import language_methods
+from workers.methods import of_modality
 from workers.models.cpp_build import missing_reason
 from workers.models.language import LanguageModel, load_language
 
@@ -135,7 +135,7 @@ def decoding(model: str, threads: int) -> bool:
         if arm.method is None:
             speakers.append(half if arm.label.startswith("bfloat16") else dense)
         else:
-            method = language_methods()[arm.method]
+            method = of_modality("language")[arm.method]
             speakers.append(method.apply(dense, method.Params.model_validate(arm.params)))
         print(f"{arm.label}: ready after {time.monotonic() - began:.1f} s", flush=True)
     with torch.inference_mode():

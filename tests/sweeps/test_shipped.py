@@ -31,7 +31,7 @@ def traces(name, method):
         for arm in job.arms:
             if arm.method == method:
                 size = arm.condition(job.condition).image_size
-                found[arm] = methods.tokens(solve(arm, network, size).arm, network, size)
+                found[arm] = methods.promised_tokens(solve(arm, network, size).arm, network, size)
     return list(found.values())
 
 
@@ -49,7 +49,7 @@ def test_every_arm_can_run(file):
     for job in expansion.jobs:
         for arm in job.arms:
             if job.kind in ("generation", "quality"):
-                assert methods.refuses(arm, languages()[job.condition.model]) is None
+                assert methods.refusal(arm, languages()[job.condition.model]) is None
             else:
                 assert solve(arm, networks()[job.condition.model], arm.condition(job.condition).image_size)
 

@@ -63,8 +63,8 @@ def test_segmentation_is_the_tokenizers(domain: str) -> None:
 
 def test_it_is_registered_for_language_models() -> None:
     """The file's name is its registration, and it has every part of a language method."""
-    assert methods.language_methods()["adaptivocab"] is adaptivocab
-    assert "adaptivocab" not in methods.methods()
+    assert methods.of_modality("language")["adaptivocab"] is adaptivocab
+    assert "adaptivocab" not in methods.of_modality("vision")
 
 
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))

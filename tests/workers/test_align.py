@@ -13,7 +13,7 @@ from workers import methods
 from workers.arms.budget import solve
 from workers.token_reduction.schedules import KeepParams, aligned
 
-FOUND = methods.methods()
+FOUND = methods.of_modality("vision")
 DEIT_S = networks()["deit_small_patch16_224"]
 ALIGNING = sorted(name for name, method in FOUND.items() if "align" in method.Params.model_fields)
 
@@ -25,7 +25,7 @@ def arm(name, **params):
 
 
 def mlps(name, **params):
-    return [block.mlp for block in methods.tokens(arm(name, **params), DEIT_S, 224)]
+    return [block.mlp for block in methods.promised_tokens(arm(name, **params), DEIT_S, 224)]
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128))

@@ -51,7 +51,7 @@ def metrics(arm: ArmOutcome) -> dict[str, float]:
 
 
 def step(method: str, **params: Any) -> Arm:
-    module = methods.language_methods()[method]
+    module = methods.of_modality("language")[method]
     stack = (Step(method=method, params=module.Params(**params).model_dump(mode="json"), version=module.VERSION),)
     return Arm(stack=stack)
 

@@ -24,7 +24,7 @@ jobs: {{latency: {{pairs: {{min: 6, max: 6}}, budget: 1s}}}}
 
 def expanded(arm, model="test_vit", extra=""):
     text = TEXT.format(arm=arm, model=model, extra=extra)
-    return expand_file("trial.yaml", text=text, methods=methods.methods(), networks=networks(), auto="cpu")
+    return expand_file("trial.yaml", text=text, methods=methods.of_modality("vision"), networks=networks(), auto="cpu")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from workers.arms.budget import FINENESS, cost, solve
 from workers.errors import Unsupported
 from workers.token_reduction.schedules import Budget
 
-FOUND = methods.methods()
+FOUND = methods.of_modality("vision")
 DEIT_S = networks()["deit_small_patch16_224"]
 SOLVING = sorted(name for name, method in FOUND.items() if getattr(method, "SOLVES", None))
 DENSE = DEIT_S.macs(224, DEIT_S.dense_tokens(224))
@@ -47,7 +47,7 @@ def test_every_method_keeps_within_its_budget(name, ratio):
 def test_the_whole_of_the_dense_cost_is_the_neutral_setting(name):
     """A budget of all that the model costs changes nothing."""
     solved = solve(arm(name, budget={"gmacs_ratio": 1}), DEIT_S, 224)
-    assert methods.tokens(solved.arm, DEIT_S, 224) == DEIT_S.dense_tokens(224)
+    assert methods.promised_tokens(solved.arm, DEIT_S, 224) == DEIT_S.dense_tokens(224)
 
 
 @pytest.mark.parametrize("gmacs", [1.6, 2.2, 2.7, 4.0, 4.59])
@@ -77,7 +77,7 @@ def test_figures_at_2_7_gmacs():
     assert tome.values == {"r": 13, "r_plus_1_blocks": 3, "gmacs": pytest.approx(2.697, abs=5e-4), "gmacs_budget": 2.7}
     topk = solve(arm("topk", budget={"gmacs": 2.7}), DEIT_S, 224)
     assert topk.values["keep_rate"] == pytest.approx(0.6234, abs=1e-4)
-    assert sorted({block.mlp for block in methods.tokens(topk.arm, DEIT_S, 224)}) == [49, 78, 124, 197]
+    assert sorted({block.mlp for block in methods.promised_tokens(topk.arm, DEIT_S, 224)}) == [49, 78, 124, 197]
 
 
 def test_a_ramp_stays_a_ramp():
@@ -153,8 +153,8 @@ def test_solving_takes_milliseconds_and_no_torch():
     """Every method's budget is solved in less than 50 ms at 784 tokens, in a process that has not imported torch."""
     program = (
         "import sys, time\nfrom sweeps.geometry.vit_catalogue import networks\nfrom sweeps.job import Arm, Step\n"
-        "from workers.methods import methods\nfrom workers.arms.budget import solve\n"
-        "network, found, slowest = networks()['deit_base_patch16_224'], methods(), 0.0\n"
+        "from workers.methods import of_modality\nfrom workers.arms.budget import solve\n"
+        "network, found, slowest = networks()['deit_base_patch16_224'], of_modality('vision'), 0.0\n"
         f"for name in {SOLVING!r}:\n"
         "    params = found[name].Params(budget={'gmacs_ratio': 0.7}).model_dump(mode='json')\n"
         "    arm = Arm(stack=(Step(method=name, params=params, version=found[name].VERSION),))\n"
@@ -180,5 +180,5 @@ def test_planning_a_budget_is_as_quick_as_planning_without():
     """Looking at an arm for refusals does not solve it."""
     start = time.perf_counter()
     for _ in range(100):
-        assert methods.refuses(arm("tome", budget={"gmacs": 2.7}), DEIT_S) is None
+        assert methods.refusal(arm("tome", budget={"gmacs": 2.7}), DEIT_S) is None
     assert time.perf_counter() - start < 1

@@ -108,7 +108,7 @@ def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
     """Row-skipping kernels, CUDA graphs without CUDA, and a cache with a sliding window each give their reason."""
     condition = Condition(model=str(saved(tmp_path / "plain")), kv_cache="static", runtime="compile")
     for method in ("larosa", "teal", "topk_activation"):
-        step = Step(method=method, params={"sparsity": 0.5}, version=methods.language_methods()[method].VERSION)
+        step = Step(method=method, params={"sparsity": 0.5}, version=methods.of_modality("language")[method].VERSION)
         with pytest.raises(Unsupported, match=f"{method} cannot run with runtime compile: the row-skipping kernels"):
             build_language(condition, Arm(stack=(step,)), {})
     with pytest.raises(Unsupported, match="needs a CUDA device, and this arm runs on cpu"):

@@ -132,7 +132,7 @@ SPARSE = ("larosa", "teal", "topk_activation")
 def sparse(method: str, **more: Any) -> Arm:
     """Half of the layers' inputs left out, after a short calibration where there is one."""
     calibrated = {} if method == "topk_activation" else {"calibration_tokens": 64}
-    module = methods.language_methods()[method]
+    module = methods.of_modality("language")[method]
     params = module.Params(sparsity=0.5, **calibrated, **more)
     return Arm(stack=(Step(method=method, params=params.model_dump(mode="json"), version=module.VERSION),))
 
@@ -166,7 +166,7 @@ def test_macs_left_out_are_counted(place: dict[str, str], method: str):
     assert 1e9 * (metrics(dense)["gmacs_tpot"] - found["gmacs_tpot"]) == pytest.approx(left_out)
     read = 4 * (layers + network.head_macs - left_out + 1e9 * found["gmacs_overhead_tpot"])
     assert found["achieved_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(read)
-    module = methods.language_methods()[method]
+    module = methods.of_modality("language")[method]
     promised = module.skipped(module.Params(**sparse(method).stack[0].params), network, 1)
     assert (left_out == pytest.approx(promised)) == (method != "teal")
 

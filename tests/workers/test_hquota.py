@@ -169,8 +169,8 @@ def test_schedule_after_the_attention():
     assert Params(r=20, layers="early").removed(12, 196) == {0: 20, 1: 20, 2: 20}
     assert Params(r=(4, 0, 9), layers=(0, 3, 5)).removed(12, 196) == {0: 4, 5: 9}
     assert Params(r=100, layers=(2, 1)).removed(12, 196) == {1: 98, 2: 49}
-    assert hquota.solved(Params(r=100, layers=(2, 1)), DEIT_S, 224) == {"r_capped_blocks": 2}
-    assert hquota.solved(bold, DEIT_S, 224) == {}
+    assert Params(r=100, layers=(2, 1)).solved(DEIT_S, 224) == {"r_capped_blocks": 2}
+    assert bold.solved(DEIT_S, 224) == {}
     assert Params(r=13, align=64).removed(4, 196, 1) == {0: 5}
 
 

@@ -18,7 +18,7 @@ from workers.models.share_weights import clone_shared
 from workers.models.token_trace import trace
 from workers.models.vision import VisionModel
 
-FOUND = methods.methods()
+FOUND = methods.of_modality("vision")
 CASES = [
     pytest.param(method, params, make, id=f"{name}-{index}-{make}")
     for name, method in FOUND.items()
@@ -127,9 +127,9 @@ def test_two_forwards_at_once(method, params):
 def test_traces_as_one_graph(method, params):
     """torch.compile takes the model as one graph and keeps its answer, or the method says why it cannot and is refused."""
     model = small("registers")
-    if isinstance(getattr(method, "EAGER_ONLY", None), str):
+    if (reason := params.eager_only()) is not None:
         refused = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
-        with pytest.raises(Exception, match=method.EAGER_ONLY):
+        with pytest.raises(Exception, match=reason):
             build_vision(VisionModel(model, small_network("registers")), Condition(model="registers", image_size=SIZE), refused)
         return
     applied = method.apply(model, params)
@@ -140,11 +140,14 @@ def test_traces_as_one_graph(method, params):
 def test_topk_keeps_a_share_at_each_stage():
     """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 20, 2 and 1 patch tokens at 224 pixels, and the published MACs."""
     stages = arm("topk", keep_rate=0.1)
-    assert [block.mlp for block in methods.tokens(stages, DEIT_B, 224)] == [197] * 3 + [21] * 3 + [3] * 3 + [2] * 3
-    assert [block.mlp for block in methods.tokens(stages, DEIT_B, 448)] == [785] * 3 + [80] * 3 + [9] * 3 + [2] * 3
-    assert [round(DEIT_B.macs(size, methods.tokens(stages, DEIT_B, size)) / 1e9, 3) for size in (224, 448)] == [5.552, 24.727]
-    assert [round(DEIT_B.macs(size, methods.tokens(DENSE, DEIT_B, size)) / 1e9, 2) for size in (224, 448)] == [17.56, 78.50]
-    assert methods.macs(stages, DEIT_B, 224) == (197 + 21 + 3) * 768
+    assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 224)] == [197] * 3 + [21] * 3 + [3] * 3 + [2] * 3
+    assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 448)] == [785] * 3 + [80] * 3 + [9] * 3 + [2] * 3
+    gmacs = [
+        [DEIT_B.macs(size, methods.promised_tokens(own, DEIT_B, size)) / 1e9 for size in (224, 448)] for own in (stages, DENSE)
+    ]
+    assert [round(one, 3) for one in gmacs[0]] == [5.552, 24.727]
+    assert [round(one, 2) for one in gmacs[1]] == [17.56, 78.50]
+    assert methods.method_macs(stages, DEIT_B, 224) == (197 + 21 + 3) * 768
 
 
 def test_keep_rate_rounds_up_as_written():
@@ -155,19 +158,19 @@ def test_keep_rate_rounds_up_as_written():
 def test_tome_merges_at_most_half():
     """r=13 on DeiT-S takes 13 tokens a block and the published MACs; r=100 takes half of the patch tokens each time."""
     merging = arm("tome", r=13)
-    assert [block.mlp for block in methods.tokens(merging, DEIT_S, 224)] == [197 - 13 * block for block in range(1, 13)]
-    assert round(DEIT_S.macs(224, methods.tokens(merging, DEIT_S, 224)) / 1e9, 3) == 2.703
+    assert [block.mlp for block in methods.promised_tokens(merging, DEIT_S, 224)] == [197 - 13 * block for block in range(1, 13)]
+    assert round(DEIT_S.macs(224, methods.promised_tokens(merging, DEIT_S, 224)) / 1e9, 3) == 2.703
     assert round(DEIT_S.macs(224, DEIT_S.dense_tokens(224)) / 1e9, 3) == 4.599
-    capped = methods.tokens(arm("tome", r=100), DEIT_S, 224)
+    capped = methods.promised_tokens(arm("tome", r=100), DEIT_S, 224)
     assert [block.mlp for block in capped] == [99, 50, 26, 14, 8, 5, 3, 2, 2, 2, 2, 2]
-    assert [block.mlp for block in methods.tokens(arm("tome", r=16), DEIT_S, 224)][-2:] == [21, 11]
+    assert [block.mlp for block in methods.promised_tokens(arm("tome", r=16), DEIT_S, 224)][-2:] == [21, 11]
 
 
 @pytest.mark.parametrize(("network", "percent"), [(DEIT_S, 0.13), (DEIT_TI, 0.47)])
 def test_tome_matching_adds_little(network, percent):
     """The similarities cost 0.13 % of DeiT-S with r=13, and 0.47 % of DeiT-Ti, which has fewer heads to average over."""
     merging = arm("tome", r=13)
-    share = methods.macs(merging, network, 224) / network.macs(224, methods.tokens(merging, network, 224))
+    share = methods.method_macs(merging, network, 224) / network.macs(224, methods.promised_tokens(merging, network, 224))
     assert round(100 * share, 2) == percent
 
 
@@ -209,32 +212,32 @@ def test_impossible_parameters(name, params, message):
 def test_refusals():
     """A method says why it cannot run on a network; a stack in which two methods remove tokens is refused too."""
     without_class = networks()["vit_base_patch16_siglip_224"]
-    assert "no class token" in methods.refuses(arm("topk", keep_rate=0.5), without_class)
-    assert methods.refuses(arm("random", keep_rate=0.5), without_class) is None
-    assert "block 12, but deit_tiny_patch16_224 has the blocks 0 to 11" in methods.refuses(
+    assert "no class token" in methods.refusal(arm("topk", keep_rate=0.5), without_class)
+    assert methods.refusal(arm("random", keep_rate=0.5), without_class) is None
+    assert "block 12, but deit_tiny_patch16_224 has the blocks 0 to 11" in methods.refusal(
         arm("random", keep_rate=0.5, layers=(12,)), DEIT_TI
     )
-    assert "r lists 13 blocks" in methods.refuses(arm("tome", r=(1,) * 13), DEIT_TI)
+    assert "r lists 13 blocks" in methods.refusal(arm("tome", r=(1,) * 13), DEIT_TI)
     both = Arm(stack=arm("topk", keep_rate=0.5).stack + arm("tome", r=2).stack)
-    assert methods.refuses(both, DEIT_TI) == "topk and tome both change the number of tokens; only one method of a stack can"
+    assert methods.refusal(both, DEIT_TI) == "topk and tome both change the number of tokens; only one method of a stack can"
     slowed = Arm(stack=arm("tome", r=2).stack + arm("slowed").stack)
-    assert methods.refuses(slowed, DEIT_TI) is None
-    assert methods.tokens(slowed, DEIT_TI, 224) == methods.tokens(arm("tome", r=2), DEIT_TI, 224)
+    assert methods.refusal(slowed, DEIT_TI) is None
+    assert methods.promised_tokens(slowed, DEIT_TI, 224) == methods.promised_tokens(arm("tome", r=2), DEIT_TI, 224)
 
 
 def test_unknown_names_and_versions():
     """A step that names no method, or another version of it than is installed, is never run as something else."""
     with pytest.raises(InvalidMethod, match="no method 'dyvit' for vision models; there are dpcknn, evit, "):
-        methods.tokens(Arm(stack=(Step(method="dyvit"),)), DEIT_TI, 224)
+        methods.promised_tokens(Arm(stack=(Step(method="dyvit"),)), DEIT_TI, 224)
     with pytest.raises(InvalidMethod, match="version 99 of 'topk'"):
-        methods.tokens(Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}, version=99),)), DEIT_TI, 224)
+        methods.promised_tokens(Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}, version=99),)), DEIT_TI, 224)
 
 
 def test_listed_without_torch():
     """Methods are listed, and promise tokens, without importing torch or timm."""
     program = (
-        "import sys\nfrom sweeps.geometry.vit_catalogue import networks\nfrom workers.methods import methods\n"
-        "for each in methods().values(): each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'], 224)\n"
+        "import sys\nfrom sweeps.geometry.vit_catalogue import networks\nfrom workers.methods import of_modality\n"
+        "for each in of_modality('vision').values(): each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'], 224)\n"
         "print(sorted({'torch', 'timm', 'ray'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -256,11 +259,11 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
     """A file in a folder that $BREAKEVEN_METHODS names is a method, and is none any more when the variable is gone."""
     (tmp_path / "mine.py").write_text(OWN)
     monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
-    assert set(methods.methods()) == {"mine", *FOUND}
-    assert methods.methods()["mine"].VERSION == 3
-    assert methods.tokens(Arm(stack=(Step(method="mine", version=3),)), DEIT_TI, 32) == (BlockTokens(5, 5),) * 12
+    assert set(methods.of_modality("vision")) == {"mine", *FOUND}
+    assert methods.of_modality("vision")["mine"].VERSION == 3
+    assert methods.promised_tokens(Arm(stack=(Step(method="mine", version=3),)), DEIT_TI, 32) == (BlockTokens(5, 5),) * 12
     monkeypatch.delenv("BREAKEVEN_METHODS")
-    assert set(methods.methods()) == set(FOUND)
+    assert set(methods.of_modality("vision")) == set(FOUND)
 
 
 @pytest.mark.parametrize(
@@ -279,11 +282,11 @@ def test_a_method_that_lacks_a_part(tmp_path, monkeypatch, name, text, message):
     (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
     with pytest.raises(InvalidMethod, match=message):
-        methods.methods()
+        methods.of_modality("vision")
 
 
 def test_a_folder_that_is_not_there(tmp_path, monkeypatch):
     """A folder that does not exist is named."""
     monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path / "gone"))
     with pytest.raises(InvalidMethod, match="gone, which is not a folder"):
-        methods.methods()
+        methods.of_modality("vision")

@@ -36,20 +36,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_modalities_are_apart() -> None:
     """Every method is of one modality, and each modality has some."""
     found = methods.every()
-    assert set(found) == {*methods.methods(), *methods.language_methods()}
-    assert not {*methods.methods()} & {*methods.language_methods()}
+    assert set(found) == {*methods.of_modality("vision"), *methods.of_modality("language")}
+    assert not {*methods.of_modality("vision")} & {*methods.of_modality("language")}
     assert {modality_of(method) for method in found.values()} == {"vision", "language"}
-    assert all(isinstance(method, LanguageMethod) for method in methods.language_methods().values())
+    assert all(isinstance(method, LanguageMethod) for method in methods.of_modality("language").values())
 
 
 def test_a_language_method_is_one_file(folder: Path) -> None:
     """A file with MODALITY is found, counts MACs, refuses, and cannot be applied as a vision method."""
     (folder / "plain.py").write_text(SPOKEN)
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
-    assert methods.language_methods()["plain"].VERSION == 2
-    assert (methods.macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
-    assert methods.refuses(arm, network) is None
-    assert methods.refuses(arm, languages()["gpt2"]) == "plain: has no gate"
+    assert methods.of_modality("language")["plain"].VERSION == 2
+    assert (methods.method_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
+    assert methods.refusal(arm, network) is None
+    assert methods.refusal(arm, languages()["gpt2"]) == "plain: has no gate"
     with pytest.raises(InvalidMethod, match="there is no method 'plain'"):
         methods.resolve(arm, "vision")
 

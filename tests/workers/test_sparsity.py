@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
 from workers.activation_sparsity import sparsity_params
-from workers.methods import refuses
+from workers.methods import refusal
 from workers.methods.language import larosa, teal, topk_activation
 
 METHODS = (larosa, teal, topk_activation)
@@ -40,10 +40,11 @@ def test_allocation_keeps_the_macs():
     network = languages()["llama-220m"]
     for coefficients in (None, (0.8, 1.2, 0.8, 1.2), (3.0, 1.0, 1.0, 2.0)):
         shares = sparsity_params.spread(0.4, coefficients, network)
-        assert sparsity_params.skipped_macs(network, shares) / network.layers / network.layer_macs == pytest.approx(0.4, abs=1e-3)
+        left_out = sparsity_params.skipped_by_token(network, shares) / network.layers
+        assert left_out / network.layer_macs == pytest.approx(0.4, abs=1e-3)
     params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(mode="json")
     arm = Arm(stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),))
-    assert refuses(arm, network) == (
+    assert refusal(arm, network) == (
         "topk_activation: allocation asks for a sparsity of 1.17 in h2, which must stay below 1; give h2 a smaller coefficient"
     )
 

@@ -15,7 +15,7 @@ from sweeps.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, images, small, small_network
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported
-from workers.methods import methods
+from workers.methods import of_modality
 from workers.models import cpp_build
 from workers.models.vision import VisionModel
 from workers.run import run
@@ -77,7 +77,7 @@ def test_what_is_not_a_number_stays_so():
 @pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
 def test_a_model_says_the_same_with_compiled_merging(name):
     """Logits with `implementation: native` are those of the torch code."""
-    tome, model = methods()["tome"], small(name)
+    tome, model = of_modality("vision")["tome"], small(name)
     x = images(2)
     by_torch, natively = (tome.apply(model, tome.Params(r=3, implementation=each)) for each in ("torch", "native"))
     with torch.inference_mode():
@@ -115,10 +115,10 @@ def test_order_is_whole_where_likeness_is_not_a_number():
 
 @compiled
 @pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
-@pytest.mark.parametrize("example", range(len(methods()["hquota"].EXAMPLES)))
+@pytest.mark.parametrize("example", range(len(of_modality("vision")["hquota"].EXAMPLES)))
 def test_hquota_computes_the_same_with_compiled_code(name, example):
     """Logits with `implementation: native` are those of the torch code, for all examples of the method."""
-    hquota, model, x = methods()["hquota"], small(name), images(2)
+    hquota, model, x = of_modality("vision")["hquota"], small(name), images(2)
     params = hquota.EXAMPLES[example]
     layers = params.layers if isinstance(params.layers, str) else tuple(each for each in params.layers if each < len(model.blocks))
     by_torch, natively = (
@@ -131,7 +131,7 @@ def test_hquota_computes_the_same_with_compiled_code(name, example):
 @compiled
 def test_other_types_are_refused():
     """Half precision is refused before anything runs, and where autocast brings it in later."""
-    tome = methods()["tome"]
+    tome = of_modality("vision")["tome"]
     with pytest.raises(
         Unsupported, match=r"native cannot run here: the compiled kernel takes float32 on a CPU, not torch\.bfloat16"
     ):
@@ -163,7 +163,7 @@ def test_it_is_no_part_of_a_compiled_graph():
 )
 def test_the_route_that_runs_is_recorded(method, own, params, route):
     """Left to itself the arm takes the compiled route where it can, and its outcome names the one that ran; dense has none."""
-    asked = methods()[method].Params(r=2, **params).model_dump(mode="json")
+    asked = of_modality("vision")[method].Params(r=2, **params).model_dump(mode="json")
     arm = Arm(stack=(Step(method=method, params=asked),), overrides=Overrides(**own))
     protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
     condition = Condition(model="test_vit", image_size=64)
@@ -178,13 +178,13 @@ def test_the_route_that_runs_is_recorded(method, own, params, route):
 )
 def test_where_the_compiled_route_cannot_run_auto_is_torch(own, route):
     """On a GPU, inside of compiled graphs and where autocast changes types, the tensor code runs."""
-    tome = methods()["tome"]
-    assert tome.choose(tome.Params(r=2), Condition(model="test_vit", image_size=64, **own)).implementation == route
+    tome = of_modality("vision")["tome"]
+    assert tome.Params(r=2).choose(Condition(model="test_vit", image_size=64, **own)).implementation == route
 
 
 def test_without_a_compiler_auto_is_torch(tmp_path):
     """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome has that route."""
-    params = methods()["tome"].Params(r=2).model_dump(mode="json")
+    params = of_modality("vision")["tome"].Params(r=2).model_dump(mode="json")
     job = Job(
         condition=Condition(model="test_vit", image_size=64),
         arms=(DENSE, Arm(stack=(Step(method="tome", params=params),))),
@@ -216,7 +216,7 @@ def test_without_a_compiler_auto_is_torch(tmp_path):
 )
 def test_the_automatic_choice_keeps_identities(method, params, arm_id):
     """Not given and `auto` are one arm, the one that it was before there was a choice; golden."""
-    asked = methods()[method].Params(r=13, **params).model_dump(mode="json")
+    asked = of_modality("vision")[method].Params(r=13, **params).model_dump(mode="json")
     assert Arm(stack=(Step(method=method, params=asked),)).arm_id == arm_id
 
 

@@ -13,7 +13,7 @@ from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
 from workers.data import check_head
 from workers.errors import DataError, Unsupported
-from workers.methods import methods
+from workers.methods import of_modality
 from workers.models.vision import load_vision
 from workers.models.write_catalogues import geometry_of, meta, reason, unsupported
 from workers.run import run
@@ -77,7 +77,7 @@ def test_a_tag_has_the_geometry_that_timm_builds(name: str) -> None:
 
 def test_a_tagged_model_runs(tmp_path: Path) -> None:
     """A tagged name is loaded, reduced and counted like a bare one; here with random weights, nothing being downloaded."""
-    tome = methods()["tome"]
+    tome = of_modality("vision")["tome"]
     arm = Arm(stack=(Step(method="tome", params=tome.Params(r=2).model_dump(mode="json")),))
     job = Job(
         condition=Condition(model="test_vit.r160_in1k", image_size=64),

@@ -14,7 +14,10 @@ Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
 Coefficient = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Coefficients = tuple[Coefficient, Coefficient, Coefficient, Coefficient]
 NAMES = ("h1", "h2", "h3", "h4")
-ROWS_FROM_VALUES = "the row-skipping kernels are called from Python, and which rows they read depends on values"
+EIGEN_MACS = 10
+"""Of the eigenvectors of a matrix, for each entry of its cube."""
+SEARCH_TOKENS = 9 * 4 * 512
+"""Read by the search for an allocation: candidates, windows of each, and tokens of a window."""
 
 
 class Input(NamedTuple):
@@ -41,6 +44,11 @@ class SkippingParams(Params):
         description="Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them",
     )
 
+    one_sequence = True
+
+    def eager_only(self) -> str:
+        return "the row-skipping kernels are called from Python, and which rows they read depends on values"
+
     @property
     def coefficients(self) -> Coefficients | None:
         """Those of `allocation` that are known before calibration."""
@@ -52,7 +60,7 @@ class SkippingParams(Params):
 
     def skipped(self, network: LanguageNetwork, tokens: int) -> int:
         """MACs left out while `tokens` tokens are decoded one by one."""
-        return tokens * skipped_macs(network, self.shares(network))
+        return tokens * skipped_by_token(network, self.shares(network))
 
     def unfit(self, network: LanguageNetwork) -> str | None:
         """Why rows of this network's matrices cannot be skipped with these parameters, or `None`."""
@@ -72,6 +80,10 @@ class CalibratedParams(SkippingParams):
 
     data: str = Field(default="docs", description="The text, of which the part that is not held out is read")
     calibration_tokens: int = Field(default=8192, ge=64, description="How much of it")
+
+    def preparation_macs(self, network: LanguageNetwork) -> float:
+        tokens = self.calibration_tokens + (SEARCH_TOKENS if self.allocation == "calibrated" else 0)
+        return tokens * network.token_macs + EIGEN_MACS * network.layers * network.width**3
 
 
 def inputs(network: LanguageNetwork) -> tuple[Input, Input, Input, Input]:
@@ -104,7 +116,7 @@ def kept_of_each(network: LanguageNetwork, shares: tuple[float, ...]) -> list[in
     return [kept_inputs(one.width, share) for one, share in zip(inputs(network), shares, strict=True)]
 
 
-def skipped_macs(network: LanguageNetwork, shares: tuple[float, ...]) -> int:
+def skipped_by_token(network: LanguageNetwork, shares: tuple[float, ...]) -> int:
     """MACs that one decoded token leaves out, given the sparsity of each input."""
     four = zip(inputs(network), kept_of_each(network, shares), strict=True)
     return network.layers * sum((one.width - kept) * one.outputs for one, kept in four)

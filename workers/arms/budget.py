@@ -42,13 +42,12 @@ def solve(arm: Arm, network: Network, image_size: int) -> Solved:
     if len(budgeted) > 1:
         names = " and ".join(arm.stack[index].method for index in budgeted)
         raise Unsupported(f"{names} each have a budget; the stack as a whole can keep to one only")
-    if (reason := methods.refuses(arm, network)) is not None:
+    if (reason := methods.refusal(arm, network)) is not None:
         raise Unsupported(reason)
     if budgeted:
         arm, values = _within(arm, budgeted[0], network, image_size)
     for method, params in methods.resolve(arm, "vision"):
-        if (report := getattr(method, "solved", None)) is not None:
-            values |= report(params, network, image_size)
+        values |= params.solved(network, image_size)
         if getattr(params, "align", None) is not None:
             plain = method.tokens(params.model_copy(update={"align": None}), network, image_size)
             extra = sum(block.mlp for block in method.tokens(params, network, image_size)) - sum(block.mlp for block in plain)
@@ -58,7 +57,9 @@ def solve(arm: Arm, network: Network, image_size: int) -> Solved:
 
 def cost(arm: Arm, network: Network, image_size: int) -> int:
     """MACs per image, the methods' own included: what a budget limits."""
-    return network.macs(image_size, methods.tokens(arm, network, image_size)) + methods.macs(arm, network, image_size)
+    return network.macs(image_size, methods.promised_tokens(arm, network, image_size)) + methods.method_macs(
+        arm, network, image_size
+    )
 
 
 def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Arm, dict[str, float]]:

@@ -102,7 +102,7 @@ class LanguageArm(PreparedArm):
         return self.base.macs(prompt, decoded) - (self.skipped if decoded else 0)
 
     def _overhead(self, prompt: int, decoded: int) -> int:
-        return methods.macs(self.arm, self.base.network, prompt, decoded)
+        return methods.method_macs(self.arm, self.base.network, prompt, decoded)
 
 
 def prepare_language(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
@@ -132,7 +132,7 @@ def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, 
     if (reason := compiled_decode.refuses(own)) is not None:
         raise Unsupported(reason)
     base = shared_language(own, content_hashes)
-    if (reason := methods.refuses(arm, base.network)) is not None:
+    if (reason := methods.refusal(arm, base.network)) is not None:
         raise Unsupported(reason)
     network = clone_shared(base.model)
     route = _set_attention(network, ATTENTIONS[own.attention])

@@ -42,14 +42,14 @@ class VisionArm(PreparedArm):
     def outcome(self) -> ArmOutcome:
         size = self.condition.pixels
         flags = {
-            "token_trace_mismatch": self.trace.blocks != methods.tokens(self.solved.arm, self.network, size),
+            "token_trace_mismatch": self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
             "consistency_check_failed": self.trace.batch != self.condition.batch_size,
         }
         return describe(
             self.index,
             self.model,
             macs=self.network.macs(size, self.trace.blocks, self.trace.final),
-            macs_overhead=methods.macs(self.solved.arm, self.network, size),
+            macs_overhead=methods.method_macs(self.solved.arm, self.network, size),
             batch=self.trace.batch,
             tokens=self.network.patch_tokens(size),
             tokens_final=self.trace.final,
@@ -92,7 +92,7 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
     """
     own = arm.condition(condition)
     check_image_size(loaded.network, own.pixels)
-    if (reason := methods.refuses(arm, loaded.network)) is not None:
+    if (reason := methods.refusal(arm, loaded.network)) is not None:
         raise Unsupported(reason)
     model = clone_shared(loaded.model)
     if own.pixels != model.patch_embed.img_size[0]:

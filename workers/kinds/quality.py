@@ -160,7 +160,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
             arm.index,
             arm.model.model,
             macs=self.base.macs(prompt, decoded) - count_skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows),
-            macs_overhead=methods.macs(arm.arm, self.base.network, prompt, decoded),
+            macs_overhead=methods.method_macs(arm.arm, self.base.network, prompt, decoded),
             batch=1,
             tokens=prompt,
             tokens_final=prompt + decoded,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from sweeps.identity import digest
 from sweeps.job import Arm, Condition
 from sweeps.kinds import Modality
-from sweeps.method import AnyMethod, BlockTokens, LanguageMethod, LanguageNetwork, Method, Network, Params, modality_of
+from sweeps.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, modality_of
 from workers.errors import Unsupported
 from workers.methods import language, vision
 
@@ -40,18 +40,8 @@ def every() -> Mapping[str, AnyMethod]:
     return _methods(os.environ.get(VARIABLE, ""))
 
 
-def methods() -> Mapping[str, Method]:
-    """Those for vision models. Raises `InvalidMethod`."""
-    return cast("Mapping[str, Method]", of_modality("vision"))
-
-
-def language_methods() -> Mapping[str, LanguageMethod]:
-    """Those for language models. Raises `InvalidMethod`."""
-    return cast("Mapping[str, LanguageMethod]", of_modality("language"))
-
-
-def of_modality(modality: Modality) -> Mapping[str, AnyMethod]:
-    """The methods for models of a modality. Raises `InvalidMethod`."""
+def of_modality(modality: Modality) -> Mapping[str, Any]:
+    """The methods for models of a modality, by name. Raises `InvalidMethod`."""
     return {name: method for name, method in every().items() if modality_of(method) == modality}
 
 
@@ -76,15 +66,15 @@ def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
 def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) -> Any:
     """The model with the arm's methods applied, under the arm's own condition. Raises `Unsupported`, and what a method raises."""
     for step, (method, params) in zip(arm.stack, resolve(arm, modality), strict=True):
-        if condition.runtime != "eager" and (reason := eager_only(method, params)) is not None:
+        if condition.runtime != "eager" and (reason := params.eager_only()) is not None:
             raise Unsupported(f"{step.method} cannot run with runtime {condition.runtime}: {reason}")
-        model = method.apply(model, chosen(method, params, condition))
+        model = method.apply(model, params.choose(condition))
     return model
 
 
-def refuses(arm: Arm, network: AnyNetwork) -> str | None:
+def refusal(arm: Arm, network: AnyNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
-    steps = list(zip((step.method for step in arm.stack), resolve(arm, _modality(network)), strict=True))
+    steps = list(zip((step.method for step in arm.stack), resolve(arm, network.modality), strict=True))
     reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
     if len(reducing) > 1:
         return f"{' and '.join(reducing)} both change the number of tokens; only one method of a stack can"
@@ -92,38 +82,34 @@ def refuses(arm: Arm, network: AnyNetwork) -> str | None:
     return next((f"{name}: {reason}" for name, reason in reasons if reason is not None), None)
 
 
-def tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    """The tokens that the arm's stack promises for each block, once `refuses` gave `None`; `budget.solve` comes before."""
+def promised_tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    """The tokens that the arm's stack promises for each block, once `refusal` gave `None`; `budget.solve` comes before."""
     dense = network.dense_tokens(image_size)
     promised = (method.tokens(params, network, image_size) for method, params in resolve(arm, "vision"))
     return next((each for each in promised if each != dense), dense)
 
 
-def macs(arm: Arm, network: AnyNetwork, *lengths: int) -> int:
+def method_macs(arm: Arm, network: AnyNetwork, *lengths: int) -> int:
     """MACs that the arm's methods themselves add; the network's own are `network.macs`.
 
     `lengths`: of a vision model the image size, per image; of a language model the tokens of the prompt, read at once, and those
     decoded one by one, per sequence.
     """
-    return sum(method.macs(params, network, *lengths) for method, params in resolve(arm, _modality(network)))
+    return sum(method.macs(params, network, *lengths) for method, params in resolve(arm, network.modality))
 
 
 def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int = 1) -> int:
-    """MACs per sequence of the network that the arm's methods promise to leave out while `tokens` tokens are decoded one by one.
-
-    Methods with `ONE_SEQUENCE = True` leave out none where several `sequences` are decoded at once.
-    """
-    steps = resolve(arm, "language")
-    counted = [step for step in steps if sequences == 1 or not getattr(step[0], "ONE_SEQUENCE", False)]
+    """MACs per sequence that the arm's methods promise to leave out while `tokens` tokens of `sequences` are decoded one by one."""
+    counted = ((method, params) for method, params in resolve(arm, "language") if sequences == 1 or not params.one_sequence)
     return sum(method.skipped(params, network, tokens) for method, params in counted)
 
 
 def retokenizes(arm: Arm) -> bool:
-    """Whether the arm reads other tokens than the unmodified model: the `retokenizes` of its methods, where they have one."""
-    return any(hasattr(method, "retokenizes") and method.retokenizes(params) for method, params in resolve(arm, "language"))
+    """Whether the arm reads other tokens than the unmodified model."""
+    return any(params.retokenizes() for _, params in resolve(arm, "language"))
 
 
-def control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
+def tuning_control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
     """The control of an arm whose method also tunes the model: the same tuning without what the method adds.
 
     Of a stack it is preferably the stack with that step exchanged, else that step alone; the second part is its place in `among`,
@@ -131,11 +117,10 @@ def control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
     """
     known = every()
     for place, step in enumerate(arm.stack):
-        make = getattr(known.get(step.method), "control", None)
-        if make is None or step.version != known[step.method].VERSION:
+        if step.method not in known or step.version != known[step.method].VERSION:
             continue
         try:
-            params = make(known[step.method].Params.model_validate(step.params))
+            params = known[step.method].Params.model_validate(step.params).control()
         except ValueError:  # parameters of another version of the method
             continue
         if params is None:
@@ -155,35 +140,17 @@ def _equal_quality(one: Arm, other: Arm) -> bool:
     return key[0] == key[1] and numeric[0] == numeric[1]
 
 
-def chosen(method: AnyMethod, params: Any, condition: Condition) -> Any:
-    """The parameters with what the method chooses by itself filled in for an arm's own condition, by its function `choose`."""
-    choose = getattr(method, "choose", None)
-    return params if choose is None else choose(params, condition)
-
-
 def route(arm: Arm, condition: Condition) -> str | None:
     """Which implementations the arm's methods run by under its own condition, where they choose; `None` where none does."""
-    steps = [(method, chosen(method, params, condition)) for method, params in resolve(arm, "vision")]
-    return "+".join(params.implementation for method, params in steps if hasattr(method, "choose")) or None
+    return "+".join(filter(None, (params.route(condition) for _, params in resolve(arm, "vision")))) or None
 
 
-def eager_only(method: AnyMethod, params: Params) -> str | None:
-    """Why the method can be neither compiled nor captured: its EAGER_ONLY, a sentence or a function of them; or `None`."""
-    reason = getattr(method, "EAGER_ONLY", None)
-    return cast("str | None", reason(params) if callable(reason) else reason)
-
-
-def _reduces(method: Any, params: Any, network: AnyNetwork) -> bool:
+def _reduces(method: Any, params: Any, network: Any) -> bool:
     """Whether the method changes the number of tokens; of a budget the amount is solved later and depends on the image size."""
-    if isinstance(network, LanguageNetwork) or method.refuses(params, network) is not None:
+    if not hasattr(method, "tokens") or method.refuses(params, network) is not None:
         return False
-    size = network.image_size
-    budgeted = getattr(params, "budget", None) is not None
+    size, budgeted = network.image_size, getattr(params, "budget", None) is not None
     return budgeted or method.tokens(params, network, size) != network.dense_tokens(size)
-
-
-def _modality(network: AnyNetwork) -> Modality:
-    return "language" if isinstance(network, LanguageNetwork) else "vision"
 
 
 @cache

@@ -104,7 +104,7 @@ class LanguageModel:
     def weights_read(self) -> int:
         """Weights that one decoded token is multiplied with: those of the layers (of experts the selected ones) and the head."""
         network = self.network
-        return self.counter.weights_read if self.counter else network.layers * network.layer_macs + network.head_macs
+        return self.counter.weights_read if self.counter else network.token_macs
 
     def reset_counters(self) -> None:
         """Set all counts to 0, before a run of the workload."""

@@ -30,6 +30,12 @@ def choose(params: Any, condition: Condition) -> Any:
     return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
+def route(params: Any, condition: Condition) -> str | None:
+    """The implementation that runs."""
+    implementation: str | None = choose(params, condition).implementation
+    return implementation
+
+
 def eager_only(params: Any) -> str | None:
-    """Why these parameters can be neither compiled nor captured; see EAGER_ONLY in workers/methods/README.md."""
+    """Why a compiled kernel can be neither compiled again nor captured."""
     return "its compiled kernel is no operator of torch" if params.implementation == "native" else None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -11,9 +11,7 @@ from sweeps.method import BlockTokens, Network, Params
 
 ROUNDING = 9
 """Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating point, 56."""
-AMOUNTS = ("r", "r_ratio", "keep_rate", "budget")
-"""Parameters that only set how much is reduced: arms that differ in these alone and leave the same tokens are one arm."""
-Count = Annotated[int, Field(ge=0)]
+TokenCount = Annotated[int, Field(ge=0)]
 UNSOLVED = "the budget must be solved first, see workers.arms.budget"
 
 
@@ -48,6 +46,7 @@ AlignField = Annotated[
 class KeepParams(Params):
     """Parameters of methods that keep a share of the patch tokens in some blocks: exactly one of `keep_rate` and `budget`."""
 
+    amounts: ClassVar[Mapping[str, Any]] = {"keep_rate": 1, "budget": None}
     keep_rate: float | None = Field(
         default=None, gt=0, le=1, description="share of the patch tokens left that each reducing block keeps; or give a budget"
     )
@@ -103,7 +102,8 @@ class KeepParams(Params):
 class MergeParams(Params):
     """Parameters of methods that merge tokens in every block: exactly one of `r`, `r_ratio` and `budget`."""
 
-    r: Count | tuple[Count, ...] | None = Field(
+    amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "r_ratio": 0, "budget": None}
+    r: TokenCount | tuple[TokenCount, ...] | None = Field(
         default=None, description="tokens merged in every block, or {per_block: […]} with a number for each block"
     )
     r_ratio: float | None = Field(
@@ -160,7 +160,7 @@ class MergeParams(Params):
         patches = network.patch_tokens(image_size)
         return removing(self.merged(network.depth, patches, network.prefix_tokens), patches + network.prefix_tokens)
 
-    def capped(self, network: Network, image_size: int) -> dict[str, float]:
+    def solved(self, network: Network, image_size: int) -> dict[str, float]:
         """`r_capped_blocks`: in how many blocks r was more than half of the patch tokens, so that fewer were merged."""
         patches, capped = network.patch_tokens(image_size), 0
         merged = self.merged(network.depth, patches, network.prefix_tokens)

@@ -27,8 +27,6 @@ PAPER = (
     "ICML 2025, arXiv 2507.01299"
 )
 VERSION = 2
-EAGER_ONLY = sparsity_params.ROWS_FROM_VALUES
-ONE_SEQUENCE = True
 
 
 class Params(CalibratedParams):

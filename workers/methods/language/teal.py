@@ -19,8 +19,6 @@ PAPER = (
     "ICLR 2025, arXiv 2408.14690"
 )
 VERSION = 2
-EAGER_ONLY = sparsity_params.ROWS_FROM_VALUES
-ONE_SEQUENCE = True
 
 
 class Params(CalibratedParams):

@@ -18,8 +18,6 @@ PAPER = (
     "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA, ICML 2025, arXiv 2507.01299"
 )
 VERSION = 2
-EAGER_ONLY = sparsity_params.ROWS_FROM_VALUES
-ONE_SEQUENCE = True
 
 
 class Params(SkippingParams):

@@ -44,7 +44,7 @@ Differs from the author's code (token_reduction_JM), which leaves parts of the s
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
@@ -57,7 +57,7 @@ from workers.token_reduction.schedules import (
     UNSOLVED,
     AlignField,
     BudgetField,
-    Count,
+    TokenCount,
     aligned,
     beyond,
     one_amount,
@@ -81,7 +81,8 @@ HOLD = 3
 class Params(method.Params):
     """How many tokens go: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
 
-    r: Count | tuple[Count, ...] | None = Field(
+    amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "keep_rate": 1, "budget": None}
+    r: TokenCount | tuple[TokenCount, ...] | None = Field(
         default=None, description="tokens removed in each of the layers, or {per_block: […]} with a number for each of them"
     )
     keep_rate: float | None = Field(
@@ -125,6 +126,7 @@ class Params(method.Params):
     )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
     implementation: ImplementationField = None
+    choose, route, eager_only = implementations.choose, implementations.route, implementations.eager_only
     budget: BudgetField = None
     align: AlignField = None
 
@@ -193,6 +195,12 @@ class Params(method.Params):
                 patches -= removed[block]
         return {block: r for block, r in removed.items() if r > 0}
 
+    def solved(self, network: Network, image_size: int) -> dict[str, float]:
+        """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so that fewer did."""
+        goals = self.goals(network.depth, network.patch_tokens(image_size)).values()
+        capped = sum(r > present // 2 for present, r in goals)
+        return {"r_capped_blocks": capped} if capped else {}
+
     def grouping(self, removed: Mapping[int, int]) -> tuple[int, ...]:
         """Of the blocks that reduce those that group tokens; the others hold the groups of the block before."""
         if self.place == "after":
@@ -204,7 +212,6 @@ class Params(method.Params):
         return tuple(grouping)
 
 
-choose, EAGER_ONLY = implementations.choose, implementations.eager_only
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -253,13 +260,6 @@ def macs(params: Params, network: Network, image_size: int) -> int:
         if params.merge == "v":  # values of the kept tokens come with their queries and keys, and are not used
             total += (kept + prefix) * network.width * width
     return total
-
-
-def solved(params: Params, network: Network, image_size: int) -> dict[str, float]:
-    """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so that fewer did."""
-    goals = params.goals(network.depth, network.patch_tokens(image_size)).values()
-    capped = sum(r > present // 2 for present, r in goals)
-    return {"r_capped_blocks": capped} if capped else {}
 
 
 def refuses(params: Params, network: Network) -> str | None:

@@ -38,7 +38,7 @@ class Params(MergeParams):
     alpha: float = Field(default=1.0, gt=0, le=10, description="weight of the tokens that are less alike")
 
 
-tokens, refuses, solved = Params.tokens, Params.too_long, Params.capped
+tokens, refuses = Params.tokens, Params.too_long
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r_ratio=0.2),

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 PAPER = "none: a control"
 VERSION = 1
-EAGER_ONLY = "it reads the clock between forwards, which has no place in a compiled or captured graph"
 
 
 class Params(method.Params):
     """How much slower."""
 
     fraction: float = Field(default=0.05, ge=0, le=10, description="extra time as a share of the forward's own")
+
+    def eager_only(self) -> str:
+        return "it reads the clock between forwards, which has no place in a compiled or captured graph"
 
 
 NEUTRAL = Params(fraction=0)

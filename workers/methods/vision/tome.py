@@ -34,10 +34,10 @@ class Params(MergeParams):
     """How many are merged, and by which code."""
 
     implementation: ImplementationField = None
+    choose, route, eager_only = implementations.choose, implementations.route, implementations.eager_only
 
 
-choose, EAGER_ONLY = implementations.choose, implementations.eager_only
-tokens, refuses, solved = Params.tokens, Params.too_long, Params.capped
+tokens, refuses = Params.tokens, Params.too_long
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -59,7 +59,7 @@ def macs(params: Params, network: Network, image_size: int) -> int:
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens.
 
-    Without an `implementation` (see `choose`) by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
+    Without an `implementation` by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
     `implementation: native` where that cannot run.
     """
     from workers.token_reduction.patch_vit import fit
