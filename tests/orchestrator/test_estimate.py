@@ -35,8 +35,9 @@ def test_a_generation_job_by_hand() -> None:
 
 def test_what_is_made_is_counted_once() -> None:
     """Calibration and tuning read tokens at 20 GMACs a second; two jobs that need the same share it, and dense needs nothing."""
-    calibrated, tuned = Step(method="a", params={"calibration_tokens": 1000}), Step(method="b", params={"finetune_steps": 10})
-    plain, one, two = job(Step(method="x")), job(calibrated), job(calibrated, batch_size=2)
+    calibrated = Step(method="teal", params={"sparsity": 0.5, "calibration_tokens": 1000})
+    tuned = Step(method="adaptivocab", params={"ngrams": 0, "finetune_steps": 10})
+    plain, one, two = job(Step(method="topk_activation", params={"sparsity": 0.5})), job(calibrated), job(calibrated, batch_size=2)
     matrices = 4 * (2048 * 2048 * 4 + 3 * 2048 * 5632) + 2048 * 4096
     assert estimate.at_most([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
     made = estimate.at_most([one]) - 20 - estimate.job_seconds(one)

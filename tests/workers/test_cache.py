@@ -20,7 +20,7 @@ from workers.models.vision import load_vision
 from workers.training import recipes
 from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import RECIPES, Recipe, recipe_hash
-from workers.training.train_vit import augmented, splits, train
+from workers.training.train_vit import augmented, splits, train_vit
 from workers.training.weights import obtain, trained
 
 TRAINED = Condition(model="digits_vit_64", image_size=32, weights="trained")
@@ -139,7 +139,7 @@ def test_training_on_demand(tmp_path: Path) -> None:
     """The shipped recipe reaches 97 % of the held-out digits; the seconds are printed, not tested: they depend on the machine."""
     file = tmp_path / "weights.safetensors"
     started = time.monotonic()
-    train(RECIPES["digits_vit_64"], file)
+    train_vit(RECIPES["digits_vit_64"], file)
     seconds = time.monotonic() - started
     with safe_open(file, "pt") as saved:
         accuracy = json.loads(saved.metadata()["breakeven"])["accuracy"]

@@ -8,7 +8,7 @@ import torch
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Step
 from tests.workers.tiny_vits import calm
-from workers.methods import methods
+from workers.methods import of_modality
 from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -66,7 +66,7 @@ def test_equal_tokens():
 
 def test_the_authors_counts_and_means():
     """`counts: image` rounds down shares of all patch tokens; `means: plain` weighs all tokens alike, and no size goes on."""
-    dpcknn = methods()["dpcknn"]
+    dpcknn = of_modality("vision")["dpcknn"]
     network = networks()["deit_small_patch16_224"]
     ours = dpcknn.Params(keep_rate=0.7)
     theirs = dpcknn.Params(keep_rate=0.7, counts="image", means="plain", prop_attn=False)
@@ -88,6 +88,6 @@ def test_younger_parameters_leave_identities_as_they_were():
     """Golden: arms that do not name them are the arms of before."""
     known = {"dpcknn": ({"keep_rate": 0.5}, "9341eae5349e1aea"), "hquota": ({"r": 13}, "acbfc9454903ecdd")}
     for name, (asked, arm_id) in known.items():
-        method = methods()[name]
+        method = of_modality("vision")[name]
         params = method.Params.model_validate(asked).model_dump(mode="json", by_alias=True)
         assert Arm(stack=(Step(method=name, params=params),)).arm_id == arm_id

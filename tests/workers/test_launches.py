@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.workers.tiny_vits import images, small
-from workers.methods import methods
+from workers.methods import of_modality
 
 BUDGET = {
     ("topk", 1): 6,
@@ -47,7 +47,7 @@ def operators(model, batch):
 @pytest.mark.parametrize(("name", "batch"), BUDGET)
 def test_a_reducing_block_adds_few_operators(name, batch):
     """Every block that reduces adds no more operators to those of the unmodified model than its budget allows, and some."""
-    method, model = methods()[name], small("plain")
+    method, model = of_modality("vision")[name], small("plain")
     amount = {"r": (2, 2, 2, 2)} if name in ("tome", "pitome") else {"keep_rate": 0.8, "layers": (0, 1, 2, 3)}
     added = operators(method.apply(model, method.Params(**amount)), batch) - operators(model, batch)
     assert 0 < added <= 4 * BUDGET[name, batch]
@@ -56,5 +56,5 @@ def test_a_reducing_block_adds_few_operators(name, batch):
 @pytest.mark.parametrize("name", sorted({name for name, _ in BUDGET}))
 def test_a_neutral_method_adds_none(name):
     """At its neutral setting a method runs the very operators of the unmodified model."""
-    method, model = methods()[name], small("plain")
+    method, model = of_modality("vision")[name], small("plain")
     assert operators(method.apply(model, method.NEUTRAL), 1) == operators(model, 1)

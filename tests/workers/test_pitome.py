@@ -7,7 +7,7 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from tests.workers.tiny_vits import calm
-from workers.methods.vision.pitome import Params, energy, merge_alike, tokens
+from workers.methods.vision.pitome import Params, merge_alike, token_energy, tokens
 from workers.token_reduction.patch_vit import AttentionState
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -61,7 +61,7 @@ def test_energy(margin, alpha):
     keys = torch.randn(12, 5)
     unit = keys / keys.norm(dim=-1, keepdim=True)
     expected = torch.tensor(energy_by_loops(keys, margin, alpha))
-    torch.testing.assert_close(energy((unit @ unit.mT)[None], margin, alpha)[0], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(token_energy((unit @ unit.mT)[None], margin, alpha)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_protects_what_is_rare():

@@ -15,10 +15,10 @@ from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from sweeps.job import Condition
 from workers.cache import cached
 from workers.models.language import load_language
-from workers.training import recipes, train_llm
+from workers.training import recipes
 from workers.training.optimisation import TrainingTargetMissed, warmup_cosine
 from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_hash
-from workers.training.train_llm import LAST, train
+from workers.training.train_llm import LAST, train_llm
 from workers.training.weights import obtain
 
 BRIEF = LanguageRecipe(model="tiny_lm", data="topics", steps=30, batch_size=1, tokens=64, learning_rate=3e-3, perplexity=1e9)
@@ -34,7 +34,7 @@ def facts(folder: Path) -> dict[str, Any]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of this test's own, one thread, and little text to evaluate."""
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(train_llm, "EVALUATED", 640)
+    monkeypatch.setattr("workers.training.train_llm.EVALUATED", 640)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield tmp_path / "cache"
@@ -94,7 +94,7 @@ def test_training_is_repeatable(tmp_path: Path):
     losses = []
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
         (tmp_path / name).mkdir()
-        train(recipe.model_copy(update={"seed": seed}), tmp_path / name)
+        train_llm(recipe.model_copy(update={"seed": seed}), tmp_path / name)
         losses.append(facts(tmp_path / name)["losses"])
     assert losses[0] == losses[1] != losses[2]
     assert (tmp_path / "one" / "model.safetensors").read_bytes() == (tmp_path / "two" / "model.safetensors").read_bytes()

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sweeps.identity import FrozenModel, digest
+from sweeps.identity import FrozenModel, canonical, digest
 from sweeps.method import LanguageNetwork
 from workers.activation_sparsity.rotation_fusion import fuse
 from workers.activation_sparsity.sparsity_params import Coefficients
@@ -28,7 +28,7 @@ from workers.models import architectures
 from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 CALIBRATION_VERSION = 1
 """Raised when calibration changes in a way that the other parts of the key do not show."""
 WINDOW_TOKENS = 512
@@ -89,17 +89,11 @@ def rotations(lm: LanguageModel, data: str, tokens: int) -> list[Tensor]:
     """
     reading, parts = calibration_windows(lm, data, tokens)
 
-    def make(file: Path) -> None:
-        started = time.monotonic()
-        fused = fuse(lm.model, lm.network, None)
-        covariances = _covariances(fused, lm.network, parts)
-        found = {str(layer): _eigenvectors(covariance_DD) for layer, covariance_DD in enumerate(covariances)}
-        facts = {"reading": reading.model_dump(), "damping": DAMPING, "seconds": time.monotonic() - started}
-        save_file(found, file, metadata={"breakeven": json.dumps(facts)})
-        LOG.info("%s: rotations from %d tokens after %.0f s", lm.network.name, tokens, facts["seconds"])
+    def compute() -> dict[str, Tensor]:
+        covariances = _covariances(fuse(lm.model, lm.network, None), lm.network, parts)
+        return {str(layer): _eigenvectors(covariance_DD) for layer, covariance_DD in enumerate(covariances)}
 
-    name = digest({"reading": reading, "damping": DAMPING})
-    stored = load_file(cached(f"rotations-{name}.safetensors", make))
+    stored = _cached_tensors("rotations", {"reading": reading, "damping": DAMPING}, compute)
     return [stored[str(layer)].to(parts[0].device) for layer in range(lm.network.layers)]
 
 
@@ -140,7 +134,7 @@ def thresholds(lm: LanguageModel, data: str, tokens: int, shares: Sequence[float
     """
     reading, parts = calibration_windows(lm, data, tokens)
 
-    def make(file: Path) -> None:
+    def compute() -> dict[str, Tensor]:
         counts = torch.zeros(lm.network.layers, 4, BINS, dtype=torch.int64)
 
         def add(layer: int, place: int, x_NI: Tensor) -> None:
@@ -149,10 +143,21 @@ def thresholds(lm: LanguageModel, data: str, tokens: int, shares: Sequence[float
 
         with _watched(lm.model, lm.network, range(4), add):
             _read(lm.model, parts)
-        save_file({"counts": counts}, file, metadata={"breakeven": json.dumps({"reading": reading.model_dump()})})
+        return {"counts": counts}
 
-    stored = load_file(cached(f"histograms-{digest({'reading': reading})}.safetensors", make))["counts"]
+    stored = _cached_tensors("histograms", {"reading": reading}, compute)["counts"]
     return [[_quantile(counts, share) for counts, share in zip(four, shares, strict=True)] for four in stored]
+
+
+def _cached_tensors(name: str, key: dict[str, Any], compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The tensors that `compute` gives, from the cache or computed now; their file's metadata holds the key."""
+
+    def make(file: Path) -> None:
+        started = time.monotonic()
+        save_file(compute(), file, metadata={"breakeven": canonical(key)})
+        _LOG.info("%s after %.0f s", file.name, time.monotonic() - started)
+
+    return load_file(cached(f"{name}-{digest(key)}.safetensors", make))
 
 
 def _quantile(counts: Tensor, share: float) -> float:

@@ -65,7 +65,7 @@ def meta(name: str) -> Any:
 
 def candidates() -> list[str]:
     """The models that may be in the catalogue: all of timm's two modules that define plain vision transformers, and our own."""
-    return sorted({*timm.list_models(module="vision_transformer"), *timm.list_models(module="deit"), *digits_vit.names()})
+    return sorted({*timm.list_models(module="vision_transformer"), *timm.list_models(module="deit"), *digits_vit.default_cfgs})
 
 
 def plain_geometry(name: str) -> Network | None:

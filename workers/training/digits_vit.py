@@ -2,7 +2,6 @@
 
 from typing import Any, cast
 
-import timm
 import torch
 from timm.layers.pos_embed_sincos import build_sincos2d_pos_embed
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
@@ -20,11 +19,6 @@ _GREY = {
     "interpolation": "bicubic",
 }
 default_cfgs = generate_default_cfgs({"digits_vit_64": _GREY, "digits_vit_256": _GREY})
-
-
-def names() -> list[str]:
-    """What this module adds to timm's models."""
-    return sorted(timm.list_models(module="digits_vit"))
 
 
 @register_model

@@ -1,10 +1,17 @@
-"""What all trainings share: parameter groups, the learning-rate schedule, and one update of the weights."""
+"""What all trainings share: parameter groups, the learning-rate schedule, and the updates of the weights."""
 
+import logging
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from workers.measure.threads import one_thread
+
+_LOG = logging.getLogger(__name__)
 WARMUP = 0.1
 """Share of the steps in which the learning rate rises."""
 
@@ -33,11 +40,24 @@ def warmup_cosine(step: int, steps: int, *, last: float = 0.0, offset: int = 0) 
     return last + (1 - last) * (1 + math.cos(angle)) / 2
 
 
-def update(model: nn.Module, loss: Tensor, optimiser: Any, schedule: Any) -> float:
-    """One step of the optimiser and of the schedule, with gradients clipped to norm 1; the loss as a number."""
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimiser.step()
-    schedule.step()
-    return loss.item()
+@contextmanager
+def training(seed: int) -> Iterator[None]:
+    """Gradients are on, and random numbers and sums are the same on every machine: one thread, seeded here and restored after."""
+    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+        torch.manual_seed(seed)
+        yield
+
+
+def minimise(model: nn.Module, losses: Iterable[Tensor], optimiser: Any, schedule: Any) -> list[float]:
+    """One step of the optimiser and of the schedule for each loss, with gradients clipped to norm 1; the losses as numbers."""
+    found: list[float] = []
+    for step, loss in enumerate(losses):
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        found.append(loss.item())
+        if step % 50 == 0:
+            _LOG.info("step %d, loss %.3f", step, found[-1])
+    return found

@@ -20,11 +20,10 @@ from transformers.utils import logging as noise
 from sweeps.geometry.llm_geometry import CONFIGS
 from workers.data.text import DOCS, corpus
 from workers.data.tokenization import END, TOKENIZER_FILE, FastTokenizer, train_tokenizer, trained_tokenizer
-from workers.measure.threads import one_thread
-from workers.training.optimisation import TrainingTargetMissed, decay_groups, update, warmup_cosine
+from workers.training.optimisation import TrainingTargetMissed, decay_groups, minimise, training, warmup_cosine
 from workers.training.recipes import LanguageRecipe
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 LAST = 0.05
 """Learning rate of the last step as a share of the peak."""
 EVALUATED = 2**15
@@ -40,13 +39,12 @@ class HeldOut(NamedTuple):
     tokens: int
 
 
-def train(recipe: LanguageRecipe, folder: Path) -> None:
+def train_llm(recipe: LanguageRecipe, folder: Path) -> None:
     """Train, and write config.json, model.safetensors, tokenizer.json and facts.json to `folder`. Raises `TrainingTargetMissed`."""
     started = time.monotonic()
     noise.disable_progress_bar()  # type: ignore[no-untyped-call]
     text = corpus(recipe.data)
-    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
-        torch.manual_seed(recipe.seed)
+    with training(recipe.seed):
         config = dict(CONFIGS[recipe.model])
         model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
             AutoConfig.for_model(config.pop("model_type"), **config)
@@ -56,7 +54,7 @@ def train(recipe: LanguageRecipe, folder: Path) -> None:
         losses = fit_lm(model, encoded(text.train, tokenizer), recipe)
         held_out = evaluate_lm(model, text.held_out, tokenizer, recipe)
     seconds = time.monotonic() - started
-    LOG.info("%s: perplexity %.1f on held-out text after %.0f s", recipe.model, held_out.perplexity, seconds)
+    _LOG.info("%s: perplexity %.1f on held-out text after %.0f s", recipe.model, held_out.perplexity, seconds)
     if not held_out.perplexity <= recipe.perplexity:
         raise TrainingTargetMissed(
             f"{recipe.model} has perplexity {held_out.perplexity:.1f} on held-out text; at most {recipe.perplexity:g} is required"
@@ -92,14 +90,9 @@ def fit_lm(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[flo
     optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95), fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warmup_cosine(step, recipe.steps, last=LAST))
     places = torch.arange(recipe.tokens + 1)
+    firsts = (torch.randint(len(tokens) - recipe.tokens, (recipe.batch_size, 1)) for _ in range(recipe.steps))
     model.train()
-    losses = []
-    for step in range(recipe.steps):
-        first_B1 = torch.randint(len(tokens) - recipe.tokens, (recipe.batch_size, 1))
-        loss = _loss(model, tokens[first_B1 + places])
-        losses.append(update(model, loss, optimiser, schedule))
-        if step % 50 == 0:
-            LOG.info("step %d of %d, loss %.3f", step, recipe.steps, losses[-1])
+    losses = minimise(model, (_loss(model, tokens[first_B1 + places]) for first_B1 in firsts), optimiser, schedule)
     model.eval()
     tenth = max(1, recipe.steps // 10)
     return [sum(part) / len(part) for part in (losses[at : at + tenth] for at in range(0, len(losses), tenth))]

@@ -18,11 +18,10 @@ import workers.training.digits_vit  # noqa: F401 - makes the models known to tim
 from sweeps.job import Condition
 from workers.data.digits import digits
 from workers.data.preprocessing import Preprocessing
-from workers.measure.threads import one_thread
-from workers.training.optimisation import TrainingTargetMissed, decay_groups, update
+from workers.training.optimisation import TrainingTargetMissed, decay_groups, minimise, training
 from workers.training.recipes import Recipe
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 EVALUATED_AT_ONCE = 128
 
 
@@ -33,22 +32,21 @@ class Split(NamedTuple):
     labels_B: Tensor
 
 
-def train(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
+def train_vit(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
     """Train and write `file` (safetensors); its metadata holds the recipe, the held-out accuracy, seconds and versions.
 
     `initial` are the trained weights of `recipe.begins_with`. Raises `TrainingTargetMissed`.
     """
     started = time.monotonic()
-    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
-        torch.manual_seed(recipe.seed)
+    with training(recipe.seed):
         model: Any = timm.create_model(recipe.model)
         if initial is not None:
             timm.models.load_checkpoint(model, str(initial), use_ema=False, filter_fn=checkpoint_filter_fn)
-        training, held_out = splits(model)
-        fit_vit(model, Split(*(each[: recipe.images] for each in training)), recipe)
+        seen, held_out = splits(model)
+        fit_vit(model, Split(*(each[: recipe.images] for each in seen)), recipe)
         accuracy = evaluate_vit(model, held_out)
     seconds = time.monotonic() - started
-    LOG.info("%s: %.2f %% of the held-out digits right after %.0f s", recipe.model, 100 * accuracy, seconds)
+    _LOG.info("%s: %.2f %% of the held-out digits right after %.0f s", recipe.model, 100 * accuracy, seconds)
     if accuracy < recipe.accuracy:
         raise TrainingTargetMissed(
             f"{recipe.model} has {accuracy:.1%} of the held-out digits right; {recipe.accuracy:.1%} are required"
@@ -81,12 +79,9 @@ def fit_vit(model: nn.Module, part: Split, recipe: Recipe) -> None:
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, recipe.epochs * steps, pct_start=0.25)
     loss_of = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)
     model.train()
-    for epoch in range(recipe.epochs):
-        total = 0.0
-        for chosen_B in torch.randperm(len(part.labels_B)).chunk(steps):
-            loss = loss_of(model(augmented(part.x_BCHW[chosen_B], recipe.augmentation)), part.labels_B[chosen_B])
-            total += update(model, loss, optimiser, schedule)
-        LOG.info("%s: epoch %d of %d, loss %.3f", recipe.model, epoch + 1, recipe.epochs, total / steps)
+    batches = (chosen_B for _ in range(recipe.epochs) for chosen_B in torch.randperm(len(part.labels_B)).chunk(steps))
+    logits = ((model(augmented(part.x_BCHW[chosen_B], recipe.augmentation)), chosen_B) for chosen_B in batches)
+    minimise(model, (loss_of(logits_BK, part.labels_B[chosen_B]) for logits_BK, chosen_B in logits), optimiser, schedule)
     model.eval()
 
 

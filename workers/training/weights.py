@@ -22,17 +22,17 @@ def obtain(recipe: Recipe | LanguageRecipe) -> Path:
     """
 
     def make_file(file: Path) -> None:
-        from workers.training.train_vit import train
+        from workers.training.train_vit import train_vit
 
         assert isinstance(recipe, Recipe)
-        train(recipe, file, None if recipe.begins_with is None else trained(recipe.begins_with))
+        train_vit(recipe, file, None if recipe.begins_with is None else trained(recipe.begins_with))
 
     def make_folder(folder: Path) -> None:
-        from workers.training.train_llm import train
+        from workers.training.train_llm import train_llm
 
         assert isinstance(recipe, LanguageRecipe)
         folder.mkdir(exist_ok=True)
-        train(recipe, folder)
+        train_llm(recipe, folder)
 
     name = f"{recipe.model}-{recipe.hash}"
     return cached(f"{name}.safetensors", make_file) if isinstance(recipe, Recipe) else cached(name, make_folder)

@@ -16,17 +16,16 @@ from torch import Tensor, nn
 
 from sweeps.identity import FrozenModel, digest
 from workers.cache import cached
-from workers.measure.threads import one_thread
 from workers.models.architectures import layers_of
 from workers.models.share_weights import clone_shared
-from workers.training.optimisation import update, warmup_cosine
+from workers.training.optimisation import minimise, training, warmup_cosine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from workers.models.language import LanguageModel
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _IGNORED = -100
 """The target that `cross_entropy` leaves out."""
 
@@ -60,7 +59,7 @@ def tuned(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of:
         began = time.monotonic()
         weights, losses = tune(lm, texts, tuning)
         seconds = time.monotonic() - began
-        LOG.info("tuned in %.0f s: loss per token from %.3f to %.3f", seconds, losses[0], losses[-1])
+        _LOG.info("tuned in %.0f s: loss per token from %.3f to %.3f", seconds, losses[0], losses[-1])
         facts = {"tuning": tuning.model_dump(), "losses": losses, "seconds": seconds, "torch": torch.__version__}
         save_file(weights, file, metadata={"breakeven": json.dumps(facts)})
 
@@ -86,7 +85,7 @@ def tune(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dic
     pieces = list(cut(texts, tuning.characters))
     if not pieces:
         raise ValueError("there is no text to tune the model on")
-    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+    with training(tuning.seed):
         model = _trainable(lm)
         losses = _fit(model, lm, pieces, tuning)
         return {name: model.get_parameter(name).detach().cpu() for name in tuned_names(model, lm.network.layers)}, losses
@@ -137,23 +136,23 @@ def cut(texts: Sequence[str], characters: int) -> Iterator[str]:
 
 
 def _fit(model: Any, lm: "LanguageModel", pieces: Sequence[str], tuning: Tuning) -> list[float]:
-    torch.manual_seed(tuning.seed)
     optimiser = torch.optim.AdamW(
         [parameter for parameter in model.parameters() if parameter.requires_grad],
         lr=tuning.learning_rate,
         weight_decay=tuning.weight_decay,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warmup_cosine(step, tuning.steps, offset=1))
-    order: list[int] = []
-    losses = []
-    for _ in range(tuning.steps):
-        while len(order) < tuning.pieces:
-            order += torch.randperm(len(pieces)).tolist()
-        chosen, order = order[: tuning.pieces], order[tuning.pieces :]
-        rows = [[*lm.bos_ids, *lm.tokenizer.encode(pieces[index])][: lm.network.positions] for index in chosen]
-        loss = _loss(model, rows, next(model.parameters()).device)
-        losses.append(update(model, loss, optimiser, schedule))
-    return losses
+
+    def losses() -> Iterator[Tensor]:
+        order: list[int] = []
+        for _ in range(tuning.steps):
+            while len(order) < tuning.pieces:
+                order += torch.randperm(len(pieces)).tolist()
+            chosen, order = order[: tuning.pieces], order[tuning.pieces :]
+            rows = [[*lm.bos_ids, *lm.tokenizer.encode(pieces[index])][: lm.network.positions] for index in chosen]
+            yield _loss(model, rows, next(model.parameters()).device)
+
+    return minimise(model, losses(), optimiser, schedule)
 
 
 def _loss(model: Any, rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:

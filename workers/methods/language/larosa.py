@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-    from workers.activation_sparsity.sparse_linear import InputRule
     from workers.models.language import LanguageModel
 
 MODALITY = "language"
@@ -69,7 +68,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     from sweeps.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.rotation_fusion import fuse, shared
-    from workers.activation_sparsity.sparse_linear import skip
+    from workers.activation_sparsity.sparse_linear import InputRule, skip
 
     network, like = lm.network, next(lm.model.parameters())
 
@@ -77,6 +76,10 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
         if params.rotation == "random":
             return [rotation_DD.to(like.device) for rotation_DD in calibrate.random_rotations(network)]
         return calibrate.rotations(lm, params.data, params.calibration_tokens)
+
+    def rules(coefficients: Coefficients | None) -> list[list[InputRule]]:
+        shares = sparsity_params.spread(params.sparsity, coefficients, network)
+        return [[InputRule(count) for count in sparsity_params.kept_of_each(network, shares)]] * network.layers
 
     recipe = {"rotation": params.rotation, "data": params.data, "tokens": params.calibration_tokens}
 
@@ -91,22 +94,13 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
             params.data,
             params.calibration_tokens,
             {**recipe, "sparsity": params.sparsity},
-            lambda trial: skip(
-                lm, base, _rules(params.sparsity, trial, network), kernel=None, prefill=0.0, weights_hash=lm.weights_hash
-            ),
+            lambda trial: skip(lm, base, rules(trial), kernel=None, prefill=0.0, weights_hash=lm.weights_hash),
         )
-    rules = _rules(params.sparsity, coefficients, network)
     weights_hash = digest({"origin": lm.weights_hash, "larosa": params, "version": VERSION})
     if params.form == "absorbed":
-        return skip(lm, absorbed(), rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+        return skip(lm, absorbed(), rules(coefficients), kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
     folded = shared(lm, "folded", lambda: fuse(lm.model, network, None))
     back_and_forth = [rotation_DD.to(like.dtype) for rotation_DD in rotations()]
-    return skip(lm, folded, rules, kernel=None, prefill=params.prefill, rotations=back_and_forth, weights_hash=weights_hash)
-
-
-def _rules(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> "list[list[InputRule]]":
-    from workers.activation_sparsity.sparse_linear import InputRule
-
-    shares = sparsity_params.spread(sparsity, coefficients, network)
-    four = [InputRule(count) for count in sparsity_params.kept_of_each(network, shares)]
-    return [[*four] for _ in range(network.layers)]
+    return skip(
+        lm, folded, rules(coefficients), kernel=None, prefill=params.prefill, rotations=back_and_forth, weights_hash=weights_hash
+    )

@@ -78,7 +78,7 @@ def merge_alike(prefix: int, r: int, margin: float, alpha: float) -> "Reduction"
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
         unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))  # the direction of the mean
-        order_BP = energy(unit_BPd @ unit_BPd.mT, margin, alpha).argsort(-1, descending=True)
+        order_BP = token_energy(unit_BPd @ unit_BPd.mT, margin, alpha).argsort(-1, descending=True)
         merging_BQd = select(unit_BPd, order_BP[:, : 2 * r])
         target_BR = (merging_BQd[:, ::2] @ merging_BQd[:, 1::2].mT).argmax(-1)
         sum_BNE = weighted_sums(x_BND, size_BN1)
@@ -90,7 +90,7 @@ def merge_alike(prefix: int, r: int, margin: float, alpha: float) -> "Reduction"
     return reduction
 
 
-def energy(cosine_BPP: "Tensor", margin: float, alpha: float) -> "Tensor":
+def token_energy(cosine_BPP: "Tensor", margin: float, alpha: float) -> "Tensor":
     """How much there is of each token, from the cosines of all pairs: [B, P]. Section 3.2 of the paper."""
     below_BPP = (cosine_BPP - margin).expm1() * alpha
     return cosine_BPP.where(cosine_BPP >= margin, below_BPP).mean(-1)
