@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, func, or_, select, update
 
 from store.tables.lightweight import JOB, SWEEP, SWEEP_JOB
 from sweeps.aliases import former
-from sweeps.identity import digest
-from sweeps.job import Job
+from sweeps.identity import canonical, digest_of
+from sweeps.job import Condition, Job
 from sweeps.kinds import KINDS
 
 Group = tuple[str, str]
@@ -68,10 +69,13 @@ def curve_group(job: Job) -> str:
     All that share a `row_mapping.curve_id` share it, as do arms under one condition that are split into several jobs, since
     curves along GMACs saved run from arm to arm.
     """
-    if not KINDS[job.kind].timed:
-        return ""
-    condition = former(job.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
-    return digest({"kind": job.kind, "condition": condition})
+    return digest_of(f'{{"condition":{on_curve(job.condition)},"kind":"{job.kind}"}}') if KINDS[job.kind].timed else ""
+
+
+@lru_cache(maxsize=10_000)
+def on_curve(condition: Condition) -> str:
+    """What the conditions of all points of a curve share, as canonical JSON."""
+    return canonical(former(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})))
 
 
 def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str) -> dict[str, Any]:

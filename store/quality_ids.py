@@ -14,12 +14,17 @@ FIELDS = ("model", "weights", "image_size", "dtype", "attention", "method")
 def quality_ids(columns: Any, baseline: str) -> dict[str, str]:
     """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and its baseline in words."""
     arm = quality_arm_id(columns)
-    return {"quality_arm_id": arm, "quality_pair_id": digest_of(f"{arm} {plain_baseline(baseline)}")}
+    return {"quality_arm_id": arm, "quality_pair_id": _pair_id(arm, baseline)}
 
 
 def quality_arm_id(columns: Any) -> str:
     """Equal for arms that give the same outputs: the fields `FIELDS` of an arm's columns, and its parameters."""
     return _digest(tuple(columns[name] for name in FIELDS), columns["params"])
+
+
+@lru_cache(maxsize=10_000)
+def _pair_id(arm: str, baseline: str) -> str:
+    return digest_of(f"{arm} {_plain_baseline(baseline)}")
 
 
 @lru_cache(maxsize=10_000)
@@ -36,8 +41,7 @@ def without_speed(params: str) -> str:
     return json.dumps([step for step in kept if step], sort_keys=True)
 
 
-@lru_cache(maxsize=10_000)
-def plain_baseline(text: str) -> str:
+def _plain_baseline(text: str) -> str:
     """A baseline in words without the overrides that quality does not depend on."""
     name, bracket, inside = text.partition(" [")
     left = [part for part in inside.rstrip("]").split(", ") if part and not part.startswith(SPEED_ONLY)]

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Dialect, Insert, TableClause, column, func, i
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert
 
+from store.placement import on_curve
 from store.quality_ids import quality_ids
 from store.tables.lightweight import JOB, SWEEP_JOB
-from sweeps.aliases import former
-from sweeps.identity import canonical, digest, digest_of
+from sweeps.identity import canonical, digest_of
 from sweeps.job import Arm, Comparison, Condition, Job, Overrides
 from sweeps.outcome import Environment
 
@@ -72,12 +72,6 @@ def _columns(condition: Condition) -> Mapping[str, Any]:
     return dict(condition)
 
 
-@lru_cache(maxsize=10_000)
-def _on_curve(condition: Condition) -> str:
-    """What all points of a curve share, as canonical JSON."""
-    return canonical(former(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})))
-
-
 @lru_cache(maxsize=1000)
 def _named(arm: Arm) -> str:
     return str(arm)
@@ -87,14 +81,13 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
     """The columns of an arm of a job and of the condition it ran under, as in table `arm_result`."""
     requested = job.arms[arm]
     ran = requested.condition(job.condition)
-    versions = [step.version for step in requested.stack]
-    ran_as = {"condition": ran, "arm": former(requested.request())}
+    versions = f'"contents":{canonical(job.content_hashes)},"versions":{canonical([step.version for step in requested.stack])}'
     return {
         "arm": arm,
         "arm_id": requested.arm_id,
         "kind": job.kind,
-        "condition_id": digest(job.condition),
-        "arm_condition_id": digest({**ran_as, "versions": versions, "contents": job.content_hashes}),
+        "condition_id": digest_of(job.condition.canonical_text),
+        "arm_condition_id": digest_of(f'{{"arm":{requested.request_text},"condition":{ran.canonical_text},{versions}}}'),
         "method": requested.method,
         "params": _params(requested),
         **{field: getattr(ran, field) for field in ARM_CONDITION},
@@ -103,7 +96,7 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
 
 def curve_id(comparison: Comparison) -> str:
     """Identity of the curve that a comparison is a point of: all that was requested but the image size or the prompt's length."""
-    baseline_and_condition = f'"baseline":{comparison.baseline.request_text},"condition":{_on_curve(comparison.condition)}'
+    baseline_and_condition = f'"baseline":{comparison.baseline.request_text},"condition":{on_curve(comparison.condition)}'
     return digest_of(f'{{"arm":{comparison.arm.request_text},{baseline_and_condition},"kind":"{comparison.kind}"}}')
 
 

@@ -127,10 +127,11 @@ def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[p
     if left != list(requested.values()):
         requested = _merge(left)
         active |= _active(connection, requested.keys() - active.keys())
+    me = owner()
     new: list[tuple[Job, dict[str, Any]]] = []
     moved: list[dict[str, Any]] = []
     for key, wanted in requested.items():
-        placed = placement_columns(wanted, pins, owner())
+        placed = placement_columns(wanted, pins, me)
         row = _equal_row(connection, wanted.job, active.get(key, ()))
         if row is None:
             new.append((wanted.job, placed))

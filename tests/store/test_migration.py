@@ -1,6 +1,5 @@
 """Schema versions: from nothing, again, from an older one, and from a newer one."""
 
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -21,10 +20,8 @@ from store import migration, record
 from store.answers import answers
 from store.engine import connect, connect_readonly
 from store.errors import StoreError
-from store.row_mapping import arm_columns
 from store.tables import lightweight
 from store.tables.planned import METADATA
-from sweeps.job import Job
 from sweeps.protocol import Protocol
 from tests.store import same_figures
 
@@ -239,15 +236,15 @@ def test_the_comparison_of_figures_finds_a_difference(path: Path) -> None:
 
 
 def test_conditions_of_older_arms_are_those_of_today(path: Path) -> None:
-    """The identity of an arm under its condition that the migration copies or computes is that of a new record."""
+    """An arm under its condition has the identity that schema 0005 stored of language models, and arms of all kinds have one."""
     older(path, "0005")
-    engine = connect(str(path))
-    jobs = {row["id"]: Job.model_validate(json.loads(row["payload"])["job"]) for row in contents(path)["attempt"]}
+    stored = {(row["attempt"], row["arm"]): row["setting_id"] for row in contents(path)["spoken_arm"]}
+    connect(str(path)).dispose()
     arms = contents(path)["arm_result"]
     assert {row["kind"] for row in arms} == {"latency", "accuracy", "generation", "quality"}
-    for row in arms:
-        assert row["arm_condition_id"] == arm_columns(jobs[row["attempt"]], row["arm"])["arm_condition_id"]
-    engine.dispose()
+    found = {(row["attempt"], row["arm"]): row["arm_condition_id"] for row in arms}
+    assert len(stored) == 13
+    assert {key: found[key] for key in stored} == stored
 
 
 HOSTS = """
