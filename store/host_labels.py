@@ -19,11 +19,3 @@ def label_hosts(points: "pd.DataFrame") -> "dict[tuple[str, str], str]":
         (environment, host): f"host {host}" + (f", environment {environment[:8]}" if several[host] > 1 else "")
         for environment, host in distinct.itertuples(index=False)
     }
-
-
-def describe_missing(row: object) -> str:
-    """What a curve in the view `break_even` lacks, such as `incomplete, 5 of 8 points are missing on host a`; empty if nothing."""
-    missing, points = int(getattr(row, "points_missing", 0) or 0), int(getattr(row, "points", 0))
-    if not missing:
-        return ""
-    return f"incomplete, {missing} of {points + missing} points are missing on host {getattr(row, 'host', '?')}"

@@ -11,14 +11,12 @@ class AxisLabel(NamedTuple):
     title: str
     unit: str
     """After a number in a sentence."""
-    short_unit: str
-    """The same where there is little room, as in a chart."""
 
 
 AXIS_LABELS: Mapping[str, AxisLabel] = {
-    "tokens": AxisLabel("tokens", "tokens", "tokens"),
-    "gmacs": AxisLabel("GMACs", "GMACs of the baseline", "GMACs"),
-    "gmacs_saved": AxisLabel("GMACs saved", "of the baseline's GMACs saved", "of GMACs saved"),
+    "tokens": AxisLabel("tokens", "tokens"),
+    "gmacs": AxisLabel("GMACs", "GMACs"),
+    "gmacs_saved": AxisLabel("GMACs saved", "of GMACs saved"),
 }
 """The axes of the view `break_even`, in the order in which they are shown."""
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
 
-FOLDER_CYCLES: set[str] = {"webapp"}
+FOLDER_CYCLES: set[str] = set()
 NAMES_FILE = ROOT / "tests/fixtures/names_defined_twice.txt"
 """These list what is still to do: each may become shorter, not longer."""
 

@@ -1,23 +1,44 @@
-"""The points and break-evens of the curves along one axis; along the MACs saved one parameter varies at a fixed size."""
+"""Axes of curves, and the points and break-evens along one; along the MACs saved one parameter varies at a fixed size."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
 from sweeps.identity import canonical
 from webapp import arm_style
-from webapp.charts.scales import Axis
 
-SAVED: Final = "gmacs_saved"
-SIZE = ("image_size", "prompt_tokens")
-"""Columns that vary along the other axes, and are fixed along this one."""
+Axis = Literal["tokens", "gmacs", "gmacs_saved"]
+
+
+class Size(NamedTuple):
+    """How the size of an input is named."""
+
+    unit: str
+    tokens: str
+    """Title of the axis of its tokens."""
+    token_unit: str
+    """After a number of tokens in a sentence."""
+    one_size: str
+    """Where only one was measured."""
+
+
+SIZES: Mapping[str, Size] = {
+    "image_size": Size("px", "Patch tokens per image", "tokens", "size"),
+    "prompt_tokens": Size("tokens of the prompt", "Tokens of the prompt", "prompt tokens", "length of the prompt"),
+}
+"""Columns of the views with the size of an input: a row has a value in one. They are fixed along the MACs saved alone."""
 FIXED = (
     *("metric", "method", "model", "weights", "environment", "host", "batch_size", "threads", "seed", "dtype", "attention"),
-    *("runtime", "baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZE),
+    *("runtime", "baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZES),
 )
 """Columns that a point has in common with its curve along the MACs saved."""
+
+
+def size_of(points: pd.DataFrame) -> Size:
+    """How the size of the inputs of these points is named."""
+    return next((size for column, size in SIZES.items() if points[column].notna().any()), SIZES["image_size"])
 
 
 def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -30,7 +51,7 @@ def curves_along(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis) ->
     of_axis = break_evens[(break_evens["axis"] == axis) & break_evens["metric"].isin(points["metric"].unique())]
     if axis == "gmacs":
         return points[points["gmacs_baseline"].notna()], of_axis
-    if axis != SAVED or "varied_parameter" in points.columns:
+    if axis != "gmacs_saved" or "varied_parameter" in points.columns:
         return points, of_axis
     curves = of_axis.assign(params=list(map(_without, of_axis["params"], of_axis["varied_parameter"])))
     found = [points.iloc[:0].assign(varied_parameter="")]

@@ -9,7 +9,7 @@ import streamlit as st
 from sweeps.metrics import METRICS
 from sweeps.number_format import AXIS_LABELS, count
 from webapp import texts
-from webapp.charts.scales import Axis
+from webapp.axis_curves import Axis
 
 FILTERS: Mapping[str, str] = {
     "model": "Model",

@@ -7,8 +7,8 @@ from typing import Literal, get_args
 import altair as alt
 
 from webapp import queries, texts
+from webapp.axis_curves import Axis
 from webapp.charts import curves
-from webapp.charts.scales import Axis
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 FileFormat = Literal["png", "svg", "html"]

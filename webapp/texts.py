@@ -5,11 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from store.host_labels import describe_missing
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, conclude_interval, conclude_row, unanswered
-from sweeps.number_format import AXIS_LABELS, axis_value, is_missing
-from webapp.charts.scales import Axis
+from sweeps.number_format import is_missing
 
 SHOWN = SPEEDUP._replace(mark="×")
 """Speed-ups in the app: words and decimals as in the report."""
@@ -50,57 +48,7 @@ def against_control(row: Mapping[Any, Any]) -> str:
     return conclude_interval(BITS, row["change"], row["change_low"], row["change_high"]).phrase
 
 
-def place(x: float, axis: Axis, token_unit: str) -> str:
-    """A place on the axis with its unit, such as `36 prompt tokens`, `0.3 GMACs` or `42 % of GMACs saved`."""
-    return f"{_amount(x, axis)} {_unit(axis, token_unit)}"
-
-
 def single_point(point: Mapping[Any, Any]) -> str:
     """The only point of an arm, a row of the view `speedup`, after its label: `is probably slower: 0.97× [0.95, 0.99]`."""
     note = f"; flagged: {point['flags'].replace(',', ', ')}" if point["flags"] else ""
     return f"is {speed(point).phrase}{note}"
-
-
-def break_even_text(found: pd.DataFrame, axis: Axis, measured: tuple[float, float], token_unit: str, *, brief: bool = False) -> str:
-    """The break-even of one arm, its rows of the view, as the rest of a sentence that begins with the arm's label.
-
-    `measured` is the smallest and the largest x. A `brief` one, for a chart, has neither reasons nor notes on flagged points.
-    """
-    if found.empty:
-        return "not analysed"
-    first = next(found.itertuples())
-    all_flagged = not brief and "All points are flagged" in str(first.why)
-    notes = ["all points are flagged"] * all_flagged + [text for text in (describe_missing(first),) if text]
-    low, high = (_amount(x, axis) for x in measured)
-    unit = _unit(axis, token_unit)
-    if first.verdict == "crossing":
-        text = _crossings(found.sort_values("x").to_dict("records"), axis, unit)
-    elif first.verdict == "always":
-        text = "pays at every point measured" + ("" if brief else f", {low} to {high} {unit}")
-    elif first.verdict == "never":
-        text = f"never pays up to {high} {unit}"
-    else:
-        reason = str(first.why).partition(". ")[0].rstrip(".")
-        text = "cannot tell" + ("" if brief else f": {reason[:1].lower()}{reason[1:]}")
-    return "; ".join([text, *notes])
-
-
-def _crossings(rows: list[dict[Any, Any]], axis: Axis, unit: str) -> str:
-    at = [f"{_amount(row['x'], axis)} {unit}" for row in rows]
-    bounds = [
-        tuple(_amount(row[name], axis) for name in ("x_low", "x_high")) if not is_missing(row["x_low"]) else () for row in rows
-    ]
-    intervals = [f" ({' to '.join(ends)})" if ends else "" for ends in bounds]
-    if len(rows) > 1:
-        return f"crosses 1× at {', '.join(map(str.__add__, at, intervals))}"
-    if rows[0]["direction"] == "loses":
-        return f"stops paying at {at[0]}{intervals[0]}"
-    return f"pays from {at[0]} on{intervals[0]}"
-
-
-def _amount(x: float, axis: Axis) -> str:
-    return axis_value(x, axis, digits=2)
-
-
-def _unit(axis: Axis, token_unit: str) -> str:
-    return token_unit if axis == "tokens" else AXIS_LABELS[axis].short_unit

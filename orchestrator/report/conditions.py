@@ -1,10 +1,10 @@
 """Conditions and break-evens in words: the titles of sections and the sentences on curves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from store.host_labels import describe_missing
-from sweeps.number_format import AXIS_LABELS, axis_value, is_missing
+from sweeps.curve_labels import describe_break_even
+from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 
 PARTS = (
@@ -50,18 +50,9 @@ def curve_label(row: Any) -> str:
     return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
 
 
-def describe_break_even(row: Any) -> str:
-    """The break-even of one curve along one axis; what the curve lacks comes first."""
-    return "; ".join(filter(None, (describe_missing(row), _crossing(row))))
-
-
-def _crossing(row: Any) -> str:
-    if row.verdict != "crossing":
-        text = {"always": "always pays", "never": "never pays", "unclear": "cannot tell"}[row.verdict]
-        return f"{text}: {row.why}" if row.why else text
-    gains = row.direction == "gains"
-    limited = ", neighbours on the grid" if row.grid_limited else ""
-    between = f"between {axis_value(row.x_low, row.axis)} and {axis_value(row.x_high, row.axis)}{limited}"
-    flagged = "".join(f". {part.rstrip('.')}" for part in row.why.split(". ") if "flagged" in part.lower())
-    place = f"{axis_value(row.x, row.axis)} {AXIS_LABELS[row.axis].unit}"
-    return f"{f'pays from {place} on' if gains else f'stops paying at {place}'} ({between}){flagged}"
+def break_even_line(rows: Sequence[Any]) -> str:
+    """The break-even of one curve along one axis with its reason, from its rows of the view `break_even`."""
+    why = rows[0].why
+    if rows[0].verdict == "crossing":
+        why = ". ".join(part.rstrip(".") for part in why.split(". ") if "flagged" in part.lower())
+    return ". ".join(filter(None, (describe_break_even(rows, "tokens", brief=True), why)))

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
-from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
+from orchestrator.report.conditions import break_even_line, curve_label, describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
 from store.host_labels import label_hosts
@@ -178,10 +178,11 @@ def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[t
     curves = break_evens[(break_evens["points"] > 1) & (break_evens["axis"] != "gmacs")]
     for key, found in groups(curves, ("axis", "metric")):
         lines = []
-        for row in rows_of(found):
+        for _, curve in groups(found, ("curve_id", "environment", "host")):
+            row, *_ = rows = rows_of(curve)
             place = named.get((row.environment, row.host), "")
             against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
-            lines.append(TextLine(f"{curve_label(row)}, {row.model}, {against}: {describe_break_even(row)}", style_of(row.verdict)))
+            lines.append(TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows)}", style_of(row.verdict)))
         yield Section(title=f"Break-even in {AXIS_LABELS[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
 
 

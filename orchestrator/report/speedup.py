@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import curve_label, describe_break_even, describe_condition
+from orchestrator.report.conditions import break_even_line, curve_label, describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
@@ -59,7 +59,8 @@ def speedup_sections(report: Report) -> Iterator[Section]:
             row_style=lambda row: style_of(speedup_of(row).word),
         )
         for found, curves in groups(_curves_of(report.break_evens, condition, points), ("axis",)):
-            lines = [TextLine(f"{curve_label(row)}: {describe_break_even(row)}", style_of(row.verdict)) for row in rows_of(curves)]
+            each = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
+            lines = [TextLine(f"{curve_label(rows[0])}: {break_even_line(rows)}", style_of(rows[0].verdict)) for rows in each]
             yield Section(title=f"Break-even in {AXIS_LABELS[found['axis']].title}", lines=lines, level=3)
 
 

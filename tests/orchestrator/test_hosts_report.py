@@ -42,8 +42,8 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
     assert ["on Imaginary CPU (host a), 2 threads" in headlines[0], "on Imaginary CPU (host b)," in headlines[1]] == [True, True]
     whole, part = [section.split("\n\n")[0] for section in text.split("### Break-even in tokens\n")[1:]]
     assert ": pays from" in whole
-    assert ": incomplete, 2 of 4 points are missing on host b; never pays" in part
-    assert "incomplete, 2 of 4 points are missing on host b; never pays" in report(tmp_path / "store.db", outcomes, "table")
+    assert ": never pays; incomplete, 2 of 4 points are missing on host b" in part
+    assert "never pays; incomplete, 2 of 4 points are missing on host b" in report(tmp_path / "store.db", outcomes, "table")
 
 
 def test_one_host_is_not_named(tmp_path: Path) -> None:
@@ -72,4 +72,4 @@ def test_language_models_of_two_hosts_are_distinguished(tmp_path: Path) -> None:
     text = report(tmp_path / "store.db", outcomes)
     assert sum("(host a)" in line for line in text.splitlines()) > sum("(host b)" in line for line in text.splitlines()) > 0
     assert "on host a: pays from" in text
-    assert "on host b: incomplete, 1 of 3 points are missing on host b; " in text
+    assert "; incomplete, 1 of 3 points are missing on host b. " in text

@@ -145,7 +145,7 @@ def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> N
     assert [text.split(":")[0] for text in words] == list(arm_style.arm_styles(arm_style.label_arms(points, break_evens)[0]))
     assert "random keep_rate=0.5: pays at every point measured" in words
     assert "tome r_ratio=0.02: never pays up to 196 tokens" in words
-    assert "tome r_ratio=0.06: cannot tell" in words
+    assert "tome r_ratio=0.06: unclear" in words
     expected = break_evens[(break_evens["axis"] == "tokens")].dropna(subset=["x"])
     drawn = {(row["x_low"], row["x"], row["x_high"]) for row in rows(spec, bars)}
     assert drawn == set(zip(expected["x_low"], expected["x"], expected["x_high"], strict=True))

@@ -19,7 +19,7 @@ def test_headlines(opened: Open, filled: str) -> None:
     assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
     assert "<b>topk keep_rate=0.7</b> pays from 35 tokens on (16 to 64)" in words
     assert "<b>tome r_ratio=0.02</b> never pays up to 196 tokens" in words
-    assert "<b>tome r_ratio=0.06</b> cannot tell: neither faster nor slower is clear at any point" in words
+    assert "<b>tome r_ratio=0.06</b> unclear: neither faster nor slower is clear at any point" in words
     assert "<b>random keep_rate=0.5</b> pays at every point measured, 16 to 196 tokens" in words
 
 

@@ -1,17 +1,21 @@
 """Verdicts in words, numbers with units, and no claim beyond what was measured."""
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
+from sweeps.curve_labels import axis_place, describe_break_even
 from sweeps.labels import SPEEDUP, conclude
 from webapp import texts
 
 
-def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = "") -> pd.DataFrame:
+def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = "") -> list[Any]:
     """Rows of the view `break_even` for one arm."""
     rows = [dict(zip(("x", "x_low", "x_high", "direction"), crossing, strict=True)) for crossing in crossings]
     nothing: dict[str, object] = {"x": None, "x_low": None, "x_high": None, "direction": None}
-    return pd.DataFrame(rows or [nothing]).assign(verdict=verdict, why=why, points=8)
+    more = {"verdict": verdict, "why": why, "points": 8, "points_missing": 0, "axis": "tokens", "grid_limited": False}
+    return list(pd.DataFrame(rows or [nothing]).assign(**more).itertuples())
 
 
 @pytest.mark.parametrize(
@@ -27,29 +31,29 @@ def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = 
         ),
         (found("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
         (found("never"), "never pays up to 196 tokens", None),
-        (found("unclear", why="One point is not a curve. More."), "cannot tell: one point is not a curve", "cannot tell"),
+        (found("unclear", why="One point is not a curve. More."), "unclear: one point is not a curve", "unclear"),
         (
             found("always", why="Faster at every point measured. All points are flagged; they count, since there are no others."),
             "pays at every point measured, 4 to 196 tokens; all points are flagged",
             "pays at every point measured",
         ),
-        (found("never").iloc[:0], "not analysed", None),
+        (found("never")[:0], "not analysed", None),
     ],
     ids=["gains", "loses", "no interval", "twice", "always", "never", "unclear", "flagged", "nothing"],
 )
-def test_break_even_in_words(rows: pd.DataFrame, whole: str, brief: str | None) -> None:
+def test_break_even_in_words(rows: list[Any], whole: str, brief: str | None) -> None:
     """Each verdict reads as a sentence with the interval and the range measured; in a chart without reasons."""
-    assert texts.break_even_text(rows, "tokens", (4, 196), "tokens") == whole
-    assert texts.break_even_text(rows, "tokens", (4, 196), "tokens", brief=True) == (brief or whole)
+    assert describe_break_even(rows, "tokens", (4, 196)) == whole
+    assert describe_break_even(rows, "tokens", (4, 196), brief=True) == (brief or whole)
 
 
 def test_places() -> None:
-    """Tokens are whole and have the unit of their input, GMACs and shares have two digits."""
-    assert [texts.place(1234.4, "tokens", "prompt tokens"), texts.place(0.03481, "gmacs", "tokens")] == [
+    """Tokens are whole and have the unit of their input, GMACs and shares have three digits."""
+    assert [axis_place(1234.4, "tokens", "prompt tokens"), axis_place(0.03481, "gmacs", "tokens")] == [
         "1,234 prompt tokens",
-        "0.035 GMACs",
+        "0.0348 GMACs",
     ]
-    assert texts.place(0.4231, "gmacs_saved", "tokens") == "42 % of GMACs saved"
+    assert axis_place(0.4231, "gmacs_saved", "tokens") == "42.3 % of GMACs saved"
 
 
 def test_metrics_in_the_order_of_their_kinds() -> None:

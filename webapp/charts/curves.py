@@ -7,17 +7,18 @@ import altair as alt
 import pandas as pd
 
 from store.host_labels import label_hosts
-from sweeps.metrics import METRICS
+from sweeps.curve_labels import axis_place, describe_break_even
+from sweeps.metrics import METRICS, MetricSpec
 from sweeps.number_format import count
 from webapp import texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
-from webapp.axis_curves import SAVED, SIZE, curves_along
+from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import scales
 from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
 from webapp.charts.forest_plot import forest_plot
-from webapp.charts.scales import Axis, Extent
+from webapp.charts.scales import Extent
 
-X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": SAVED}
+X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": "gmacs_saved"}
 PANEL = (
     *("model", "weights", "batch_size", "device_name", "environment", "host", "threads", "seed", "data", "new_tokens", "decoding"),
     *("exclusive", "against"),
@@ -42,13 +43,13 @@ class Panel(NamedTuple):
         return bool(self.points[X_COLUMN[axis]].nunique() == 1)
 
     @property
-    def metric(self) -> str:
-        return str(self.points["metric"].iloc[0])
+    def metric(self) -> MetricSpec:
+        return METRICS[self.points["metric"].iloc[0]]
 
 
 def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
     """The panels of some points along an axis, as `curves_along` returns them, in reading order."""
-    columns = (*PANEL, *SIZE) if axis == SAVED else PANEL
+    columns = (*PANEL, *SIZES) if axis == "gmacs_saved" else PANEL
     against = sorted(points["against"].unique(), key=lambda name: (not name.startswith("dense"), name))
     ordered = points.assign(against=pd.Categorical(points["against"], against))
     for fixed, grouped in ordered.groupby(list(columns), dropna=False, sort=True, observed=True):
@@ -83,7 +84,7 @@ def speedup_chart(
         raise ValueError(f"a chart shows one metric, not several; choose one of {', '.join(texts.metrics_in(points['metric']))}")
     points, break_evens = curves_along(*label_arms(points, break_evens), axis)
     if points.empty:
-        why = "no parameter takes three values or more at one size" if axis == SAVED else "the MACs are not known"
+        why = "no parameter takes three values or more at one size" if axis == "gmacs_saved" else "the MACs are not known"
         raise ValueError(f"no point to draw: {why}")
     styles = styles or arm_styles(points)
     distrusted = flagged(points)
@@ -105,7 +106,7 @@ def speedup_chart(
         title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host)
         own = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
         if panel.single(axis):
-            place = texts.place(float(panel.points["x"].iloc[0]), axis, scales.size_of(panel.points).token_unit)
+            place = axis_place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
             rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}")
             views.append(rows.properties(title=title, width=width, height=ROW * len(own)))
             continue
@@ -160,17 +161,18 @@ def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle
 
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
     """
-    found, x, token_unit = panel.break_evens, panel.points["x"], scales.size_of(panel.points).token_unit
+    found, x, token_unit = panel.break_evens, panel.points["x"], size_of(panel.points).token_unit
     measured = panel.points.groupby("arm")["x"].agg(["min", "max"])
     labels = {}
     for name in styles:
         low, high = map(float, measured.loc[name])
-        labels[name] = f"{name}: {texts.break_even_text(found[found['arm'] == name], axis, (low, high), token_unit, brief=True)}"
+        rows = list(found[found["arm"] == name].itertuples())
+        labels[name] = f"{name}: {describe_break_even(rows, token_unit, (low, high), brief=True)}"
     crossings = found.dropna(subset=["x"])
     crossings = crossings.assign(row=crossings["arm"].map(labels))
     row = alt.Y("row:N", scale=alt.Scale(domain=list(labels.values())), axis=arm_axis(labels, styles))
     bars = alt.Chart(crossings.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
-    scale, title = scales.x_scale(span, axis), scales.x_title(axis, panel.points, METRICS[panel.metric].work)
+    scale, title = scales.x_scale(span, axis), scales.x_title(axis, panel.points, panel.metric.work)
     heading = alt.TitleParams("Break-even with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
     return alt.layer(
         bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), row, arm_color(styles)),
@@ -182,7 +184,7 @@ def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle
 
 
 def _measure(panel: Panel) -> str:
-    return f"Speed-up: {METRICS[panel.metric].label}"
+    return f"Speed-up: {panel.metric.label}"
 
 
 def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
@@ -198,14 +200,14 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
     words.append(f"batch {about['batch_size']}")
     if not pd.isna(about["new_tokens"]):
         words.append(f"{about['new_tokens']:.0f} new tokens of {about['data']}, {about['decoding']}")
-    words += [f"{about[column]:.0f} {size.unit}" for column, size in scales.SIZES.items() if not pd.isna(about.get(column))]
+    words += [f"{about[column]:.0f} {size.unit}" for column, size in SIZES.items() if not pd.isna(about.get(column))]
     if points["device"].iloc[0] == "cpu":
         words.append(count(int(about["threads"]), "thread"))
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
     note = "Bars: 95 % interval."
     if points["theory"].notna().any():
         mark = "Ticks" if panel.single(axis) else "Dotted"
-        note += f" {mark}: if time followed the MACs of {METRICS[panel.metric].work}."
+        note += f" {mark}: if time followed the MACs of {panel.metric.work}."
     note += f" Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."

@@ -2,37 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import altair as alt
 import pandas as pd
 
-Axis = Literal["tokens", "gmacs", "gmacs_saved"]
-
-
-class Size(NamedTuple):
-    """How the size of an input is named."""
-
-    unit: str
-    tokens: str
-    """Title of the axis of its tokens."""
-    token_unit: str
-    """After a number of tokens in a sentence."""
-    one_size: str
-    """Where only one was measured."""
-
-
-SIZES: Mapping[str, Size] = {
-    "image_size": Size("px", "Patch tokens per image", "tokens", "size"),
-    "prompt_tokens": Size("tokens of the prompt", "Tokens of the prompt", "prompt tokens", "length of the prompt"),
-}
-"""Columns of the views that hold the size of an input: a row has a value in one of them."""
-
-
-def size_of(points: pd.DataFrame) -> Size:
-    """How the size of the inputs of these points is named."""
-    return next((size for column, size in SIZES.items() if points[column].notna().any()), SIZES["image_size"])
-
+from webapp.axis_curves import Axis, size_of
 
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)

@@ -11,12 +11,12 @@ import streamlit as st
 from store.host_labels import label_hosts
 from store.quality_join import join_quality, with_controls, with_states
 from sweeps.caveats import cautions
+from sweeps.curve_labels import describe_break_even
 from sweeps.metrics import METRICS
 from webapp import filters, plot, queries, texts
 from webapp.arm_style import ArmStyle, arm_styles
-from webapp.axis_curves import SAVED, curves_along
+from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import curves
-from webapp.charts.scales import SIZES, Axis, size_of
 from webapp.columns import COLUMNS
 
 MAX_PANELS = 12  # drawn at once
@@ -45,13 +45,13 @@ def arm_sentences(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle
     x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
     lines = []
     for name in (name for name in styles if name in x.index):
-        found = panel.break_evens[panel.break_evens["arm"] == name]
+        found = list(panel.break_evens[panel.break_evens["arm"] == name].itertuples())
         if panel.single(axis):
             sentence = texts.single_point(panel.points[panel.points["arm"] == name].to_dict("records")[0])
         else:
             low, high = map(float, x.loc[name])
-            sentence = texts.break_even_text(found, axis, (low, high), size_of(panel.points).token_unit)
-        why = "" if found.empty else str(found["why"].iloc[0])
+            sentence = describe_break_even(found, size_of(panel.points).token_unit, (low, high))
+        why = str(found[0].why) if found else ""
         dot = f'<span style="color:{styles[name].color}">●</span>'
         lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name, quote=False)}</b> {escape(sentence)}</div>')
     about = panel.about
@@ -130,32 +130,32 @@ def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
     show_table(shown, known, "prompt_tokens")
 
 
-sweep = filters.chosen_sweep()
-points, break_evens = queries.labelled_speedups(sweep)
+_sweep = filters.chosen_sweep()
+points, break_evens = queries.labelled_speedups(_sweep)
 if points.empty:
-    st.info(f"Sweep **{sweep}** has no measurement yet. Its progress is on the page Sweeps.", icon=":material/hourglass_empty:")
+    st.info(f"Sweep **{_sweep}** has no measurement yet. Its progress is on the page Sweeps.", icon=":material/hourglass_empty:")
     st.stop()
-metric = filters.choose_metric(points)
-points, break_evens = points[points["metric"] == metric], break_evens[break_evens["metric"] == metric]
-saved: tuple[Axis, ...] = (SAVED,) if (break_evens["axis"] == SAVED).any() else ()
+chosen_metric = filters.choose_metric(points)
+points, break_evens = points[points["metric"] == chosen_metric], break_evens[break_evens["metric"] == chosen_metric]
+saved: tuple[Axis, ...] = ("gmacs_saved",) if (break_evens["axis"] == "gmacs_saved").any() else ()
 styles = arm_styles(points)
-sizes = [axis for axis, column in curves.X_COLUMN.items() if axis != SAVED and points[column].nunique() > 1]
+sizes = [axis for axis, column in curves.X_COLUMN.items() if axis != "gmacs_saved" and points[column].nunique() > 1]
 chosen, axis = filters.choose_points(points, [*sizes, *saved] if sizes else [*saved, "tokens"])
 points, break_evens = curves_along(chosen, break_evens, axis)
 if points.empty:
     st.info("No point fits all of these choices; remove one of them.", icon=":material/filter_alt_off:")
     st.stop()
-styles = arm_styles(points) if axis == SAVED else styles
+styles = arm_styles(points) if axis == "gmacs_saved" else styles
 distrusted = curves.flagged(points)
 
-panels = list(curves.panels(points, break_evens, axis))
-for panel in panels[:MAX_PANELS]:
+drawn_panels = list(curves.panels(points, break_evens, axis))
+for panel in drawn_panels[:MAX_PANELS]:
     arm_sentences(panel, axis, styles, label_hosts(points))
-notes(panels, sweep, axis)
-if len(panels) > MAX_PANELS:
-    st.info(f"{MAX_PANELS} of {len(panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")
+notes(drawn_panels, _sweep, axis)
+if len(drawn_panels) > MAX_PANELS:
+    st.info(f"{MAX_PANELS} of {len(drawn_panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")
 show_flagged = filters.choose_flagged(int(distrusted.sum()))
-drawn = pd.concat([panel.points for panel in panels[:MAX_PANELS]])
+drawn = pd.concat([panel.points for panel in drawn_panels[:MAX_PANELS]])
 try:
     chart = curves.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)
 except ValueError as problem:
@@ -163,13 +163,13 @@ except ValueError as problem:
 else:
     st.html(SCROLLS)
     st.altair_chart(chart, width="content", key="chart")
-    download_buttons(chart, f"{sweep}-{metric}-{axis}")
+    download_buttons(chart, f"{_sweep}-{chosen_metric}-{axis}")
 
 hidden = curves.flagged(chosen) & (not show_flagged)
-quality_table(chosen.assign(speedup=chosen["speedup"].mask(hidden)), sweep, metric)
+quality_table(chosen.assign(speedup=chosen["speedup"].mask(hidden)), _sweep, chosen_metric)
 
 listed = points if show_flagged else points[~distrusted]
 if len(listed):
     st.subheader("Points", anchor=False)
     point_table(listed)
-st.download_button("CSV", listed.to_csv(index=False), f"{sweep}.csv", "text/csv", icon=":material/download:", on_click="ignore")
+st.download_button("CSV", listed.to_csv(index=False), f"{_sweep}.csv", "text/csv", icon=":material/download:", on_click="ignore")

@@ -54,11 +54,11 @@ def status(sweep: str) -> None:
     st.progress(ended / jobs if jobs else 1.0, text=text)
 
 
-sweep = filters.chosen_sweep()
-status(sweep)
+_sweep = filters.chosen_sweep()
+status(_sweep)
 
 st.subheader("Failures", anchor=False)
-failures = queries.view_rows(sweep, "failures").sort_values("at", ascending=False, kind="stable")
+failures = queries.view_rows(_sweep, "failures").sort_values("at", ascending=False, kind="stable")
 if failures.empty:
     st.markdown("None.")
 else:
