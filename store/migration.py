@@ -12,22 +12,28 @@ from store.location import display_name
 from store.transactions import set_write_ahead, writing
 from store.views.fingerprint import is_current
 
-SCHEMA = "0006"
-"""The newest migration in `migrations/versions`."""
 FORMER_SCHEMAS = ("0002", "0003", "0004", "0005")
 """Those of development versions, which `migrations/former_schemas.py` rebuilds."""
 SCRIPTS = Path(__file__).parent / "migrations"
+
+
+def newest(scripts: Path) -> str:
+    """The newest schema of a folder of migrations, from the names of their files."""
+    return max(path.name for path in (scripts / "versions").glob("[0-9]*.py")).partition("_")[0]
+
+
+SCHEMA = newest(SCRIPTS)
 OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})
 """Tables that every version of the store has."""
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 
 
-def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS, schema: str = SCHEMA) -> None:
+def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS) -> None:
     """Create an empty store's schema, or upgrade an older one after a backup of the SQLite file at `path`.
 
-    Raises `StoreError` for a database that is not ours or is newer than this program. `scripts` and `schema` name another
-    migration folder and its newest version.
+    Raises `StoreError` for a database that is not ours or is newer than this program. `scripts` is the folder of migrations.
     """
+    schema = newest(scripts)
     with engine.connect() as connection:
         found = version(connection)
     if found == schema:

@@ -38,6 +38,7 @@ from sweeps.stats.timing import load_distributions
 Source = Literal["measured", "imported"]
 
 ATTEMPT, JOB, COMPARISON, PAIR = core(AttemptRow), core(JobRow), core(ComparisonRow), core(ComparisonAttemptRow)
+ARM_RESULT, METRIC, FAILURE = core(ArmResultRow), core(MetricRow), core(FailureRow)
 KNOWN = select(ATTEMPT.c.id).where(ATTEMPT.c.digest == bindparam("digest"))
 END_LEASE = (
     update(JOB)
@@ -202,13 +203,11 @@ class AttemptWriter:
         for table, raw in self.raw:
             connection.execute(insert_into(core(table)), {**raw, "attempt": attempt})
         if outcome.arms:
-            connection.execute(insert_into(core(ArmResultRow)), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+            connection.execute(insert_into(ARM_RESULT), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
-            connection.execute(insert_into(core(MetricRow)), metrics)
-        self.failures = {
-            failure: insert_row(connection, core(FailureRow), _failure_row(failure, attempt)) for failure in outcome.failures
-        }
+            connection.execute(insert_into(METRIC), metrics)
+        self.failures = {failure: insert_row(connection, FAILURE, _failure_row(failure, attempt)) for failure in outcome.failures}
         return attempt
 
     def answer(self, connection: Connection, attempt: int) -> None:
@@ -224,7 +223,7 @@ class AttemptWriter:
         rows = {}
         for comparison_id, (pair, failure) in zip(self.comparison_ids, self.statuses, strict=True):
             if failure is not None and failure not in self.failures:
-                self.failures[failure] = insert_row(connection, core(FailureRow), _failure_row(failure, attempt))
+                self.failures[failure] = insert_row(connection, FAILURE, _failure_row(failure, attempt))
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
         connection.execute(insert_into(PAIR), list(rows.values()))
@@ -240,20 +239,8 @@ def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
 
 
 def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
-    return {
-        "attempt": attempt,
-        **arm_columns(job, arm.arm),
-        "gmacs": arm.gmacs,
-        "gmacs_overhead": arm.gmacs_overhead,
-        "parameters": arm.parameters,
-        "trainable_parameters": arm.trainable_parameters,
-        "batch": arm.batch,
-        "tokens": arm.tokens,
-        "tokens_final": arm.tokens_final,
-        "threads": arm.threads,
-        "flags": ",".join(arm.flags),
-        "route": arm.route,
-    }
+    counted = {name: getattr(arm, name) for name in ArmOutcome.model_fields if name in ARM_RESULT.c}
+    return {**counted, **arm_columns(job, arm.arm), "attempt": attempt, "flags": ",".join(arm.flags)}
 
 
 def _metric_rows(outcome: Outcome, attempt: int) -> Iterator[dict[str, Any]]:

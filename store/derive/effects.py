@@ -9,7 +9,7 @@ from store.derive.payloads import STORES, PayloadStore, payload_of
 from store.row_mapping import insert_into, timestamp
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, core
-from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, MetricRow
+from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, MetricRow, ReportedColumns
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 
@@ -40,7 +40,7 @@ def _pairs() -> Select[Any]:
         *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
         baseline.c.gmacs.label("gmacs_baseline"),
         arm.c.flags.label("arm_flags"),
-        *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", "route")),
+        *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *ReportedColumns.model_fields)),
         *(stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}") for stage in stages for label, side, name in sides),
     )
     source = (
@@ -118,7 +118,7 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
         "tokens_final": last.tokens_final,
         "rounds": len(used),
-        "route": last.route,
+        **{name: getattr(last, name) for name in ReportedColumns.model_fields},
     }
     for spec, figures in payload.compare(used, load):
         stage = f"_{spec.stage}" if spec.stage else ""

@@ -6,6 +6,7 @@ from sqlalchemy import CheckConstraint, Index
 from sqlmodel import Field, SQLModel
 
 from store.tables.planned import SOURCES, number, one_of
+from store.tables.results import ReportedColumns
 from sweeps.metrics import Contrast
 
 AXES = ("tokens", "gmacs", "gmacs_saved")
@@ -13,7 +14,7 @@ AXES = ("tokens", "gmacs", "gmacs_saved")
 VERDICTS = ("faster", "slower", "insufficient", "better", "worse", "same", "unclear")
 
 
-class EffectRow(SQLModel, table=True):
+class EffectRow(ReportedColumns, table=True):
     """Derived: one metric of a comparison in an environment, on a host where the metric depends on the machine.
 
     A comparison that no attempt measured has a row with `failure` for each metric that its kind compares. Figures that are not
@@ -73,8 +74,6 @@ class EffectRow(SQLModel, table=True):
     """Attempts pooled."""
     verdict: str | None
     flags: str
-    route: str | None = None
-    """Implementation that the arm ran with, where the worker reported one. Attempts of two routes are never pooled."""
 
 
 class BreakEvenRow(SQLModel, table=True):

@@ -111,7 +111,14 @@ class TextScoresRow(SQLModel, table=True):
     """The scores as zlib-compressed JSON."""
 
 
-class ArmResultRow(ArmColumns, table=True):
+class ReportedColumns(SQLModel):
+    """Fields of `ArmOutcome` that `arm_result` and `effect_row` have, and the views `effect`, `speedup` and `arm` end with."""
+
+    route: str | None = None
+    """Implementation that ran, where there is more than one. Attempts of two routes are never pooled."""
+
+
+class ArmResultRow(ArmColumns, ReportedColumns, table=True):
     """One arm that ran in an attempt: the condition it really ran under, and what was counted."""
 
     __tablename__ = "arm_result"
@@ -135,8 +142,6 @@ class ArmResultRow(ArmColumns, table=True):
     threads: int
     """CPU threads used."""
     flags: str
-    route: str | None = None
-    """Implementation that ran, where there is more than one (`ArmOutcome.route`)."""
 
 
 class MetricRow(SQLModel, table=True):

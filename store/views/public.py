@@ -30,7 +30,7 @@ from sqlalchemy import (
 from store.tables.derived import BreakEvenRow, EffectRow
 from store.tables.lightweight import newest_revision
 from store.tables.planned import ArmColumns, ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
-from store.tables.results import ArmResultRow, AttemptRow, FailureRow, MetricRow
+from store.tables.results import ArmResultRow, AttemptRow, FailureRow, MetricRow, ReportedColumns
 from store.views import fingerprint
 from sweeps.kinds import kinds_of
 from sweeps.metrics import METRICS, MetricSpec
@@ -73,6 +73,7 @@ def _named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[
 
 CONDITION = tuple(name for name in ArmColumns.model_fields if name not in {"arm_id", "kind", "device", "condition_id"})
 """Columns of an arm and its condition that views have."""
+REPORTED = tuple(ReportedColumns.model_fields)
 _ANSWER = (
     *_named(EFFECT, "comparison_id question_id"),
     *_named(COMPARISON, "arm_id kind"),
@@ -92,7 +93,12 @@ _ANSWERED = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.compa
 
 def _effect() -> Select[Any]:
     figures = "baseline_value arm_value arm_low arm_high device_value effect effect_low effect_high n rounds verdict floor flags"
-    columns = (*_named(EFFECT, "metric unit compared threads"), *_WORK, *_named(EFFECT, f"{figures} route analysis_version"))
+    columns = (
+        *_named(EFFECT, "metric unit compared threads"),
+        *_WORK,
+        *_named(EFFECT, f"{figures} analysis_version"),
+        *_named(EFFECT, REPORTED),
+    )
     shown = or_(EFFECT.c.effect.is_not(None), EFFECT.c.baseline_value.is_not(None), EFFECT.c.arm_value.is_not(None))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(shown, newest_answer(EFFECT))
 
@@ -111,7 +117,8 @@ def _speedup() -> Select[Any]:
         *_named(EFFECT, "metric threads"),
         *_WORK,
         *(column.label(name) for name, column in renamed.items()),
-        *_named(EFFECT, "rounds verdict floor flags route"),
+        *_named(EFFECT, "rounds verdict floor flags"),
+        *_named(EFFECT, REPORTED),
     )
     measured = and_(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(measured)
@@ -299,7 +306,7 @@ def _arm() -> Select[Any]:
         ARM.c.flags.label("arm_flags"),
         ATTEMPT.c.flags.label("job_flags"),
         *_named(ATTEMPT, "source ended_at"),
-        ARM.c.route,
+        *_named(ARM, REPORTED),
     )
     source = (
         ARM.join(ATTEMPT, ATTEMPT.c.id == ARM.c.attempt)

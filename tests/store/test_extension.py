@@ -1,6 +1,9 @@
-"""A metric and a kind that only declarations know are recorded, derived and shown without a change in the store."""
+"""A metric and a kind are recorded, derived and shown by their declarations alone; a column of `speedup` needs two files."""
 
 import dataclasses
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,40 @@ from sweeps.job import Job
 from sweeps.kinds import KINDS, KindSpec
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import MetricValue, Outcome
+
+ROOT = Path(__file__).parents[2]
+MIGRATION = '''"""What a worker reports of the first call, in the tables of arms and effects."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    for table in ("arm_result", "effect_row"):
+        op.add_column(table, sa.Column("first_call_s", sa.Float(), nullable=True))
+'''
+PROGRAM = """
+import sys
+from pathlib import Path
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from store.engine import connect
+from store.record import record
+from store.tables.planned import METADATA
+from store.user_sql import run_query
+from sweeps.outcome import Outcome
+engine = connect(sys.argv[1])
+outcome = Outcome.model_validate_json(Path(sys.argv[2]).read_text())
+print(record(engine, None, None, outcome))
+arms = tuple(arm.model_copy(update={"first_call_s": 1.5}) for arm in outcome.arms)
+print(record(engine, None, None, outcome.model_copy(update={"arms": arms, "host": "new"})))
+print(run_query(sys.argv[1], "SELECT host, first_call_s FROM speedup ORDER BY host").rows)
+with engine.connect() as connection:
+    print(compare_metadata(MigrationContext.configure(connection), METADATA))
+"""
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -66,3 +103,24 @@ def test_a_declared_metric_and_kind_are_stored_and_shown(
     assert [row["toy_energy"] for row in rows(again, "arm")] == [3.0, 3.0]
     assert reanalyse(again) == 1
     again.dispose()
+
+
+def test_a_column_of_speedup_needs_two_files(
+    tmp_path: Path, path: Path, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A field of an outcome becomes a column by its name in `ReportedColumns` and a migration; stores of today gain it."""
+    outcome = make_outcome(make_job())
+    record(engine, None, None, outcome)
+    engine.dispose()
+    (tmp_path / "outcome.json").write_text(outcome.model_dump_json())
+    source = tmp_path / "source"
+    for folder in ("sweeps", "store"):
+        shutil.copytree(ROOT / folder, source / folder)
+    tables = source / "store/tables/results.py"
+    declared = "    route: str | None = None\n"
+    assert tables.read_text().count(declared) == 1
+    tables.write_text(tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n"))
+    (source / "store/migrations/versions/0007_first_call.py").write_text(MIGRATION)
+    command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "outcome.json")]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["False", "True", "[('here', None), ('new', 1.5)]", "[]"], done.stderr

@@ -85,7 +85,7 @@ def test_lightweight_tables_have_columns_of_the_models(engine: Engine) -> None:
 
 
 def test_schema_is_the_newest_migration() -> None:
-    """The constant that spares importing Alembic names the newest migration."""
+    """The schema that is read from file names, which spares importing Alembic, is that of the newest migration."""
     config = Config()
     config.set_main_option("script_location", str(migration.SCRIPTS))
     assert ScriptDirectory.from_config(config).get_current_head() == migration.SCHEMA
@@ -132,7 +132,7 @@ def test_upgrade_keeps_everything_and_a_backup(
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
     (scripts / "versions" / "0007_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts, schema="0007")
+    migration.prepare(engine, path, scripts=scripts)
     with engine.connect() as connection:
         assert migration.version(connection) == "0007"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)

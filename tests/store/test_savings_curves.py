@@ -84,6 +84,14 @@ def test_a_parameter_must_vary(
     assert len(rows(engine, SAVED)) == expected
 
 
+def test_an_arm_that_saves_nothing_is_a_point(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A share of 0 lies on the curve, where it may be the end at which the method pays."""
+    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (1.4, 1.2, 0.8), (1.0, 0.8, 0.5))
+    (found,) = rows(engine, SAVED)
+    assert [found[name] for name in ("points", "verdict", "x_low", "x_high")] == [3, "crossing", *map(pytest.approx, (0.2, 0.5))]
+    assert "0 to 0.2" in found["why"]
+
+
 def test_each_condition_has_its_curve(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Sizes and batches are never mixed, and what comes later joins its own curve."""
     rates, shares = (0.9, 0.7, 0.4), (0.95, 0.8, 0.5)
