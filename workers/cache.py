@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-VARIABLE = "BREAKEVEN_CACHE"
+CACHE_VARIABLE = "BREAKEVEN_CACHE"
 
 
 def cache_folder() -> Path:
     """$BREAKEVEN_CACHE, or `~/.cache/breakeven`."""
-    return Path(os.environ.get(VARIABLE) or Path.home() / ".cache" / "breakeven")
+    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "breakeven")
 
 
 def cached(name: str, make: Callable[[Path], None]) -> Path:

@@ -40,8 +40,7 @@ def run(job: Job, **options: Any) -> Outcome:
 
         fields = {"failures": (failure(None, error, "before any arm could run"),)}
     if leftovers is not None:
-        parameters = max((arm.parameters for arm in fields.get("arms", ())), default=0)
-        fields = leftovers.clear(parameters).added_to(fields)
+        fields = leftovers.clear(fields)
     return Outcome(
         job=job,
         environment=environment,

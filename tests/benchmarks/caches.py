@@ -21,11 +21,11 @@ from sweeps.job import Condition, KvCache, Pair
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
-from tests.workers.tiny_llms import tongue
+from tests.workers.tiny_llms import tiny_llm
 from workers.kv_caches import make_cache
 from workers.measure.interleaved import time_rounds, warm_up
 from workers.measure.memory import peak_memory
-from workers.measure.timer import Timing
+from workers.measure.timer import SampleTime
 from workers.models.language import LanguageModel, load_language
 
 KINDS: tuple[KvCache, ...] = get_args(KvCache)
@@ -55,40 +55,40 @@ CASES = (
 )
 
 
-def filled(kind: KvCache, speaker: LanguageModel, batch: int, context: int, tokens: int) -> Any:
+def filled(kind: KvCache, lm: LanguageModel, batch: int, context: int, tokens: int) -> Any:
     """A cache for `tokens` tokens that holds `context` random ones."""
-    cache = make_cache(kind, speaker, batch, tokens)
-    shape = (batch, speaker.network.kv_heads, context, speaker.network.head_dim)
-    states = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=speaker.model.dtype)
-    for layer in range(speaker.network.layers):
+    cache = make_cache(kind, lm, batch, tokens)
+    shape = (batch, lm.network.kv_heads, context, lm.network.head_dim)
+    states = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=lm.model.dtype)
+    for layer in range(lm.network.layers):
         cache.update(states, states, layer)
     return cache
 
 
-def decoding(kind: KvCache, speaker: LanguageModel, case: Case) -> Callable[[], float]:
+def decoding(kind: KvCache, lm: LanguageModel, case: Case) -> Callable[[], float]:
     """A step that gives its seconds for each token."""
     tokens = torch.zeros(case.batch, 1, dtype=torch.long)
 
     def step() -> float:
-        cache = filled(kind, speaker, case.batch, case.context, case.context + NEW)
+        cache = filled(kind, lm, case.batch, case.context, case.context + NEW)
         began = time.perf_counter()
         for _ in range(NEW):
-            speaker.model(input_ids=tokens, past_key_values=cache, logits_to_keep=1)
+            lm.model(input_ids=tokens, past_key_values=cache, logits_to_keep=1)
         return (time.perf_counter() - began) / NEW
 
     return step
 
 
-def updating(kind: KvCache, speaker: LanguageModel, case: Case) -> Callable[[], float]:
+def updating(kind: KvCache, lm: LanguageModel, case: Case) -> Callable[[], float]:
     """The same of the cache alone: its updates in all layers."""
-    shape = (case.batch, speaker.network.kv_heads, 1, speaker.network.head_dim)
+    shape = (case.batch, lm.network.kv_heads, 1, lm.network.head_dim)
     states = torch.randn(shape)
 
     def step() -> float:
-        cache = filled(kind, speaker, case.batch, case.context, case.context + NEW)
+        cache = filled(kind, lm, case.batch, case.context, case.context + NEW)
         began = time.perf_counter()
         for _ in range(NEW):
-            for layer in range(speaker.network.layers):
+            for layer in range(lm.network.layers):
                 cache.update(states, states, layer)
         return (time.perf_counter() - began) / NEW
 
@@ -98,8 +98,8 @@ def updating(kind: KvCache, speaker: LanguageModel, case: Case) -> Callable[[], 
 def compared(steps: list[Callable[[], float]], seed: str) -> list[list[float]]:
     """Seconds of each step, in rounds of random order."""
 
-    def stopwatch(step: Any, _inner: int) -> Timing:
-        return Timing(step(), None)
+    def stopwatch(step: Any, _inner: int) -> SampleTime:
+        return SampleTime(step(), None)
 
     deadline = time.monotonic() + PROTOCOL.timeout_s
     warm_up(steps, 1, seed=seed, stopwatch=stopwatch, deadline=deadline)
@@ -120,9 +120,9 @@ def speed() -> None:
     print(f"{'':<42} ms for a token; dynamic over static and over virtual [interval]")
     for case in CASES:
         torch.set_num_threads(case.threads)
-        speaker = load_language(Condition(model=case.model))
+        lm = load_language(Condition(model=case.model))
         for what, make in (("decode", decoding), ("update", updating)):
-            dynamic, *others = compared([make(kind, speaker, case) for kind in KINDS], f"{case}{what}")
+            dynamic, *others = compared([make(kind, lm, case) for kind in KINDS], f"{case}{what}")
             ratios = [speedup(dynamic, other) for other in others]
             text = "   ".join(f"{ratio.value:7.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" for ratio in ratios)
             label = f"{case.model} {case.batch} x {case.context}, {case.threads} threads: {what}"
@@ -144,10 +144,10 @@ def memory() -> None:
 
 def sequences(kind: KvCache, tokens: int, longest: int) -> int:
     """Sequences of `tokens` tokens, each with a cache of its own that must be able to hold `longest`, under the cap."""
-    speaker = tongue("llama", **GEOMETRY)
+    lm = tiny_llm("llama", **GEOMETRY)
     before, caches = private_bytes(), []
     while private_bytes() - before <= CAP:
-        caches.append(filled(kind, speaker, 1, tokens, longest))
+        caches.append(filled(kind, lm, 1, tokens, longest))
     return len(caches) - 1
 
 
@@ -156,15 +156,15 @@ def context(kind: KvCache, piece: int = 256) -> int:
 
     A static cache holds its maximum from the first token on: its longest context is the largest maximum that fits.
     """
-    speaker = tongue("llama", **GEOMETRY)
-    states = torch.randn(1, speaker.network.kv_heads, piece, speaker.network.head_dim)
-    cache, tokens, start = make_cache(kind, speaker, 1, piece), 0, None
+    lm = tiny_llm("llama", **GEOMETRY)
+    states = torch.randn(1, lm.network.kv_heads, piece, lm.network.head_dim)
+    cache, tokens, start = make_cache(kind, lm, 1, piece), 0, None
     while True:
         if kind == "static" and tokens:
             del cache
-            cache = make_cache(kind, speaker, 1, tokens + piece)
+            cache = make_cache(kind, lm, 1, tokens + piece)
         with peak_memory("cpu") as peak:
-            for layer in range(speaker.network.layers):
+            for layer in range(lm.network.layers):
                 cache.update(states, states, layer)
         values = {metric.name: metric.value for metric in peak.metrics}
         start = values["rss_before"] if start is None else start

@@ -22,7 +22,7 @@ from sweeps.protocol import Protocol
 from sweeps.stats.timing import speedup
 from workers.activation_sparsity import sparse_matvec
 from workers.measure.interleaved import time_rounds, warm_up
-from workers.measure.timer import Step, stopwatch
+from workers.measure.timer import TimedStep, stopwatch
 from workers.methods import of_modality
 from workers.models.cpp_build import missing_reason
 from workers.models.language import LanguageModel, load_language
@@ -62,7 +62,7 @@ ARMS = (
 )
 
 
-def paired(steps: Sequence[Step], protocol: Protocol) -> list[tuple[float, ...]]:
+def paired(steps: Sequence[TimedStep], protocol: Protocol) -> list[tuple[float, ...]]:
     """Seconds of each step, column by column: interleaved rounds after an equal warm-up."""
     watch, deadline = stopwatch("cpu"), time.monotonic() + protocol.timeout_s
     warm_up(steps, 1, seed="sparse", stopwatch=watch, deadline=deadline)
@@ -101,9 +101,9 @@ def products(threads: int) -> bool:
     return reached
 
 
-def _steps(x_I: torch.Tensor, stored_IO: Sequence[torch.Tensor], stored_OI: Sequence[torch.Tensor]) -> dict[str, Step]:
+def _steps(x_I: torch.Tensor, stored_IO: Sequence[torch.Tensor], stored_OI: Sequence[torch.Tensor]) -> dict[str, TimedStep]:
     """Torch's two layouts, and every route at every sparsity, the choice of inputs included."""
-    steps: dict[str, Step] = {
+    steps: dict[str, TimedStep] = {
         "linear [out, in]": _turns(stored_OI, lambda weight_OI: torch.nn.functional.linear(x_I, weight_OI)),
         "mv [in, out]": _turns(stored_IO, lambda weight_IO: torch.mv(weight_IO.t(), x_I)),
     }
@@ -118,7 +118,7 @@ def _product(x_I: torch.Tensor, route: sparse_matvec.Route, kept: int) -> Callab
     return lambda weight_IO: sparse_matvec.product(route, sparse_matvec.largest(x_I, kept), weight_IO, None)
 
 
-def _turns(matrices: Sequence[torch.Tensor], step: Callable[[torch.Tensor], object]) -> Step:
+def _turns(matrices: Sequence[torch.Tensor], step: Callable[[torch.Tensor], object]) -> TimedStep:
     turn: Iterator[torch.Tensor] = itertools.cycle(matrices)
     return lambda: step(next(turn))
 
@@ -139,17 +139,17 @@ def decoding(model: str, threads: int) -> bool:
             speakers.append(method.apply(dense, method.Params.model_validate(arm.params)))
         print(f"{arm.label}: ready after {time.monotonic() - began:.1f} s", flush=True)
     with torch.inference_mode():
-        columns = paired([_decode(speaker) for speaker in speakers], PROTOCOL)
+        columns = paired([_decode(lm) for lm in speakers], PROTOCOL)
     reached = True
     print(f"{'arm':<28}{'ms/token':>9}  {'over transformers':<22}{'over own dense':<22}{'left out':>9}{'kernel calls':>14}")
-    for arm, speaker, column in zip(ARMS, speakers, columns, strict=True):
+    for arm, lm, column in zip(ARMS, speakers, columns, strict=True):
         ratios = [speedup(columns[baseline], column) for baseline in (0, 1)]
         short = [
             wanted is not None and ratio.value < wanted
             for ratio, wanted in zip(ratios, (arm.over_dense, arm.over_own), strict=True)
         ]
         reached &= not any(short)
-        counted = speaker.counters[-1].metrics() if speaker.counters else {}
+        counted = lm.counters[-1].metrics() if lm.counters else {}
         shown = "".join(
             f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]{f' >={wanted}' if wanted else '':<5}{'!' if low else ' '}"
             for ratio, wanted, low in zip(ratios, (arm.over_dense, arm.over_own), short, strict=True)
@@ -159,15 +159,15 @@ def decoding(model: str, threads: int) -> bool:
     return reached
 
 
-def _decode(speaker: LanguageModel) -> Step:
+def _decode(lm: LanguageModel) -> TimedStep:
     """One token, after which the cache is as it was."""
-    network, cache = speaker.network, DynamicCache()
+    network, cache = lm.network, DynamicCache()
     ids_1T = torch.arange(PROMPT)[None] % network.vocabulary
-    speaker.model(ids_1T, past_key_values=cache, logits_to_keep=1)
-    speaker.reset_counters()
+    lm.model(ids_1T, past_key_values=cache, logits_to_keep=1)
+    lm.reset_counters()
 
     def step() -> object:
-        logits_11V = speaker.model(ids_1T[:, :1], past_key_values=cache).logits
+        logits_11V = lm.model(ids_1T[:, :1], past_key_values=cache).logits
         cache.crop(-1)
         return logits_11V
 

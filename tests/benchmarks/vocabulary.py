@@ -117,18 +117,18 @@ def quality(model: str, steps: int) -> None:
     ]
     for params in arms:
         nats, tokens, size = read_vocabulary(apply(given, params), list(cut(text.held_out, PIECE)))
-        said = f"{params.ngrams:4} n-tokens, {params.mode:7}, {params.init:10}, {params.finetune_steps:3} steps"
+        output = f"{params.ngrams:4} n-tokens, {params.mode:7}, {params.init:10}, {params.finetune_steps:3} steps"
         bits, perplexity = nats / math.log(2) / size, math.exp(nats / tokens)
-        print(f"{said}: {bits:.3f} bits per byte, {tokens} tokens, perplexity {perplexity:.0f} of its own tokens", flush=True)
+        print(f"{output}: {bits:.3f} bits per byte, {tokens} tokens, perplexity {perplexity:.0f} of its own tokens", flush=True)
 
 
-def read_vocabulary(speaker: LanguageModel, pieces: Sequence[str]) -> tuple[float, int, int]:
+def read_vocabulary(lm: LanguageModel, pieces: Sequence[str]) -> tuple[float, int, int]:
     """Nats of all pieces, each read behind a token that ends a document; their tokens, and their bytes."""
     nats, tokens = 0.0, 0
     with torch.inference_mode():
         for piece in pieces:
-            row = torch.tensor([[0, *speaker.tokenizer.encode(piece)]])
-            logits_TV = speaker.model(input_ids=row, use_cache=False).logits[0, :-1]
+            row = torch.tensor([[0, *lm.tokenizer.encode(piece)]])
+            logits_TV = lm.model(input_ids=row, use_cache=False).logits[0, :-1]
             nats += float(torch.nn.functional.cross_entropy(logits_TV, row[0, 1:], reduction="sum"))
             tokens += row.shape[1] - 1
     return nats, tokens, sum(len(piece.encode()) for piece in pieces)

@@ -1,6 +1,6 @@
 """Memory of caches while a small model reads a long text: `python -m tests.workers.cache_growth dynamic,virtual 16 100 1000`.
 
-Each cache has a process of its own, forked before anything ran. Prints one line of JSON for every length: what the cache says of
+Each cache has a process of its own, forked before anything ran. Prints one line of JSON for every length: what the cache reports of
 itself, and what the process holds beyond what it held before.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from sweeps.job import KvCache
-from tests.workers.tiny_llms import tongue
+from tests.workers.tiny_llms import tiny_llm
 from workers.kv_caches import cache_memory, make_cache
 
 GEOMETRY = {
@@ -44,23 +44,23 @@ def private_bytes() -> int:
 
 def write(kind: KvCache, lengths: list[int]) -> list[dict[str, Any]]:
     """A row for each length of the text, read into one cache piece by piece."""
-    speaker = tongue("llama", **GEOMETRY)
+    lm = tiny_llm("llama", **GEOMETRY)
     text = torch.randint(0, 96, (1, lengths[-1]), generator=torch.Generator().manual_seed(1))
     before = private_bytes()
-    cache = make_cache(kind, speaker, 1, lengths[-1])
+    cache = make_cache(kind, lm, 1, lengths[-1])
     rows: list[dict[str, Any]] = []
     for done, length in itertools.pairwise([0, *lengths]):
-        logits = speaker.model(input_ids=text[:, done:length], past_key_values=cache, logits_to_keep=1).logits
-        said = int(logits[0, -1].argmax())
+        logits = lm.model(input_ids=text[:, done:length], past_key_values=cache, logits_to_keep=1).logits
+        output = int(logits[0, -1].argmax())
         del logits
         row = {"kind": kind, "tokens": length, **cache_memory(cache)._asdict(), "process": private_bytes() - before}
-        rows.append({**row, "said": said})
+        rows.append({**row, "output": output})
     return rows
 
 
 def main(kinds: list[KvCache], lengths: list[int]) -> None:
     torch.set_num_threads(1)
-    tongue("llama", **GEOMETRY)
+    tiny_llm("llama", **GEOMETRY)
     for kind in kinds:
         sys.stdout.flush()
         child = os.fork()

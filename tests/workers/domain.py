@@ -54,7 +54,7 @@ def word_piece() -> Backend:
 
 
 @cache
-def speaker(architecture: Architecture = "llama") -> LanguageModel:
+def lm(architecture: Architecture = "llama") -> LanguageModel:
     """A random model of three layers, with weights large enough for a mistake to show; never change it."""
     tokenizer = bytes_bpe()
     config = {"model_type": architecture, "vocab_size": tokenizer.size + SPARE, **CONFIGS[architecture]}

@@ -32,12 +32,12 @@ def refuses(params, network):
     return {refusal}
 
 
-def apply(speaker, params):
+def apply(lm, params):
     import time
     from dataclasses import replace
     from workers.models.share_weights import clone_shared
 
-    model, calls = clone_shared(speaker.model), []
+    model, calls = clone_shared(lm.model), []
 
     def hook(module, inputs, output):
         calls.append(None)
@@ -53,7 +53,7 @@ def apply(speaker, params):
         def reset(self):
             {reset}
 
-    return replace(speaker, model=model, counters=(Calls(),))
+    return replace(lm, model=model, counters=(Calls(),))
 '''
 
 

@@ -263,7 +263,7 @@ def test_time_that_is_up_is_no_arms_fault(faulty: Any) -> None:
 
 
 def test_corruptions_change_the_listing_and_the_answers() -> None:
-    """A corrupted evaluation is another one, the same each time, and its images are harder to tell apart for a model."""
+    """A corrupted evaluation is another one, the same each time, and its images are harder to distinguish for a model."""
     noisy = DIGITS.model_copy(update={"corruption": "gaussian_noise", "severity": 5})
     clean, first, second = (run(job(DENSE, condition=condition)) for condition in (DIGITS, noisy, noisy))
     assert clean.predictions is not None

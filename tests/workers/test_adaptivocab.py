@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
-from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
+from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.errors import DataError, Unsupported
@@ -54,7 +54,7 @@ def test_a_younger_parameter_at_its_default_is_in_no_identity() -> None:
 
 def test_segmentation_is_the_tokenizers(domain: str) -> None:
     """By score the same text is cut otherwise, and what is made of it has an origin of its own."""
-    given = speaker("llama")
+    given = lm("llama")
     longest, scored = (apply(given, Params(ngrams=60, data=domain, segmentation=way)) for way in ("longest", "score"))
     assert longest.tokenizer.encode(HELD_OUT) != scored.tokenizer.encode(HELD_OUT)
     assert scored.tokenizer.decode(scored.tokenizer.encode(HELD_OUT)) == HELD_OUT
@@ -70,7 +70,7 @@ def test_it_is_registered_for_language_models() -> None:
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))
 def test_neutral_is_exact(architecture: Any) -> None:
     """Without n-tokens and without tuning it is the given model on the given weights: same tokens, same logits, bit for bit."""
-    given = speaker(architecture)
+    given = lm(architecture)
     made = apply(given, NEUTRAL)
     assert made.model is not given.model
     assert made.tokenizer is given.tokenizer
@@ -81,7 +81,7 @@ def test_neutral_is_exact(architecture: Any) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_every_example_runs(example: Params, domain: str) -> None:
     """Fewer tokens for a text of the domain, which comes back; finite logits for each token of the vocabulary."""
-    given = speaker()
+    given = lm()
     params = example.model_copy(update={"data": domain})
     made = apply(given, params)
     tokens = made.tokenizer.encode(HELD_OUT)
@@ -99,7 +99,7 @@ def test_every_example_runs(example: Params, domain: str) -> None:
 @pytest.mark.parametrize("steps", [0, 1])
 def test_weights_are_shared_where_they_are_unchanged(steps: int, domain: str) -> None:
     """All but embedding and head, and with tuning all but these and the outer layers, are the given model's own tensors."""
-    given = speaker()
+    given = lm()
     made = apply(given, Params(ngrams=10, finetune_steps=steps, data=domain))
     own = {id(parameter) for parameter in given.model.parameters()}
     new = {name for name, parameter in made.model.named_parameters() if id(parameter) not in own}
@@ -109,7 +109,7 @@ def test_weights_are_shared_where_they_are_unchanged(steps: int, domain: str) ->
 
 def test_the_given_speaker_stays_as_it_was(domain: str) -> None:
     """Neither its weights, nor its configuration, nor its tokenizer change."""
-    given = speaker("qwen2")
+    given = lm("qwen2")
     before, tokens = logits(given).clone(), given.tokenizer.encode(HELD_OUT)
     apply(given, Params(ngrams=10, mode="replace", finetune_steps=1, data=domain))
     assert torch.equal(logits(given), before)
@@ -118,28 +118,28 @@ def test_the_given_speaker_stays_as_it_was(domain: str) -> None:
 
 
 def test_counters_count_what_ran(domain: str) -> None:
-    """They say how many tokens a text was and would have been, since the last reset, and nothing of how it was built."""
-    made = apply(speaker(), Params(ngrams=20, finetune_steps=1, data=domain))
+    """They count how many tokens a text was and would have been, since the last reset, and nothing of how it was built."""
+    made = apply(lm(), Params(ngrams=20, finetune_steps=1, data=domain))
     (counters,) = made.counters
     assert set(counters.metrics().values()) == {0}
     tokens = made.tokenizer.encode(HELD_OUT)
     made.tokenizer.decode(tokens)
     before = len(bytes_bpe().encode(HELD_OUT))
-    said = sum(token >= bytes_bpe().size for token in tokens)
+    output = sum(token >= bytes_bpe().size for token in tokens)
     assert counters.metrics() == {
         "encoded_tokens": len(tokens),
         "encoded_tokens_base": before,
         "decoded_tokens": len(tokens),
-        "decoded_ntokens": said,
+        "decoded_ntokens": output,
     }
-    assert 0 < said < len(tokens) < before
+    assert 0 < output < len(tokens) < before
     counters.reset()
     assert set(counters.metrics().values()) == {0}
 
 
 def test_the_control_reads_the_same_text(domain: str) -> None:
     """`ngrams: 0` with steps has the tokenizer as it was and tuned weights of the same names, and is not the given model."""
-    given = speaker()
+    given = lm()
     control = apply(given, Params(ngrams=0, finetune_steps=2, data=domain))
     adapted = apply(given, Params(ngrams=10, finetune_steps=2, data=domain))
     assert control.tokenizer.encode(HELD_OUT) == given.tokenizer.encode(HELD_OUT)
@@ -153,18 +153,18 @@ def test_the_control_reads_the_same_text(domain: str) -> None:
 def test_built_and_tuned_once(domain: str, tmp_path: Path) -> None:
     """A second arm finds both artifacts, which are JSON and safetensors, and gets the same model."""
     params = Params(ngrams=10, finetune_steps=2, data=domain)
-    first = apply(speaker(), params)
+    first = apply(lm(), params)
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"}
     assert sorted((file.name.split("-")[0], file.suffix) for file in files) == [("tuned", ".safetensors"), ("vocabulary", ".json")]
-    second = apply(speaker(), params)
+    second = apply(lm(), params)
     assert {file: file.stat().st_mtime_ns for file in files} == files
     assert torch.equal(logits(first), logits(second))
     assert first.weights_hash == second.weights_hash
 
 
 def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
-    """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is said."""
-    tokenizer, given = bytes_bpe(), speaker()
+    """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is named."""
+    tokenizer, given = bytes_bpe(), lm()
     file = tmp_path / "own.json"
     build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=15)).write(file)
     made = apply(given, Params(ngrams=15, file=str(file), data=domain))
@@ -186,8 +186,8 @@ def test_a_pickle_is_a_usage_error() -> None:
 
 
 def test_what_cannot_be_done() -> None:
-    """A text that is none, one too short, a patch over a patch, more tokens than there are: each says why."""
-    given = speaker()
+    """A text that is none, one too short, a patch over a patch, more tokens than there are: each has its message."""
+    given = lm()
     with pytest.raises(DataError, match="is not a text"):
         apply(given, Params(data="nothing"))
     with pytest.raises(UnusableVocabulary, match="request at most that many"):

@@ -30,7 +30,7 @@ def mlps(name, **params):
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128))
 def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
-    """Never fewer than asked, never more than there were, less than one tile too many, and a multiple unless nothing went yet."""
+    """Never fewer than requested, never more than there were, less than one tile too many, and a multiple unless none is gone."""
     counts = sorted(counts, reverse=True)
     patches = counts[0] + 7
     for asked, kept in zip(counts, rounded := aligned(counts, patches, prefix, align), strict=True):

@@ -27,7 +27,7 @@ LINEAR = ("qwen3_next",)
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A folder for each architecture, written when it is first asked for, and a text."""
+    """A folder for each architecture, written when it is first needed, and a text."""
     root = tmp_path_factory.mktemp("zoo")
     return {"root": str(root), "data": written(root / "text")}
 
@@ -62,9 +62,9 @@ def _calm() -> Iterator[None]:
         yield
 
 
-def one_by_one(speaker: LanguageModel, tokens: int) -> int:
+def one_by_one(lm: LanguageModel, tokens: int) -> int:
     """MACs of so many tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
-    model: Any = clone_shared(speaker.model)
+    model: Any = clone_shared(lm.model)
     if model._can_set_attn_implementation():
         model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
@@ -98,34 +98,34 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
 @pytest.mark.parametrize("architecture", ZOO)
 def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
     """MACs of the prompt and of what follows are those that torch counts token by token, beyond a sliding window too."""
-    speaker = load_language(Condition(**place(places, architecture)))
-    head = speaker.model.get_output_embeddings().weight.numel()
-    prompt, total = one_by_one(speaker, PROMPT), one_by_one(speaker, PROMPT + NEW)
+    lm = load_language(Condition(**place(places, architecture)))
+    head = lm.model.get_output_embeddings().weight.numel()
+    prompt, total = one_by_one(lm, PROMPT), one_by_one(lm, PROMPT + NEW)
     # What a layer's first token costs is no step of `one_by_one`; between it and the second one lies one more key of attention.
-    first = 3 * one_by_one(speaker, 2) - one_by_one(speaker, 3)
-    assert speaker.macs(PROMPT, NEW) - speaker.macs(PROMPT, 0) == total - prompt
-    assert speaker.macs(PROMPT, 0) == first + prompt - (PROMPT - 1) * head
+    first = 3 * one_by_one(lm, 2) - one_by_one(lm, 3)
+    assert lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == total - prompt
+    assert lm.macs(PROMPT, 0) == first + prompt - (PROMPT - 1) * head
 
 
 def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
     """Two of Mixtral's four experts: an independent sum of all matrices, and of attention over 30 tokens."""
-    speaker = load_language(Condition(**place(places, "mixtral")))
-    width, heads, kv_heads, head_dim, mlp, layers, vocabulary = 32, 4, 2, 8, 48, 2, speaker.network.vocabulary
+    lm = load_language(Condition(**place(places, "mixtral")))
+    width, heads, kv_heads, head_dim, mlp, layers, vocabulary = 32, 4, 2, 8, 48, 2, lm.network.vocabulary
     matrices = width * head_dim * 2 * (heads + kv_heads) + width * 4 + 2 * 3 * width * mlp
     attention = 2 * heads * head_dim * 30 * 31 // 2
-    assert speaker.macs(24, 6) == layers * (30 * matrices + attention) + 7 * width * vocabulary
-    assert speaker.weights_read == layers * matrices + width * vocabulary
+    assert lm.macs(24, 6) == layers * (30 * matrices + attention) + 7 * width * vocabulary
+    assert lm.weights_read == layers * matrices + width * vocabulary
 
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -> None:
     """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the model takes."""
-    speaker = load_language(Condition(**place(places, architecture)))
-    texts = passages(held_out(Condition(**place(places, architecture))), speaker.tokenizer, PROMPT, NEW, 2)
-    shorter = texts[1]._replace(prompt=speaker.tokenizer.decode(speaker.tokenizer.encode(texts[1].prompt)[4:]))
+    lm = load_language(Condition(**place(places, architecture)))
+    texts = passages(held_out(Condition(**place(places, architecture))), lm.tokenizer, PROMPT, NEW, 2)
+    shorter = texts[1]._replace(prompt=lm.tokenizer.decode(lm.tokenizer.encode(texts[1].prompt)[4:]))
     for kind in ("dynamic", "static") if architecture in LINEAR else ("dynamic", "static", "virtual"):
-        alone = Workload((shorter,), "greedy", kind, NEW).run(speaker)
-        both = Workload((texts[0], shorter), "greedy", kind, NEW).run(speaker)
+        alone = Workload((shorter,), "greedy", kind, NEW).run(lm)
+        both = Workload((texts[0], shorter), "greedy", kind, NEW).run(lm)
         assert both.texts[1][: len(shorter.continuation)] == alone.texts[0][: len(shorter.continuation)]
 
 
@@ -133,13 +133,13 @@ def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -
 def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architecture: str) -> None:
     """The loop and the caches that are chosen here give the tokens of transformers' own `generate`."""
     where = place(places, architecture)
-    speaker, condition = load_language(Condition(**where)), Condition(**where)
-    (passage,) = passages(held_out(condition), speaker.tokenizer, PROMPT, NEW, 1)
+    lm, condition = load_language(Condition(**where)), Condition(**where)
+    (passage,) = passages(held_out(condition), lm.tokenizer, PROMPT, NEW, 1)
     chosen: list[int] = []
     work = Workload((passage,), "greedy", "dynamic", NEW)
-    work.run(speaker, check=lambda logits_BV: chosen.append(int(logits_BV[0, : speaker.tokenizer.size].argmax())))
-    prompt_BT = torch.tensor([speaker.tokenizer.encode(passage.prompt)])
-    wanted = speaker.model.generate(
+    work.run(lm, check=lambda logits_BV: chosen.append(int(logits_BV[0, : lm.tokenizer.size].argmax())))
+    prompt_BT = torch.tensor([lm.tokenizer.encode(passage.prompt)])
+    wanted = lm.model.generate(
         prompt_BT, attention_mask=torch.ones_like(prompt_BT), max_new_tokens=len(chosen), do_sample=False, pad_token_id=0
     )
     assert chosen == wanted[0, PROMPT:].tolist()

@@ -1,4 +1,4 @@
-"""Bad input and faults, from the sweep file to the failure row: each has its own words, and the sweep goes on."""
+"""Bad input and failures, from the sweep file to the failure row: each has its own words, and the sweep goes on."""
 
 import pytest
 import timm
@@ -28,7 +28,7 @@ def expanded(arm, model="test_vit", extra=""):
 
 
 @pytest.mark.parametrize(
-    ("arm", "said"),
+    ("arm", "message"),
     [
         ("{method: topk, keep_rate: 1.2}", r"trial.yaml:5: methods\[0\].keep_rate: .*less than or equal to 1, not 1.2"),
         ("{method: topk, keep_rate: 0}", r"methods\[0\].keep_rate: .*greater than 0, not 0"),
@@ -49,14 +49,14 @@ def expanded(arm, model="test_vit", extra=""):
         ("{method: topk, keep_rate: 0.5, layers: {list: [-1]}}", "counted from 0"),
     ],
 )
-def test_usage_errors(arm, said):
+def test_usage_errors(arm, message):
     """What no model could run is an error of the file, which names line, key and what would be right."""
-    with pytest.raises(SweepError, match=said):
+    with pytest.raises(SweepError, match=message):
         expanded(arm)
 
 
 @pytest.mark.parametrize(
-    ("arm", "reason", "said"),
+    ("arm", "reason", "message"),
     [
         (
             "{method: topk, layers: {list: [1]}, budget: {gmacs: 0.000001}}",
@@ -68,7 +68,7 @@ def test_usage_errors(arm, said):
         ("{method: dense, dtype: float16}", "not_a_number", "logits are not finite"),
     ],
 )
-def test_failure_rows(tmp_path, arm, reason, said):
+def test_failure_rows(tmp_path, arm, reason, message):
     """What only this point cannot run is a failure row of that arm with the reason; the arm beside it is measured."""
     model = timm.create_model("test_vit", img_size=64)
     weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
@@ -77,7 +77,7 @@ def test_failure_rows(tmp_path, arm, reason, said):
     job = expanded(arm, extra=f", checkpoint: '{tmp_path / 'large.safetensors'}'").jobs[0]
     outcome = run(job, pass_seconds=0.05)
     assert [(row.arm, row.reason) for row in outcome.failures] == [(1, reason)]
-    assert said in outcome.failures[0].message
+    assert message in outcome.failures[0].message
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 2)
 
@@ -94,7 +94,7 @@ def test_what_is_not_a_number_everywhere_fails_every_arm(tmp_path):
 
 
 def test_a_layer_beyond_one_of_two_models_fails_there_only():
-    """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm says why it has no answer."""
+    """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm has a failure with the reason."""
     expansion = expanded("{method: topk, keep_rate: 0.5, layers: {list: [11]}}", model="deit_tiny_patch16_224")
     assert run(expansion.jobs[0], pass_seconds=0.05).failures == ()
     shallow = expansion.jobs[0].model_copy(

@@ -120,7 +120,7 @@ def test_what_needs_no_solving_is_left_alone():
         assert solve(each, DEIT_S, 224) == (each, {})
 
 
-def test_identity_is_what_was_asked():
+def test_identity_is_what_was_requested():
     """A budget is part of the arm's identity, one that is not given is not: arms keep the ids that they had before budgets were."""
     asked = {arm("topk", budget={"gmacs": budget}).arm_id for budget in (2.7, 2.70, 2.6)}
     assert len(asked) == 2
@@ -129,7 +129,7 @@ def test_identity_is_what_was_asked():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (Budget, "give either gmacs or gmacs_ratio"),
         (lambda: Budget(gmacs=1, gmacs_ratio=0.5), "not both"),
@@ -142,9 +142,9 @@ def test_identity_is_what_was_asked():
         (lambda: FOUND["tome"].Params(budget={"gmacs": 2}).merged(12, 196), "solved first"),
     ],
 )
-def test_what_cannot_be_asked(make, said):
+def test_what_cannot_be_requested(make, message):
     """Both, neither, impossible figures, or tokens before the budget is solved: each has its own message."""
-    with pytest.raises((ValidationError, ValueError), match=said):
+    with pytest.raises((ValidationError, ValueError), match=message):
         make()
 
 
@@ -171,7 +171,7 @@ def test_solving_takes_milliseconds_and_no_torch():
 
 
 def test_fineness_is_finer_than_any_image():
-    """A step of the keep rate is less than one token of the largest image that a ViT of patch 16 is asked for."""
+    """A step of the keep rate is less than one token of the largest image that a ViT of patch 16 is used with."""
     assert FINENESS > (4096 // 16) ** 2
 
 

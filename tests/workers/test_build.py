@@ -123,7 +123,7 @@ def test_documents_and_special_tokens_end_an_n_gram() -> None:
 
 
 def test_rare_ones_are_left_out() -> None:
-    """What occurs too seldom, or in too few of the documents, says little of the domain."""
+    """What occurs too seldom, or in too few of the documents, shows little of the domain."""
     document = [A, B, A, B, A, B]
     assert select_ngrams([document], 1, longest=2, minimum=3) == [SelectedNgram((A, B), 3)]
     assert select_ngrams([document], 1, longest=2, minimum=4) == []
@@ -211,7 +211,7 @@ def test_merges_of_older_files() -> None:
 
 
 def test_a_tokenizer_without_merges() -> None:
-    """It has nothing to write in a removed token's place, which is said; adding needs no merges."""
+    """It has nothing to write in a removed token's place, which the message names; adding needs no merges."""
     assert merges(word_piece()) == {}
     with pytest.raises(Unsupported, match="without merges"):
         build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5, mode="replace"))
@@ -222,7 +222,7 @@ def test_a_tokenizer_without_merges() -> None:
 
 
 def test_a_text_too_short() -> None:
-    """Fewer n-grams than asked are an error that says how many there are."""
+    """Fewer n-grams than requested are an error that names how many there are."""
     with pytest.raises(UnusableVocabulary, match=r"holds 1 n-grams .* fewer than ngrams: 5; request at most that many"):
         build_vocabulary(tower(), ["ddaddaddad" * 2], VocabularyRecipe(ngrams=5, longest=2, minimum=5))
 

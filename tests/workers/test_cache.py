@@ -46,7 +46,7 @@ def slowly(file: Path) -> None:
 
 
 def wanted(_: int) -> str:
-    """What a process gets that asks for the file."""
+    """What a process that needs the file gets."""
     return cached("thing", slowly).read_text()
 
 
@@ -96,7 +96,7 @@ def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path
 
 
 def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One epoch of training changes the weights, writes them with their facts, and the next who asks gets the same file."""
+    """One epoch of training changes the weights, writes them with their facts, and the next process gets the same file."""
     monkeypatch.setattr(recipes, "RECIPES", {"digits_vit_64": BRIEF})
     with torch.inference_mode():  # as jobs run
         model = load_vision(TRAINED, torch.device("cpu")).model
@@ -114,7 +114,7 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training that ends below what its recipe asks for is an error that says so, and leaves no weights."""
+    """Training that ends below what its recipe requires is an error with that reason, and leaves no weights."""
     monkeypatch.setattr("workers.training.train_vit.fit_vit", lambda model, *_: model.eval())
     with pytest.raises(TrainingTargetMissed, match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are required"):
         trained("digits_vit_64")

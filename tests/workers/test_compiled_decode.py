@@ -16,7 +16,7 @@ from sweeps.job import Arm, Condition, Decoding, Job, Overrides, Pair, Step
 from sweeps.method import Architecture
 from sweeps.protocol import Protocol
 from tests.workers.saved_llm import saved, written
-from tests.workers.tiny_llms import forward, prompt, tongue
+from tests.workers.tiny_llms import forward, prompt, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.arms.compiled_decode import CapturedSteps, CompiledSteps
@@ -41,12 +41,12 @@ def agree(one: tuple[Tensor, tuple[str, ...]], other: tuple[Tensor, tuple[str, .
     assert one[1] == other[1]
 
 
-def said(
-    speaker: LanguageModel, passages: tuple[Passage, ...], decoding: Decoding = "teacher_forcing"
+def logits_of(
+    lm: LanguageModel, passages: tuple[Passage, ...], decoding: Decoding = "teacher_forcing"
 ) -> tuple[Tensor, tuple[str, ...]]:
     """What each token was chosen by, [tokens, B, V], and the texts, over a static cache."""
     seen: list[Tensor] = []
-    done = Workload(passages, decoding, "static", 8).run(speaker, check=lambda logits_BV: seen.append(logits_BV.clone()))
+    done = Workload(passages, decoding, "static", 8).run(lm, check=lambda logits_BV: seen.append(logits_BV.clone()))
     return torch.stack(seen), done.texts
 
 
@@ -55,49 +55,49 @@ def test_one_graph_says_what_eager_steps_say(architecture: Architecture) -> None
     """Logits and texts are the same on every architecture, and further runs compile nothing anew."""
     passages = TOGETHER if architecture in ("gpt2", "mistral", "phi") else ALONE
     decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "teacher_forcing"
-    speaker, graphs = tongue(architecture), []
+    lm, graphs = tiny_llm(architecture), []
 
     def backend(graph: Any, _: object) -> Any:
         graphs.append(graph)
         return graph.forward
 
     with torch._dynamo.config.patch(error_on_recompile=True):
-        compiled = replace(speaker, steps=CompiledSteps(speaker, backend=backend))
+        compiled = replace(lm, steps=CompiledSteps(lm, backend=backend))
         for _ in range(3):
-            agree(said(compiled, passages, decoding), said(speaker, passages, decoding))
+            agree(logits_of(compiled, passages, decoding), logits_of(lm, passages, decoding))
     assert len(graphs) == 1
 
 
 def test_a_compiled_arm_leaves_neither_weights_nor_cache_behind() -> None:
     """They go when the arm goes: a long sweep does not fill the memory."""
-    speaker = replace(tongue("gpt2"), model=clone_shared(tongue("gpt2").model))
-    steps = CompiledSteps(speaker, backend="eager")
-    said(replace(speaker, steps=steps), ALONE)
-    gone = [weakref.ref(speaker.model), weakref.ref(cast(Any, steps.kept).layers[0].keys)]
-    del speaker, steps
+    lm = replace(tiny_llm("gpt2"), model=clone_shared(tiny_llm("gpt2").model))
+    steps = CompiledSteps(lm, backend="eager")
+    logits_of(replace(lm, steps=steps), ALONE)
+    gone = [weakref.ref(lm.model), weakref.ref(cast(Any, steps.kept).layers[0].keys)]
+    del lm, steps
     gc.collect()
     assert [each() for each in gone] == [None, None]
 
 
 def test_every_run_gets_the_same_cache_and_it_is_empty() -> None:
     """Compiled code is bound to the memory of the cache, which holds nothing of the run before; another size is another cache."""
-    speaker = tongue("llama")
-    steps = CompiledSteps(speaker, backend="eager")
+    lm = tiny_llm("llama")
+    steps = CompiledSteps(lm, backend="eager")
     cache = steps.cache(2, 8)
-    first = forward(speaker, cache, prompt(2, 5))
+    first = forward(lm, cache, prompt(2, 5))
     layer: Any = cache.layers[0]
     kept = layer.keys.data_ptr()
     assert int(cache.get_seq_length()) == 5
     assert steps.cache(2, 8) is cache
     assert (int(cache.get_seq_length()), layer.keys.data_ptr(), int(layer.keys.count_nonzero())) == (0, kept, 0)
-    assert torch.equal(forward(speaker, cache, prompt(2, 5)), first)
+    assert torch.equal(forward(lm, cache, prompt(2, 5)), first)
     assert steps.cache(1, 8) is not cache
     assert int(steps.cache(1, 8).get_max_length()) == 8
 
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "virtual", None])
 def test_a_cache_that_grows_has_no_one_shape(tmp_path: Path, kv_cache: Any) -> None:
-    """With any other cache than the static one compiling is refused, and the message says why and what to write."""
+    """With any other cache than the static one compiling is refused, and the message names the reason and what to write."""
     condition = Condition(model=str(saved(tmp_path)), kv_cache=kv_cache, runtime="compile")
     why = f"with kv_cache {kv_cache or 'dynamic'} every token makes the cache longer; write kv_cache: static"
     with pytest.raises(Unsupported, match=why):
@@ -114,7 +114,7 @@ def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="needs a CUDA device, and this arm runs on cpu"):
         build_language(condition, Arm(overrides=Overrides(runtime="cudagraph")), {})
     with pytest.raises(Unsupported, match="layer 0 keeps its tokens in a StaticSlidingWindowLayer"):
-        CompiledSteps(tongue("mistral", sliding_window=16))
+        CompiledSteps(tiny_llm("mistral", sliding_window=16))
 
 
 def job(folder: Path, *arms: Arm) -> Job:
@@ -157,7 +157,7 @@ def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert not outcome.arms[0].flags
     assert {"load_s", "peak_rss_isolated"} <= {metric.name for metric in outcome.arms[0].metrics}
     eager, compiled = (build_language(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
-    agree(said(compiled, cut_texts(asked)), said(eager, cut_texts(asked)))
+    agree(logits_of(compiled, cut_texts(asked)), logits_of(eager, cut_texts(asked)))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA graphs")
@@ -165,7 +165,7 @@ def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("architecture", get_args(Architecture))
 def test_a_captured_step_says_what_eager_steps_say(architecture: Architecture, passages: tuple[Passage, ...]) -> None:
     """Logits and texts are the same in the run that captures and in those that replay."""
-    speaker = replace(tongue(architecture), model=copy.deepcopy(tongue(architecture).model).to("cuda"))
-    captured = replace(speaker, steps=CapturedSteps(speaker))
+    lm = replace(tiny_llm(architecture), model=copy.deepcopy(tiny_llm(architecture).model).to("cuda"))
+    captured = replace(lm, steps=CapturedSteps(lm))
     for _ in range(3):
-        agree(said(captured, passages), said(speaker, passages), 1e-3)
+        agree(logits_of(captured, passages), logits_of(lm, passages), 1e-3)

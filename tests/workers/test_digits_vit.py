@@ -40,7 +40,7 @@ def test_training_and_held_out_images_never_mix() -> None:
 
 
 def test_images_are_named_and_labelled() -> None:
-    """Each held-out image is the one that its name says, with its class."""
+    """Each held-out image is the one that its name gives, with its class."""
     found = images("digits")
     for index in (0, 100, len(found) - 1):
         place = int(found.names[index].removeprefix("digits/"))

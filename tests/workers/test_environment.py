@@ -74,7 +74,7 @@ def test_cgroup_folders_exist() -> None:
 
 
 def test_a_device_that_is_not_here_is_refused() -> None:
-    """With every GPU hidden there is no CUDA environment, and the message says what there is."""
+    """With every GPU hidden there is no CUDA environment, and the message names what there is."""
     script = "from workers.measure.environment import environment_of; environment_of('cuda')"
     hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     result = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env=hidden, capture_output=True, text=True, check=False)

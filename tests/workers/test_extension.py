@@ -1,4 +1,4 @@
-"""What a contributor adds to the workers, done as the README says: a method, a timed metric, a kind."""
+"""What a contributor adds to the workers, done as the README describes: a method, a timed metric, a kind."""
 
 import ast
 import re

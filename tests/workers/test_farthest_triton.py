@@ -61,7 +61,7 @@ def test_no_token_is_farther_than_twice_the_best_choice():
 
 
 def test_equal_tokens_are_chosen_once_each():
-    """Where nothing tells tokens apart it takes the first ones, and none twice."""
+    """Where all tokens are equal it takes the first ones, and none twice."""
     order = farthest_first(similarity(torch.ones(2, 6, 1)), torch.tensor([[3], [0]]), 5)
     assert order.tolist() == [[3, 0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
 

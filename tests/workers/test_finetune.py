@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from sweeps.method import Architecture
-from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, speaker
+from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
 from workers.training.optimisation import warmup_cosine
@@ -33,7 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def untied(architecture: Architecture = "llama", ngrams: int = 10) -> LanguageModel:
     """A small model ready to be tuned, with so many n-tokens."""
-    given = speaker(architecture)
+    given = lm(architecture)
     vocabulary = build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=ngrams))
     model = with_vocabulary(given.model, vocabulary, "exp", untie=True)
     patch = PatchTokenizer(bytes_bpe(), vocabulary)
@@ -150,9 +150,9 @@ def test_weights_of_inference_mode_can_be_tuned() -> None:
 
 
 def test_what_cannot_be_tuned() -> None:
-    """A head tied to the embedding, and no text at all, are said."""
+    """A head tied to the embedding, and no text at all, are errors with a message."""
     with pytest.raises(ValueError, match="untie"):
-        tune(speaker("gpt2"), TEXTS, BRIEF)
+        tune(lm("gpt2"), TEXTS, BRIEF)
     with pytest.raises(ValueError, match="no text"):
         tune(untied(), [""], BRIEF)
 

@@ -104,7 +104,7 @@ def test_greedy_batches_in_another_type(place: dict[str, str]):
 
 
 def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
-    """Each fault is told by its name, and the innocent arms are measured as if alone; a method's proofs become rows."""
+    """Each failure has its own reason, and the other arms are measured as if alone; a method's counters become rows."""
     arms = [
         DENSE,
         spoken("refusing", refusal="not today"),
@@ -154,7 +154,7 @@ def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]
 
 @pytest.mark.parametrize("method", SPARSE)
 def test_macs_left_out_are_counted(place: dict[str, str], method: str):
-    """One sequence: MACs and bandwidth follow from the sparsity that the kernels reached; TEAL's is not the one asked for."""
+    """One sequence: MACs and bandwidth follow from the sparsity that the kernels reached; TEAL's is not the requested one."""
     outcome = answered(job(place, [DENSE, sparse(method)]))
     assert not outcome.failures
     dense, arm = outcome.arms
@@ -187,7 +187,7 @@ def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_p
 
 
 def test_a_failing_baseline_fails_its_arms(place: dict[str, str], spoken: Any):
-    """An arm whose only baseline failed is not measured, and says so."""
+    """An arm whose only baseline failed is not measured, with that reason."""
     outcome = answered(job(place, [spoken("broken", "raise ValueError('broken')"), DENSE]))
     assert reasons(outcome) == {0: "error", 1: "error"}
     assert "its baseline broken" in outcome.failures[1].message

@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.method import Architecture
-from tests.workers.tiny_llms import POSITIONS, Letters, tongue
+from tests.workers.tiny_llms import POSITIONS, Letters, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages
 from workers.errors import Unsupported
@@ -17,77 +17,77 @@ from workers.models.share_weights import clone_shared
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = get_args(Architecture)
 TEXT = "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in the morning. " * 3
-PROMPT, SAID = TEXT[:40], TEXT[40:60]
+PROMPT, CONTINUATION = TEXT[:40], TEXT[40:60]
 
 
-def workload(decoding: Any = "teacher_forcing", kv_cache: Any = "dynamic", texts: Any = ((PROMPT, SAID),)) -> Workload:
+def workload(decoding: Any = "teacher_forcing", kv_cache: Any = "dynamic", texts: Any = ((PROMPT, CONTINUATION),)) -> Workload:
     """The text, read with one token per character."""
-    return Workload(tuple(Passage(*each) for each in texts), decoding, kv_cache, max(len(said) for _, said in texts))
+    return Workload(tuple(Passage(*each) for each in texts), decoding, kv_cache, max(len(new) for _, new in texts))
 
 
-def logits(speaker: Any, work: Workload) -> Any:
+def logits(lm: Any, work: Workload) -> Any:
     """What each token was chosen by, [tokens, B, V]."""
     seen: list[Any] = []
-    work.run(speaker, check=seen.append)
+    work.run(lm, check=seen.append)
     return torch.stack(seen)
 
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "static", "virtual"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_greedy_tokens_are_those_of_generate(architecture: Architecture, kv_cache: str):
-    """On every architecture, with every cache, the loop says what transformers' own says."""
-    speaker = tongue(architecture)
-    prompt = torch.tensor([speaker.tokenizer.encode(PROMPT)])
-    theirs = speaker.model.generate(
+    """On every architecture, with every cache, the loop gives the tokens of transformers' own."""
+    lm = tiny_llm(architecture)
+    prompt = torch.tensor([lm.tokenizer.encode(PROMPT)])
+    theirs = lm.model.generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, use_cache=True, pad_token_id=0
     )
-    run = workload("greedy", kv_cache).run(speaker)
-    assert run.texts == (speaker.tokenizer.decode(theirs[0, 40:].tolist()),)
+    run = workload("greedy", kv_cache).run(lm)
+    assert run.texts == (lm.tokenizer.decode(theirs[0, 40:].tolist()),)
     assert (run.prompt_tokens, run.decoded, run.cached, run.characters) == (40, 20, 59, 20)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_replay_is_a_full_forward_in_steps(architecture: Architecture):
     """Fed the text's own continuation, the loop finds at every step what one forward of the whole text finds there."""
-    speaker = tongue(architecture)
-    tokens = torch.tensor([speaker.tokenizer.encode(PROMPT + SAID)])
-    whole = speaker.model(tokens).logits[0, 39:59]
-    torch.testing.assert_close(logits(speaker, workload())[:, 0], whole, rtol=1e-4, atol=1e-4)
+    lm = tiny_llm(architecture)
+    tokens = torch.tensor([lm.tokenizer.encode(PROMPT + CONTINUATION)])
+    whole = lm.model(tokens).logits[0, 39:59]
+    torch.testing.assert_close(logits(lm, workload())[:, 0], whole, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "static"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_cache: str):
     """In a batch of prompts and continuations of other lengths each sequence gets the logits that it gets alone."""
-    texts = ((PROMPT, SAID), (TEXT[5:30], TEXT[30:42]))
-    together = logits(tongue(architecture), workload(kv_cache=kv_cache, texts=texts))
+    texts = ((PROMPT, CONTINUATION), (TEXT[5:30], TEXT[30:42]))
+    together = logits(tiny_llm(architecture), workload(kv_cache=kv_cache, texts=texts))
     for place, text in enumerate(texts):
-        alone = logits(tongue(architecture), workload(texts=(text,)))
+        alone = logits(tiny_llm(architecture), workload(texts=(text,)))
         torch.testing.assert_close(together[: len(text[1]), place], alone[:, 0], rtol=1e-3, atol=1e-3)
-    run = workload(kv_cache=kv_cache, texts=texts).run(tongue(architecture))
-    assert run.texts == (SAID, TEXT[30:42])
+    run = workload(kv_cache=kv_cache, texts=texts).run(tiny_llm(architecture))
+    assert run.texts == (CONTINUATION, TEXT[30:42])
     assert (run.prompt_tokens, run.decoded, run.cached) == (65, 32, 59)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_macs_agree_with_a_counter_of_torch(architecture: Architecture):
     """The formula is within 0.1 % of what torch counts, less the half of the attention matrix that a causal model need not form."""
-    speaker, work = tongue(architecture), workload()
-    model = clone_shared(speaker.model)
+    lm, work = tiny_llm(architecture), workload()
+    model = clone_shared(lm.model)
     model.set_attn_implementation("eager")
     with FlopCounterMode(display=False) as counter:
-        model(torch.tensor([speaker.tokenizer.encode(PROMPT)]), logits_to_keep=1)
-    network = speaker.network
+        model(torch.tensor([lm.tokenizer.encode(PROMPT)]), logits_to_keep=1)
+    network = lm.network
     above = 40 * 39 // 2 * 2 * network.layers * network.heads * network.head_dim
     assert counter.get_total_flops() / 2 == pytest.approx(network.macs(40, 0) + above, rel=1e-3)
     with FlopCounterMode(display=False) as counter:
-        work.run(type(speaker)(model, speaker.tokenizer, network, ""))
+        work.run(type(lm)(model, lm.tokenizer, network, ""))
     assert counter.get_total_flops() / 2 == pytest.approx(network.macs(40, 19) + above, rel=1e-3)
 
 
 def test_times_add_up():
     """The first token, the tokens after it and the tokenizer are parts of the whole, none of them empty."""
-    run = workload().run(tongue("llama"))
+    run = workload().run(tiny_llm("llama"))
     assert len(run.steps_s) == 19
     assert all(step > 0 for step in run.steps_s)
     assert 0 < run.encoding_s < run.ttft_s
@@ -96,10 +96,10 @@ def test_times_add_up():
 
 
 def test_passages_have_so_many_tokens():
-    """Texts of the documents, one behind the other, that have the asked number of tokens when they are encoded by themselves."""
+    """Texts of the documents, one behind the other, that have the requested number of tokens when encoded by themselves."""
     found = passages([TEXT], Letters(), 40, 20, 3)
     assert "".join(part for passage in found for part in passage) == TEXT[:180]
-    assert all((len(prompt), len(said)) == (40, 20) for prompt, said in found)
+    assert all((len(prompt), len(continuation)) == (40, 20) for prompt, continuation in found)
     again = passages(["0123456789"], Letters(), 12, 4, 2)
     assert again[0] == ("012345678901", "2345")
     assert again[1] == ("678901234567", "8901")
@@ -123,9 +123,9 @@ def test_texts_that_cannot_be_cut():
 def test_what_is_too_long_or_too_short_is_not_run():
     """A prompt beyond the model's positions and a single new token are refused with the numbers."""
     with pytest.raises(Unsupported, match=rf"a prompt of 250 tokens and 20 new ones are 270, and llama has {POSITIONS} positions"):
-        workload(texts=((TEXT[:250], SAID),)).run(tongue("llama"))
+        workload(texts=((TEXT[:250], CONTINUATION),)).run(tiny_llm("llama"))
     with pytest.raises(Unsupported, match="at least 2 are needed"):
-        workload(texts=((PROMPT, "x"),)).run(tongue("llama"))
+        workload(texts=((PROMPT, "x"),)).run(tiny_llm("llama"))
 
 
 def test_methods_are_prepared_before_every_run():
@@ -139,7 +139,7 @@ def test_methods_are_prepared_before_every_run():
         def metrics(self) -> dict[str, float]:
             return {}
 
-    own = replace(tongue("llama"), counters=(Calls(),), bos_ids=(3, 4))
+    own = replace(tiny_llm("llama"), counters=(Calls(),), bos_ids=(3, 4))
     assert workload().run(own).cached == 61
     workload().run(own)
     assert called == [1, 1]

@@ -30,7 +30,7 @@ def some(quota=0.3, kept=KEPT, sized=True):
 
 @pytest.mark.parametrize(("quota", "hubs"), [(0, 1), (0.2, 4), (0.5, 9), (1, 18)])
 def test_prefix_and_hubs_are_kept(quota, hubs):
-    """Prefix tokens stay first; then come as many hubs as the quota says, those with the most inflow times size."""
+    """Prefix tokens stay first; then come as many hubs as the quota allows, those with the most inflow times size."""
     _, size, inflow, _, groups = some(quota)
     strength = inflow.sum(-1) * size[:, PREFIX:, 0]
     for order, best in zip(groups.order_BN.tolist(), strength.argsort(-1, descending=True).tolist(), strict=True):

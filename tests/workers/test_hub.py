@@ -1,4 +1,4 @@
-"""Models of the hub: found in its cache without a network, downloaded from a server, and told plainly where there is none."""
+"""Models of the hub: found in its cache without a network, downloaded from a server, and a clear message where there is none."""
 
 import functools
 import json
@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Hands out the files of a folder as `org/name`; of other owners, what the hub says of models that cannot be had."""
+    """Hands out the files of a folder as `org/name`; of other owners, the hub's answers for models that are not available."""
 
     def __init__(self, *arguments: object, folder: Path) -> None:
         self.folder = folder
@@ -96,25 +96,25 @@ def test_a_cached_model_needs_no_network(home: Path) -> None:
     """It is what was saved there; another commit with the same weights is another origin."""
     folder = cached(home, "org/name")
     cached(home, "org/newer", "d" * 40)
-    speaker, newer = load_language(point("org/name")), load_language(point("org/newer"))
-    assert (speaker.network.name, speaker.network.architecture) == ("org/name", "llama")
-    tokens = torch.tensor([speaker.tokenizer.encode("an assignment")])
-    assert torch.equal(speaker.model(tokens).logits, load_language(point(str(folder))).model(tokens).logits)
-    assert speaker.weights_hash != newer.weights_hash
+    lm, newer = load_language(point("org/name")), load_language(point("org/newer"))
+    assert (lm.network.name, lm.network.architecture) == ("org/name", "llama")
+    tokens = torch.tensor([lm.tokenizer.encode("an assignment")])
+    assert torch.equal(lm.model(tokens).logits, load_language(point(str(folder))).model(tokens).logits)
+    assert lm.weights_hash != newer.weights_hash
 
 
 def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the hub hands out is loaded, and from then on needs no network."""
-    speaker = load_language(point("org/name"))
-    assert speaker.tokenizer.size == speaker.network.vocabulary
+    lm = load_language(point("org/name"))
+    assert lm.tokenizer.size == lm.network.vocabulary
     assert (home / "hub" / "models--org--name" / "snapshots" / COMMIT / "model.safetensors").is_file()
     assert hub.is_dir()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert load_language(point("org/name")).weights_hash == speaker.weights_hash
+    assert load_language(point("org/name")).weights_hash == lm.weights_hash
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("gated/one", "gated/one: the model is gated: accept the terms .* set HF_TOKEN"),
         ("nobody/has-this", "nobody/has-this: the hub has no such model, or it is private: correct the name"),
@@ -122,9 +122,9 @@ def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.M
     ],
 )
 @pytest.mark.usefixtures("hub")
-def test_what_the_hub_refuses(name: str, said: str) -> None:
-    """Each answer of the hub is told in one line that says what would be right."""
-    with pytest.raises(OSError, match=said):
+def test_what_the_hub_refuses(name: str, message: str) -> None:
+    """Each answer of the hub becomes one line that names what would be right."""
+    with pytest.raises(OSError, match=message):
         load_language(point(name))
 
 
@@ -142,7 +142,7 @@ def test_what_a_cache_lacks(home: Path) -> None:
 
 
 def test_code_of_others_is_not_run(home: Path) -> None:
-    """A model that brings its own code is unsupported, and nobody is asked on the terminal."""
+    """A model that brings its own code is unsupported, and nothing is asked on the terminal."""
     file = cached(home, "org/code") / "config.json"
     file.write_text(json.dumps({"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
     with pytest.raises(Unsupported, match="org/code contains custom code"):
@@ -150,7 +150,7 @@ def test_code_of_others_is_not_run(home: Path) -> None:
 
 
 def asked(name: str, text: str, **options: Any) -> Outcome:
-    """What a generation job on a model says."""
+    """The outcome of a generation job on a model."""
     condition = Condition(model=name, weights="pretrained", data=text, prompt_tokens=16, new_tokens=4, threads=1)
     protocol = Protocol(pairs_min=2, pairs_max=2)
     arms = (DENSE, Arm(replicate=1))
@@ -158,7 +158,7 @@ def asked(name: str, text: str, **options: Any) -> Outcome:
 
 
 def test_a_job_on_a_model_that_is_not_here(home: Path) -> None:
-    """One failure row that says what to do; it is no answer, so that the job is tried again."""
+    """One failure row that names what to do; it is no answer, so that the job is tried again."""
     outcome = asked("org/none", written(home / "text"))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
     assert outcome.failures[0].message.startswith("before any arm could run: org/none: it is not complete in ")

@@ -35,7 +35,7 @@ def written(level: int) -> bytes:
 
 
 def folder(root: Path, **classes: int) -> str:
-    """A folder with so many images in each class; their level tells them apart."""
+    """A folder with so many images in each class; their level distinguishes them."""
     level = 0
     for name, count in classes.items():
         (root / name).mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["imagefolder:", "huggingface:"])
 def test_nothing_there(tmp_path: Path, form: str) -> None:
-    """A path that is not there is an error of this machine; an empty folder is data that nobody can use."""
+    """A path that is not there is an error of this machine; an empty folder is unusable data."""
     with pytest.raises(FileNotFoundError, match="is not on this machine"):
         images(f"{form}{tmp_path / 'gone'}")
     with pytest.raises(DataError, match=r"holds no images|holds neither"):

@@ -13,23 +13,23 @@ from sweeps.protocol import Protocol
 from sweeps.stats.timing import speedup
 from workers.measure.interleaved import LOOK_EVERY, ArmError, calibrate, time_rounds, warm_up
 from workers.measure.timeout import TimedOut
-from workers.measure.timer import Step, Timing
+from workers.measure.timer import SampleTime, TimedStep
 
 NEVER = float("inf")
 
 
-def clock(step: Step, inner: int) -> Timing:
-    """A stopwatch that believes what the step says it took."""
-    return Timing(sum(float(step()) for _ in range(inner)) / inner, None)
+def clock(step: TimedStep, inner: int) -> SampleTime:
+    """A stopwatch that takes the time that the step returns."""
+    return SampleTime(sum(float(step()) for _ in range(inner)) / inner, None)
 
 
 def noisy(seconds: float, noise: float, seed: int) -> Callable[[], float]:
-    """A step that says it took about `seconds`."""
+    """A step that returns about `seconds`."""
     source = random.Random(seed)
     return lambda: seconds * source.lognormvariate(0, noise)
 
 
-def timed(steps: list[Step], pairs: list[Pair], protocol: Protocol, **changed: Any) -> Samples:
+def timed(steps: list[TimedStep], pairs: list[Pair], protocol: Protocol, **changed: Any) -> Samples:
     """`measure` with everything that a test does not care about filled in."""
     options = {"arms": range(len(steps)), "seed": "a job", "stopwatch": clock, "deadline": NEVER}
     return time_rounds(steps, 1, pairs=pairs, protocol=protocol, **(options | changed))
@@ -68,7 +68,7 @@ def test_stops_when_the_interval_no_longer_shrinks() -> None:
 
 
 def test_stops_at_pairs_max() -> None:
-    """Noise that never narrows enough ends at the most pairs asked for, also between two looks."""
+    """Noise that never narrows enough ends at the most pairs requested, also between two looks."""
     samples = timed([noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=44))
     assert (samples.stopped, len(samples.seconds)) == ("pairs_max", 44)
 
@@ -93,10 +93,10 @@ def test_without_pairs_the_medians_decide() -> None:
 
 
 def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> None:
-    """All orders of three arms turn up, the same ones for the same seed, and `order` tells what really ran."""
+    """All orders of three arms turn up, the same ones for the same seed, and `order` holds what really ran."""
     ran: list[int] = []
 
-    def step(column: int) -> Step:
+    def step(column: int) -> TimedStep:
         source = noisy(1 + column, 0.2, column)
 
         def run() -> float:
@@ -130,7 +130,7 @@ def test_device_time_stands_beside_wall_time() -> None:
         [lambda: 2.0, lambda: 4.0],
         [Pair(0, 1)],
         Protocol(pairs_min=6, pairs_max=6),
-        stopwatch=lambda step, _: Timing(float(step()), float(step()) / 2),
+        stopwatch=lambda step, _: SampleTime(float(step()), float(step()) / 2),
     )
     assert set(samples.device_seconds or ()) == {(1.0, 2.0)}
 
@@ -142,7 +142,7 @@ def test_a_fault_names_its_arm(fault: BaseException) -> None:
     def raising() -> None:
         raise fault
 
-    steps: list[Step] = [lambda: 1.0, raising]
+    steps: list[TimedStep] = [lambda: 1.0, raising]
     for work in (
         lambda: calibrate(steps, clock),
         lambda: warm_up(steps, 1, seed="", stopwatch=clock, deadline=NEVER),

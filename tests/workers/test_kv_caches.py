@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from sweeps.job import KvCache
-from tests.workers.tiny_llms import CONFIGS, POSITIONS, forward, greedy, prompt, said_by, tongue
+from tests.workers.tiny_llms import CONFIGS, POSITIONS, decode_with, forward, greedy, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import CacheMemory, cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
@@ -47,8 +47,8 @@ def resident(cache: Any) -> int:
 @pytest.mark.parametrize("architecture", list(CONFIGS))
 def test_all_caches_say_the_same(architecture: Any, batch: int) -> None:
     """Greedy tokens of every architecture (grouped heads, biases, absolute positions) do not depend on the cache."""
-    speaker = tongue(architecture)
-    dynamic, static, virtual = (said_by(speaker, kind, batch, 20, 30) for kind in ("dynamic", "static", "virtual"))
+    lm = tiny_llm(architecture)
+    dynamic, static, virtual = (decode_with(lm, kind, batch, 20, 30) for kind in ("dynamic", "static", "virtual"))
     assert len(dynamic.unique()) > 3
     assert torch.equal(static, dynamic)
     assert torch.equal(virtual, dynamic)
@@ -58,44 +58,44 @@ def test_all_caches_say_the_same(architecture: Any, batch: int) -> None:
 @pytest.mark.parametrize("architecture", list(CONFIGS))
 def test_virtual_is_exact_in_half_precision(architecture: Any, dtype: torch.dtype) -> None:
     """In half precision too, the virtual cache gives the dynamic one's logits to the last bit, token after token."""
-    speaker = tongue(architecture, dtype)
-    caches = [make_cache(kind, speaker, 2, 40) for kind in ("dynamic", "virtual")]
+    lm = tiny_llm(architecture, dtype)
+    caches = [make_cache(kind, lm, 2, 40) for kind in ("dynamic", "virtual")]
     for tokens in (prompt(2, 20), *prompt(2, 20).split(1, dim=1)):
-        dynamic, virtual = (forward(speaker, cache, tokens) for cache in caches)
+        dynamic, virtual = (forward(lm, cache, tokens) for cache in caches)
         assert torch.equal(virtual, dynamic)
 
 
 def test_long_context_in_pieces() -> None:
     """A context over dozens of pages, read in pieces of all sizes, is what it is when it is read at once."""
-    speaker = tongue("qwen2")
+    lm = tiny_llm("qwen2")
     text = prompt(2, POSITIONS)
-    cache = make_cache("virtual", speaker, 2, POSITIONS)
+    cache = make_cache("virtual", lm, 2, POSITIONS)
     for piece in text.split([100, 1, 31, 2, 121, 1], dim=1):
-        logits = forward(speaker, cache, piece)
-    torch.testing.assert_close(logits, forward(speaker, None, text), rtol=1e-4, atol=1e-4)
+        logits = forward(lm, cache, piece)
+    torch.testing.assert_close(logits, forward(lm, None, text), rtol=1e-4, atol=1e-4)
     assert cache_memory(cache).needed > 50 * PAGE
 
 
 @pytest.mark.parametrize("kind", ["static", "virtual"])
 def test_generate_takes_the_cache(kind: KvCache) -> None:
-    """The library's own `generate`, padding on the left included, runs on the cache and says what it says without."""
-    speaker = tongue("llama")
+    """The library's own `generate`, padding on the left included, runs on the cache and gives the tokens that it gives without."""
+    lm = tiny_llm("llama")
     text = prompt(2, 12)
     mask = torch.ones_like(text)
     mask[0, :5] = 0
     options = {"attention_mask": mask, "max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "disable_compile": True}
-    expected = speaker.model.generate(text, **options)
-    cache = make_cache(kind, speaker, 2, 32)
-    assert torch.equal(speaker.model.generate(text, past_key_values=cache, **options), expected)
+    expected = lm.model.generate(text, **options)
+    cache = make_cache(kind, lm, 2, 32)
+    assert torch.equal(lm.model.generate(text, past_key_values=cache, **options), expected)
     assert cache.get_seq_length() == 31
 
 
 def test_sliding_window() -> None:
     """With a sliding window the tokens stay those of the dynamic cache, and the pages behind the window are given back."""
-    speaker = tongue("mistral", head_dim=128, num_key_value_heads=4, sliding_window=10)  # 2 KiB for a token: 2 tokens to a page
-    cache = make_cache("virtual", speaker, 1, 200)
-    said = greedy(speaker, cache, prompt(1, 50), 100)
-    assert torch.equal(said, said_by(speaker, "dynamic", 1, 50, 100))
+    lm = tiny_llm("mistral", head_dim=128, num_key_value_heads=4, sliding_window=10)  # 2 KiB for a token: 2 tokens to a page
+    cache = make_cache("virtual", lm, 1, 200)
+    output = greedy(lm, cache, prompt(1, 50), 100)
+    assert torch.equal(output, decode_with(lm, "dynamic", 1, 50, 100))
     memory = cache_memory(cache)
     assert memory.needed == 9 * 2048 * TENSORS
     assert memory.resident <= memory.needed + 2 * PAGE * TENSORS
@@ -104,18 +104,18 @@ def test_sliding_window() -> None:
 
 
 def test_crop() -> None:
-    """After a crop the pages of the removed tokens are gone, and what is said next is what a dynamic cache says."""
-    speaker = tongue("llama", torch.float32)
+    """After a crop the pages of the removed tokens are gone, and the next tokens are those of a dynamic cache."""
+    lm = tiny_llm("llama", torch.float32)
     text = prompt(1, 200)
-    caches = [make_cache(kind, speaker, 1, 230) for kind in ("dynamic", "virtual")]
+    caches = [make_cache(kind, lm, 1, 230) for kind in ("dynamic", "virtual")]
     for cache in caches:
-        forward(speaker, cache, text)
+        forward(lm, cache, text)
         cache.crop(-150)
     virtual = caches[1]
     assert virtual.get_seq_length() == 50
-    assert cache_memory(virtual).needed == speaker.network.kv_bytes(50, 4)
+    assert cache_memory(virtual).needed == lm.network.kv_bytes(50, 4)
     assert resident(virtual) <= cache_memory(virtual).needed + PAGE * TENSORS
-    dynamic, again = (greedy(speaker, cache, text[:, 50:60], 20) for cache in caches)
+    dynamic, again = (greedy(lm, cache, text[:, 50:60], 20) for cache in caches)
     assert torch.equal(again, dynamic)
     virtual.crop(-1000)
     assert cache_memory(virtual)[:2] == (0, 0)
@@ -125,81 +125,81 @@ def test_crop() -> None:
 
 def test_reset_gives_memory_back_and_keeps_addresses() -> None:
     """After a reset no page is left, and the next text is written at the same addresses and read right."""
-    speaker = tongue("phi")
-    cache = make_cache("virtual", speaker, 2, 100)
-    first = greedy(speaker, cache, prompt(2, 50), 20)
+    lm = tiny_llm("phi")
+    cache = make_cache("virtual", lm, 2, 100)
+    first = greedy(lm, cache, prompt(2, 50), 20)
     addresses = [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None]
     assert resident(cache) > 0
     cache.reset()
     assert cache.get_seq_length() == 0
     assert cache_memory(cache)[:2] == (0, 0)
-    assert torch.equal(greedy(speaker, cache, prompt(2, 50), 20), first)
+    assert torch.equal(greedy(lm, cache, prompt(2, 50), 20), first)
     assert [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None] == addresses
 
 
 def test_inside_and_outside_of_inference_mode() -> None:
     """A cache made and filled in inference mode goes on outside of it, and back."""
-    speaker = tongue("llama")
-    cache, whole = make_cache("virtual", speaker, 1, 40), prompt(1, 30)
-    forward(speaker, cache, whole[:, :10])
+    lm = tiny_llm("llama")
+    cache, whole = make_cache("virtual", lm, 1, 40), prompt(1, 30)
+    forward(lm, cache, whole[:, :10])
     with torch.inference_mode(mode=False), torch.no_grad():
-        forward(speaker, cache, whole[:, 10:11].clone())
+        forward(lm, cache, whole[:, 10:11].clone())
         cache.crop(-1)
-        forward(speaker, cache, whole[:, 10:20].clone())
-    assert torch.equal(greedy(speaker, cache, whole[:, 20:], 5), said_by(speaker, "dynamic", 1, 30, 5))
+        forward(lm, cache, whole[:, 10:20].clone())
+    assert torch.equal(greedy(lm, cache, whole[:, 20:], 5), decode_with(lm, "dynamic", 1, 30, 5))
 
 
 def test_another_batch() -> None:
     """Other sequences cannot continue those in the cache; after a reset they are welcome."""
-    speaker = tongue("gpt2")
-    cache = make_cache("virtual", speaker, 2, 100)
-    greedy(speaker, cache, prompt(2, 10), 5)
+    lm = tiny_llm("gpt2")
+    cache = make_cache("virtual", lm, 2, 100)
+    greedy(lm, cache, prompt(2, 10), 5)
     with pytest.raises(ValueError, match=r"holds 14 tokens of 2 sequences in torch.float32; a tensor of shape \(3, 4, 1, 16\)"):
         layers(cache)[0].update(torch.zeros(3, 4, 1, 16), torch.zeros(3, 4, 1, 16))
     cache.reset()
-    assert torch.equal(greedy(speaker, cache, prompt(3, 10), 5), said_by(speaker, "dynamic", 3, 10, 5))
+    assert torch.equal(greedy(lm, cache, prompt(3, 10), 5), decode_with(lm, "dynamic", 3, 10, 5))
 
 
 def test_beyond_the_reservation() -> None:
-    """One token more than was reserved is an error that says what to ask for; what was there stays usable."""
-    speaker = tongue("llama")
-    cache = make_cache("virtual", speaker, 1, POSITIONS + 4)  # longer than the model's own positions, if asked for
-    forward(speaker, cache, prompt(1, POSITIONS + 4))
+    """One token more than was reserved is an error that names what to reserve; what was there stays usable."""
+    lm = tiny_llm("llama")
+    cache = make_cache("virtual", lm, 1, POSITIONS + 4)  # longer than the model's own positions, if requested
+    forward(lm, cache, prompt(1, POSITIONS + 4))
     with pytest.raises(ValueError, match=r"reserved for 260 tokens of each sequence.*make it with tokens=261 or more"):
-        forward(speaker, cache, prompt(1, 1))
+        forward(lm, cache, prompt(1, 1))
     assert cache.get_seq_length() == POSITIONS + 4
 
 
 def test_sequences_are_picked() -> None:
     """Beams are reordered, repeated and selected as in the dynamic cache."""
-    speaker = tongue("qwen2")
-    caches = [make_cache(kind, speaker, 3, 60) for kind in ("dynamic", "virtual")]
+    lm = tiny_llm("qwen2")
+    caches = [make_cache(kind, lm, 3, 60) for kind in ("dynamic", "virtual")]
     order = torch.tensor([2, 0, 0])
-    said = []
+    output = []
     for cache in caches:
-        forward(speaker, cache, prompt(3, 20))
+        forward(lm, cache, prompt(3, 20))
         cache.reorder_cache(order)
-        parts = [forward(speaker, cache, prompt(3, 3))]
+        parts = [forward(lm, cache, prompt(3, 3))]
         cache.batch_repeat_interleave(2)
-        parts.append(forward(speaker, cache, prompt(6, 2)))
+        parts.append(forward(lm, cache, prompt(6, 2)))
         cache.batch_select_indices(torch.tensor([5, 1]))
-        said.append(torch.cat([*parts, forward(speaker, cache, prompt(2, 4))]))
-    assert torch.equal(said[1], said[0])
-    assert cache_memory(caches[1]).needed == 2 * speaker.network.kv_bytes(29, 4)
+        output.append(torch.cat([*parts, forward(lm, cache, prompt(2, 4))]))
+    assert torch.equal(output[1], output[0])
+    assert cache_memory(caches[1]).needed == 2 * lm.network.kv_bytes(29, 4)
 
 
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("kind", ["dynamic", "static", "virtual"])
 def test_memory_is_what_the_tokens_need(kind: KvCache, batch: int) -> None:
     """Needed bytes are those of the geometry; only the static cache holds more than them and a page for each tensor."""
-    speaker = tongue("mistral", head_dim=64)
-    cache = make_cache(kind, speaker, batch, POSITIONS)
+    lm = tiny_llm("mistral", head_dim=64)
+    cache = make_cache(kind, lm, batch, POSITIONS)
     assert cache_memory(cache)[:2] == (0, 0)
     for tokens in (1, 7, 100):
-        forward(speaker, cache, prompt(batch, tokens - cache.get_seq_length()))
+        forward(lm, cache, prompt(batch, tokens - cache.get_seq_length()))
         memory = cache_memory(cache)
-        assert memory.needed == batch * speaker.network.kv_bytes(tokens, 4)
-        whole = batch * speaker.network.kv_bytes(POSITIONS, 4)
+        assert memory.needed == batch * lm.network.kv_bytes(tokens, 4)
+        whole = batch * lm.network.kv_bytes(POSITIONS, 4)
         assert memory.virtual == (memory.needed if kind == "dynamic" else whole)
         expected = whole if kind == "static" else memory.needed
         # A tensor of the other two begins anywhere in a page, and may so touch one more.
@@ -207,12 +207,12 @@ def test_memory_is_what_the_tokens_need(kind: KvCache, batch: int) -> None:
 
 
 def test_reservations_are_dropped_with_the_cache() -> None:
-    """A cache that nobody holds any more leaves neither memory nor addresses behind."""
-    speaker = tongue("llama")
+    """A cache without references leaves neither memory nor addresses behind."""
+    lm = tiny_llm("llama")
     taken = []
     for _ in range(3):
-        cache = make_cache("virtual", speaker, 1, 1 << 28)  # 256 GiB of addresses each time
-        forward(speaker, cache, prompt(1, 10))
+        cache = make_cache("virtual", lm, 1, 1 << 28)  # 256 GiB of addresses each time
+        forward(lm, cache, prompt(1, 10))
         del cache
         gc.collect()
         taken.append(int(Path("/proc/self/statm").read_text().split()[0]) * PAGE)
@@ -221,11 +221,11 @@ def test_reservations_are_dropped_with_the_cache() -> None:
 
 def test_what_cannot_be_had() -> None:
     """More addresses than there are, an unknown kind, and a GPU where there is none are refused with the reason."""
-    speaker = tongue("llama")
+    lm = tiny_llm("llama")
     with pytest.raises(Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"):
-        make_cache("virtual", speaker, 1, 1 << 50)
+        make_cache("virtual", lm, 1, 1 << 50)
     with pytest.raises(ValueError, match="kv_cache 'paged' is not one of dynamic, static, virtual"):
-        make_cache("paged", speaker, 1, 10)
+        make_cache("paged", lm, 1, 10)
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ def test_memory_of_a_fresh_process() -> None:
     assert len(dynamic) == len(lengths)
     for theirs, ours in zip(dynamic, virtual, strict=True):
         allowed = 1.1 * ours["needed"] + PAGE * tensors
-        assert ours["said"] == theirs["said"]
+        assert ours["output"] == theirs["output"]
         assert ours["needed"] == theirs["needed"] <= ours["resident"] <= allowed
         assert ours["resident"] <= theirs["resident"] + PAGE * tensors
         assert ours["process"] <= allowed + slack

@@ -7,18 +7,18 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.method import Architecture
-from tests.workers.tiny_llms import POSITIONS, prompt, tongue
+from tests.workers.tiny_llms import POSITIONS, prompt, tiny_llm
 from workers.arms.compiled_decode import last_logits
 from workers.kv_caches import cache_memory, make_cache
 from workers.models.language import LanguageModel
 from workers.models.share_weights import clone_shared
 
 
-def one_by_one(speaker: LanguageModel, tokens: int) -> int:
+def one_by_one(lm: LanguageModel, tokens: int) -> int:
     """MACs of reading so many tokens one after the other, by torch's counter, with eager attention."""
-    model: Any = clone_shared(speaker.model)
+    model: Any = clone_shared(lm.model)
     model.set_attn_implementation("eager")
-    cache = make_cache("dynamic", speaker, 1, POSITIONS)
+    cache = make_cache("dynamic", lm, 1, POSITIONS)
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         for token_B1 in prompt(1, tokens).split(1, dim=1):
             last_logits(model, {"input_ids": token_B1}, cache)
@@ -39,16 +39,16 @@ def one_by_one(speaker: LanguageModel, tokens: int) -> int:
 )
 def test_macs_by_geometry(architecture: Architecture, more: dict[str, Any]) -> None:
     """The closed form is what is multiplied: attention over the tokens before and including each, or over a window of them."""
-    speaker = tongue(architecture, **more)
-    network = speaker.network
-    assert network.macs(20, 9) == one_by_one(speaker, 29) - 19 * network.head_macs
+    lm = tiny_llm(architecture, **more)
+    network = lm.network
+    assert network.macs(20, 9) == one_by_one(lm, 29) - 19 * network.head_macs
     assert network.window == more.get("sliding_window")
 
 
 def test_bytes_of_a_window() -> None:
     """Keys and values that a next token needs are those of the window less that token."""
-    speaker = tongue("mistral", sliding_window=10)
-    cache = make_cache("dynamic", speaker, 1, POSITIONS)
+    lm = tiny_llm("mistral", sliding_window=10)
+    cache = make_cache("dynamic", lm, 1, POSITIONS)
     with torch.inference_mode():
-        last_logits(speaker.model, {"input_ids": prompt(1, 29)}, cache)
-    assert cache_memory(cache).needed == speaker.network.kv_bytes(29, 4)
+        last_logits(lm.model, {"input_ids": prompt(1, 29)}, cache)
+    assert cache_memory(cache).needed == lm.network.kv_bytes(29, 4)

@@ -124,7 +124,7 @@ def test_faulty_arms_fail_alone(faulty: Any) -> None:
         faulty("refusing", refusal="not today"),
         faulty("nan", "output = output * float('nan')"),
         faulty("greedy", "torch.empty(10**15)"),
-        faulty("raising", "raise ValueError('a fault\\nin two lines')"),
+        faulty("raising", "raise ValueError('an error\\nin two lines')"),
         faulty("raising_late", "if len(calls) > 12: raise ValueError('late')"),
         Arm(stack=(Step(method="missing"),)),
         TOPK,
@@ -134,9 +134,9 @@ def test_faulty_arms_fail_alone(faulty: Any) -> None:
     found = {failure.arm: failure for failure in outcome.failures}
     assert "not today" in found[1].message
     assert "logits are not finite" in found[2].message
-    assert "a fault" in found[4].message
+    assert "an error" in found[4].message
     assert "\n" not in found[4].message
-    assert "ValueError: a fault" in found[4].detail
+    assert "ValueError: an error" in found[4].detail
     assert "missing" in found[6].message
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 7)
@@ -212,7 +212,7 @@ def test_the_model_stays_loaded_between_jobs() -> None:
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
-def test_threads_are_those_asked_for() -> None:
+def test_threads_are_the_requested_ones() -> None:
     """One thread when one is requested, and every core otherwise, whatever was set before."""
     point = Condition(model=MODEL, image_size=SIZE)
     use_threads(point.model_copy(update={"threads": 1}))

@@ -32,15 +32,15 @@ def point(folder: Path, **more: Any) -> Condition:
 def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
     """Geometry, weights and tokenizer of a saved model come back, on every architecture."""
     folder = saved(tmp_path, architecture)
-    speaker = load_language(point(folder))
-    assert (speaker.network.architecture, speaker.network.layers, speaker.network.vocabulary) == (architecture, 2, TOKENS)
-    assert speaker.tokenizer.decode(speaker.tokenizer.encode(TEXTS[0])) == TEXTS[0]
+    lm = load_language(point(folder))
+    assert (lm.network.architecture, lm.network.layers, lm.network.vocabulary) == (architecture, 2, TOKENS)
+    assert lm.tokenizer.decode(lm.tokenizer.encode(TEXTS[0])) == TEXTS[0]
     weights = load_file(folder / "model.safetensors")
-    state = speaker.model.state_dict()
+    state = lm.model.state_dict()
     assert weights
     assert all(torch.equal(state[name], value) for name, value in weights.items())
-    assert not any(parameter.requires_grad for parameter in speaker.model.parameters())
-    assert not speaker.model.training
+    assert not any(parameter.requires_grad for parameter in lm.model.parameters())
+    assert not lm.model.training
 
 
 def test_arms_share_weights(tmp_path: Path):
@@ -128,7 +128,7 @@ def with_a_broken_tokenizer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (without_weights, r"holds no weights \(\*.safetensors\)"),
         (with_a_pickle, "save its pickled weights again as safetensors: nothing is unpickled here"),
@@ -145,16 +145,16 @@ def with_a_broken_tokenizer(folder: Path) -> None:
         (with_a_broken_tokenizer, "cannot be read as a tokenizer"),
     ],
 )
-def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, said: str):
-    """Whatever a folder lacks is said, with what would be right."""
+def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, message: str):
+    """Whatever a folder lacks is named, with what would be right."""
     folder = saved(tmp_path)
     damage(folder)
-    with pytest.raises(Unsupported, match=said):
+    with pytest.raises(Unsupported, match=message):
         load_language(point(folder))
 
 
 def test_models_that_are_not_here(tmp_path: Path):
-    """A folder that is not there, and a word that is no model, are unsupported and say what would be right."""
+    """A folder that is not there, and a word that is no model, are unsupported, with a message that names what would be right."""
     with pytest.raises(Unsupported, match="there is no folder"):
         load_language(point(tmp_path / "missing"))
     with pytest.raises(Unsupported, match=r"llama is not a language model: write a folder .* or llama-15m, llama-220m"):
@@ -162,7 +162,7 @@ def test_models_that_are_not_here(tmp_path: Path):
 
 
 def test_what_language_models_do_not_do(tmp_path: Path):
-    """Autocast, and weights that nobody publishes, are unsupported with the reason."""
+    """Autocast, and weights that are not published, are unsupported with the reason."""
     condition = point(saved(tmp_path))
     with pytest.raises(Unsupported, match="write float16 or bfloat16"):
         build_language(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})

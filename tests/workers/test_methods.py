@@ -125,7 +125,7 @@ def test_two_forwards_at_once(method, params):
 
 @pytest.mark.parametrize(("method", "params"), ONE_EACH)
 def test_traces_as_one_graph(method, params):
-    """torch.compile takes the model as one graph and keeps its answer, or the method says why it cannot and is refused."""
+    """torch.compile takes the model as one graph and keeps its answer, or the method gives the reason and is refused."""
     model = small("registers")
     if (reason := params.eager_only()) is not None:
         refused = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
@@ -151,7 +151,7 @@ def test_topk_keeps_a_share_at_each_stage():
 
 
 def test_keep_rate_rounds_up_as_written():
-    """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point says a little more."""
+    """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point gives a little more."""
     assert dict(FOUND["topk"].Params(keep_rate=0.55, layers=(1, 0)).kept(100)) == {0: 55, 1: 31}
 
 
@@ -210,7 +210,7 @@ def test_impossible_parameters(name, params, message):
 
 
 def test_refusals():
-    """A method says why it cannot run on a network; a stack in which two methods remove tokens is refused too."""
+    """A method gives the reason why it cannot run on a network; a stack in which two methods remove tokens is refused too."""
     without_class = networks()["vit_base_patch16_siglip_224"]
     assert "no class token" in methods.refusal(arm("topk", keep_rate=0.5), without_class)
     assert methods.refusal(arm("random", keep_rate=0.5), without_class) is None

@@ -149,7 +149,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_of_another_tokenizer_is_refused() -> None:
-    """Numbers mean other tokens there: the hash of the tokenizer tells them apart."""
+    """Numbers mean other tokens there: the hash of the tokenizer differs."""
     with pytest.raises(UnusableVocabulary, match=r"was made for another tokenizer .* leave `file` out"):
         PatchTokenizer(bytes_bpe(400), BUILT["append"])
 

@@ -10,9 +10,9 @@ from tests.benchmarks.null import Row, busy_neighbour, compare, show
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 BUDGET_S = 4.0
-"""Shorter than the sweeps ask for: false alarms must not come of wide intervals either."""
+"""Shorter than the sweeps request: false alarms must not come of wide intervals either."""
 ENOUGH_S = 12.0
-"""To see a slowdown of 5 % where samples scatter by several per cent; the sweeps ask for 20 s."""
+"""To see a slowdown of 5 % where samples scatter by several per cent; the sweeps request 20 s."""
 
 
 def alone(name: str, **options: Any) -> list[Row]:

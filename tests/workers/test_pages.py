@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workers.host_pages import HostPages
-from tests.workers.tiny_llms import POSITIONS, greedy, prompt, said_by, tongue
+from tests.workers.tiny_llms import POSITIONS, decode_with, greedy, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.mapped_reservation import MappedReservation, pages_to_leave, pages_to_map
@@ -60,20 +60,20 @@ def test_host_pages_come_and_go() -> None:
 
 
 def test_mapped_pages_follow_the_tokens() -> None:
-    """Over mapped pages the layer says what the dynamic cache says, with memory for a few tokens ahead and no more."""
-    speaker = tongue("llama")
+    """Over mapped pages the layer returns what the dynamic cache returns, with memory for a few tokens ahead and no more."""
+    lm = tiny_llm("llama")
     pages = HostPages(size=4096)
-    cache = make_cache("virtual", speaker, 1, POSITIONS)
+    cache = make_cache("virtual", lm, 1, POSITIONS)
     cache.layers[:] = [VirtualLayer(POSITIONS, reserving=lambda size, _: MappedReservation(size, pages)) for _ in cache.layers]
-    said = greedy(speaker, cache, prompt(1, 20), 60)
-    assert torch.equal(said, said_by(speaker, "dynamic", 1, 20, 60))
-    ahead = 16 * speaker.network.kv_bytes(1, 4)
+    output = greedy(lm, cache, prompt(1, 20), 60)
+    assert torch.equal(output, decode_with(lm, "dynamic", 1, 20, 60))
+    ahead = 16 * lm.network.kv_bytes(1, 4)
     memory = cache_memory(cache)
     assert memory.needed + ahead <= memory.resident <= memory.needed + ahead + 4096 * TENSORS
     assert memory.resident == 4096 * len(pages.memory)
     cache.crop(-40)
     assert cache_memory(cache).resident == memory.resident, "what is released stays mapped"
-    greedy(speaker, cache, prompt(1, 20), 21)
+    greedy(lm, cache, prompt(1, 20), 21)
     assert pages.settled == 0
     assert cache_memory(cache).resident == memory.resident, "and is used again"
 
@@ -189,7 +189,7 @@ def test_mapped_pages_hold_what_is_kept(steps: list[tuple[int, str, int]], row: 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu() -> None:
-    """Where there is no GPU the refusal says so."""
+    """Where there is no GPU the refusal names that."""
     from workers.kv_caches.cuda_vmm import cuda_driver
 
     with pytest.raises(Unsupported, match="needs a GPU, and torch finds none here"):
@@ -198,17 +198,17 @@ def test_no_gpu() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA's virtual memory management")
 def test_pages_of_a_gpu() -> None:
-    """On a GPU the virtual cache says what the dynamic one says, on whole pages, some mapped ahead; `trim` gives them back."""
+    """On a GPU the virtual cache gives the tokens of the dynamic one, on whole pages, some mapped ahead; `trim` gives them back."""
     import copy
     import dataclasses
 
-    speaker = tongue("llama", torch.bfloat16)
-    speaker = dataclasses.replace(speaker, model=copy.deepcopy(speaker.model).cuda())
-    said = []
+    lm = tiny_llm("llama", torch.bfloat16)
+    lm = dataclasses.replace(lm, model=copy.deepcopy(lm.model).cuda())
+    output = []
     for kind in ("dynamic", "virtual"):
-        cache = make_cache(kind, speaker, 2, 100)
-        said.append(greedy(speaker, cache, prompt(2, 20).cuda(), 60))
-    assert torch.equal(said[1], said[0])
+        cache = make_cache(kind, lm, 2, 100)
+        output.append(greedy(lm, cache, prompt(2, 20).cuda(), 60))
+    assert torch.equal(output[1], output[0])
     memory = cache_memory(cache)
     assert memory.resident >= memory.needed
     assert memory.resident % (2 << 20) == 0

@@ -11,7 +11,7 @@ calm = pytest.fixture(autouse=True)(calm)
 NOTHING_AROUND = MergeAroundAttention(
     group=lambda _attn, _read: None,
     merge=lambda read, _groups: Merged(read, read, read.new_ones(*read.shape[:2], 1)),
-    unmerge=lambda brought, _groups: brought,
+    unmerge=lambda update, _groups: update,
 )
 
 
@@ -53,7 +53,7 @@ def test_inflow_image_by_image(monkeypatch, cache_bytes, sized):
 
 
 def test_what_a_reduction_is_handed():
-    """The inflow is summed only where asked for; what attention read and brought are the block's own, layer scale included."""
+    """The inflow is summed only where requested; what attention read and returned are the block's own, layer scale included."""
     block, seen = small("registers").blocks[2], []
 
     def look(x, size, attended):
@@ -85,7 +85,7 @@ def test_groups_are_handed_on():
             seen.append(groups)
             return Merged(read, None, None)
 
-        return MergeAroundAttention((lambda _attn, _read: name) if name else None, merge, lambda brought, _: brought)
+        return MergeAroundAttention((lambda _attn, _read: name) if name else None, merge, lambda update, _: update)
 
     model = fit(small("plain"), {0: around("a"), 1: around(None), 2: around("b"), 3: around(None)})
     model(images())

@@ -12,7 +12,7 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.outcome import WORKER_UNFIT, Outcome
 from sweeps.protocol import Protocol
-from workers.measure.process_state import FLAG, Changes, State
+from workers.measure.process_state import FLAG, Changes, ProcessState
 from workers.run import run
 
 FAULTS = Path(__file__).parents[1] / "faults" / "methods"
@@ -82,7 +82,7 @@ def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
 )
 def test_changed_settings_are_put_back_and_named(what: str, when: str, named: list[str]) -> None:
     """The arm is flagged, the next arm and the next job find the process as it was."""
-    before = State()
+    before = ProcessState()
     outcome = measured(job(untidy(what, when=when), TIDY))
     assert before.restore() == []
     assert flagged(outcome) == [1]
@@ -104,7 +104,7 @@ def test_settings_changed_in_an_accuracy_job_are_put_back() -> None:
 def test_variables_that_torch_sets_while_it_compiles_are_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiled arm is not flagged for what inductor notes in the environment; the same variables changed later would be."""
     monkeypatch.delenv("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", raising=False)
-    before = State()
+    before = ProcessState()
     os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "16"
     assert before.restore() == []
     os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "24"
@@ -155,13 +155,13 @@ def test_look_between_samples_takes_microseconds() -> None:
     """What is looked at after each sample costs less than a hundredth of the shortest sample, 1 ms."""
     import time
 
-    from workers.measure.timer import Timing
+    from workers.measure.timer import SampleTime
 
     def nothing() -> None:
         return None
 
-    def clock(step: object, inner: int) -> Timing:
-        return Timing(0.0, None)
+    def clock(step: object, inner: int) -> SampleTime:
+        return SampleTime(0.0, None)
 
     with Changes().timed(clock, {id(nothing): (0, "nothing")}) as timing:
         timing(nothing, 1)

@@ -15,7 +15,7 @@ from sweeps.predictions import unpack
 from sweeps.protocol import Protocol
 from tests.workers.language_fixtures import spoken
 from tests.workers.saved_llm import saved, written
-from tests.workers.tiny_llms import tongue
+from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window, scoring_windows
 from workers.data.text import corpus
@@ -48,17 +48,17 @@ def metrics(arm: ArmOutcome) -> dict[str, float]:
 
 def test_likelihood_by_hand(place: dict[str, str]):
     """The score of a text is the sum over its tokens of minus the log probability given all tokens before, context included."""
-    speaker = load_language(Condition(**place))
+    lm = load_language(Condition(**place))
     window = Window("Before this there was ", "an assignment, and then another.")
-    said = score(speaker, window)
-    context, scored = (speaker.tokenizer.encode(part) for part in window)
+    output = score(lm, window)
+    context, scored = (lm.tokenizer.encode(part) for part in window)
     expected = 0.0
     for place_, token in enumerate(scored):
-        logits = speaker.model(torch.tensor([context + scored[:place_]])).logits[0, -1].double()
+        logits = lm.model(torch.tensor([context + scored[:place_]])).logits[0, -1].double()
         expected -= float(logits[token] - logits.logsumexp(0))
-    found = -said.log_p_TV.gather(1, torch.tensor(scored)[:, None]).double().sum()
+    found = -output.log_p_TV.gather(1, torch.tensor(scored)[:, None]).double().sum()
     assert float(found) == pytest.approx(expected, rel=1e-5)
-    assert said.scored == len(scored)
+    assert output.scored == len(scored)
 
 
 def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
@@ -113,32 +113,32 @@ class Doubled:
 
 def test_bits_per_byte_know_no_tokens():
     """A tokenizer with two equal names for every token costs exactly one bit per token, and the text's bytes stay what they are."""
-    speaker = tongue("gpt2", tie_word_embeddings=False)
-    wide: Any = tongue("gpt2", tie_word_embeddings=False, vocab_size=192)
-    state = {name: value.clone() for name, value in speaker.model.state_dict().items()}
+    lm = tiny_llm("gpt2", tie_word_embeddings=False)
+    wide: Any = tiny_llm("gpt2", tie_word_embeddings=False, vocab_size=192)
+    state = {name: value.clone() for name, value in lm.model.state_dict().items()}
     for name in ("transformer.wte.weight", "lm_head.weight"):
         state[name] = torch.cat((state[name], state[name]))
     wide.model.load_state_dict(state)
-    other = replace(wide, tokenizer=Doubled(speaker.tokenizer, 192))
+    other = replace(wide, tokenizer=Doubled(lm.tokenizer, 192))
     window = Window("some text before ", "and some that is scored")
-    one, two = score(speaker, window), score(other, window)
-    nll = [-float(said.log_p_TV.gather(1, torch.tensor(said.tokens[-said.scored :])[:, None]).sum()) for said in (one, two)]
+    one, two = score(lm, window), score(other, window)
+    nll = [-float(output.log_p_TV.gather(1, torch.tensor(output.tokens[-output.scored :])[:, None]).sum()) for output in (one, two)]
     assert two.tokens != one.tokens
     assert nll[1] == pytest.approx(nll[0] + 23 * math.log(2), rel=1e-4)
 
 
 def test_long_contexts_are_cut_and_long_texts_refused():
     """Where the positions do not suffice the context goes first; a scored part that is too long alone is refused."""
-    speaker = tongue("llama")
-    said = score(speaker, Window("x" * 300, "y" * 100))
-    assert len(said.tokens) == 256
-    assert said.scored == 100
+    lm = tiny_llm("llama")
+    output = score(lm, Window("x" * 300, "y" * 100))
+    assert len(output.tokens) == 256
+    assert output.scored == 100
     with pytest.raises(Unsupported, match="300 tokens are read at once, and llama has 256 positions"):
-        score(speaker, Window("x", "y" * 300))
+        score(lm, Window("x", "y" * 300))
 
 
 def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
-    """Each fault is told by its name, and the innocent arms are scored."""
+    """Each failure has its own reason, and the other arms are scored."""
     arms = [DENSE, spoken("nan", "output = output * float('nan')"), spoken("refusing", refusal="not today"), spoken("counting")]
     outcome = run(job(place, arms, 800))
     assert {failure.arm: failure.reason for failure in outcome.failures} == {1: "not_a_number", 2: "unsupported"}
@@ -149,7 +149,7 @@ def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
 
 
 def test_text_without_a_long_document(place: dict[str, str], tmp_path: Path):
-    """A text none of whose documents can be scored fails the job and says so."""
+    """A text none of whose documents can be scored fails the job with that reason."""
     for number in range(12):
         (tmp_path / f"{number}.txt").write_text(f"number {number}")
     outcome = run(job({**place, "data": f"text:{tmp_path}"}, [DENSE]))

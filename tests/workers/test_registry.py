@@ -12,7 +12,7 @@ from sweeps.method import LanguageMethod, modality_of
 from workers import methods
 from workers.methods import InvalidMethod
 
-SPOKEN = '''"""Leaves nothing out."""
+LANGUAGE_METHOD = '''"""Leaves nothing out."""
 from sweeps import method
 MODALITY = "language"
 PAPER = "none"
@@ -22,7 +22,7 @@ class Params(method.Params):
 def macs(params, network, prompt, decoded): return prompt + 3 * decoded
 def skipped(params, network, tokens): return tokens
 def refuses(params, network): return None if network.gated else "has no gate"
-def apply(speaker, params): return speaker
+def apply(lm, params): return lm
 '''
 
 
@@ -44,7 +44,7 @@ def test_modalities_are_apart() -> None:
 
 def test_a_language_method_is_one_file(folder: Path) -> None:
     """A file with MODALITY is found, counts MACs, refuses, and cannot be applied as a vision method."""
-    (folder / "plain.py").write_text(SPOKEN)
+    (folder / "plain.py").write_text(LANGUAGE_METHOD)
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
     assert methods.of_modality("language")["plain"].VERSION == 2
     assert (methods.method_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
@@ -55,18 +55,18 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
-        (SPOKEN.replace('"language"', '"sound"'), "MODALITY is 'sound'"),
-        (SPOKEN.replace("def skipped", "def skip"), "lacks the function skipped"),
-        (SPOKEN.replace('MODALITY = "language"\n', ""), "lacks the function tokens"),
-        (SPOKEN.replace("VERSION = 2", "VERSION = '2'"), r"lacks VERSION \(int\)"),
+        (LANGUAGE_METHOD.replace('"language"', '"sound"'), "MODALITY is 'sound'"),
+        (LANGUAGE_METHOD.replace("def skipped", "def skip"), "lacks the function skipped"),
+        (LANGUAGE_METHOD.replace('MODALITY = "language"\n', ""), "lacks the function tokens"),
+        (LANGUAGE_METHOD.replace("VERSION = 2", "VERSION = '2'"), r"lacks VERSION \(int\)"),
     ],
 )
-def test_a_file_that_lacks_a_part(folder: Path, wrong: str, told: str) -> None:
+def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> None:
     """The message names the file and the part."""
     (folder / "broken.py").write_text(wrong)
-    with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{told}"):
+    with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{message}"):
         methods.every()
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from sweeps.method import Architecture
-from tests.workers.tiny_llms import VOCABULARY, tongue
+from tests.workers.tiny_llms import VOCABULARY, tiny_llm
 from workers.activation_sparsity.calibrate import random_rotations
 from workers.activation_sparsity.rotation_fusion import UnitNorm, fuse, lay_out, shared
 from workers.errors import Unsupported
@@ -21,8 +21,8 @@ IDS = torch.randint(VOCABULARY, (2, 24), generator=torch.Generator().manual_seed
 
 def uneven(architecture, **more):
     """A model whose norms have gains and shifts, and whose stream has a mean."""
-    speaker = tongue(architecture, **more)
-    model, generator = clone_shared(speaker.model), torch.Generator().manual_seed(1)
+    lm = tiny_llm(architecture, **more)
+    model, generator = clone_shared(lm.model), torch.Generator().manual_seed(1)
     for module in model.modules():
         if "Norm" in type(module).__name__:
             for name, parameter in module.named_parameters(recurse=False):
@@ -32,7 +32,7 @@ def uneven(architecture, **more):
             module.weight = nn.Parameter(module.weight.detach() + 0.3, requires_grad=False)
     if model.config.tie_word_embeddings:
         model.tie_weights()
-    return speaker, model
+    return lm, model
 
 
 def logits(model):
@@ -44,12 +44,12 @@ def logits(model):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_absorbed_models_agree(architecture, tied):
     """Folded norms alone, and rotations with adapters, change no logit by 1e-4; tied heads are cloned; the given model stays."""
-    speaker, model = uneven(architecture, tie_word_embeddings=tied)
+    lm, model = uneven(architecture, tie_word_embeddings=tied)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     wanted = logits(model)
     assert wanted.std() > 0.1
-    for rotations in (None, random_rotations(speaker.network)):
-        absorbed = fuse(model, speaker.network, rotations)
+    for rotations in (None, random_rotations(lm.network)):
+        absorbed = fuse(model, lm.network, rotations)
         assert (logits(absorbed) - wanted).abs().max() < 1e-4
         parts = MODULE_NAMES[architecture]
         head = absorbed.get_submodule(parts.head)
@@ -63,25 +63,25 @@ def test_absorbed_models_agree(architecture, tied):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_first_and_last_rotation_need_no_adapter(architecture):
     """There is an adapter between any two layers, orthogonal, and none before the first layer or behind the last."""
-    speaker = tongue(architecture)
-    turns = random_rotations(speaker.network)
-    absorbed = fuse(speaker.model, speaker.network, turns)
+    lm = tiny_llm(architecture)
+    turns = random_rotations(lm.network)
+    absorbed = fuse(lm.model, lm.network, turns)
     *between, last = architectures.layers(absorbed, MODULE_NAMES[architecture])
-    assert len(between) == speaker.network.layers - 1
+    assert len(between) == lm.network.layers - 1
     assert not hasattr(last, "adapter")
     for layer, turn_DD, next_DD in zip(between, turns, turns[1:], strict=False):
         found_DD = architectures.matrix(layer.adapter)
         assert torch.allclose(found_DD, turn_DD.T @ next_DD, atol=1e-5)
-        assert torch.allclose(found_DD @ found_DD.T, torch.eye(speaker.network.width), atol=1e-5)
+        assert torch.allclose(found_DD @ found_DD.T, torch.eye(lm.network.width), atol=1e-5)
 
 
 def test_rotation_changes_what_the_layers_read():
     """The matrices read the stream in the layer's own basis: the rotated model's inputs are the folded model's, rotated."""
-    speaker, model = uneven("phi")
-    turns, read = random_rotations(speaker.network), {}
+    lm, model = uneven("phi")
+    turns, read = random_rotations(lm.network), {}
     for name, absorbed in {
-        "folded": fuse(model, speaker.network, None),
-        "rotated": fuse(model, speaker.network, turns),
+        "folded": fuse(model, lm.network, None),
+        "rotated": fuse(model, lm.network, turns),
     }.items():
         for index, layer in enumerate(architectures.layers(absorbed, MODULE_NAMES["phi"])):
             place = layer.get_submodule("mlp.fc1")
@@ -95,12 +95,10 @@ def test_rotation_changes_what_the_layers_read():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_laid_out_models_are_the_same(architecture):
     """Matrices stored [inputs, outputs] give the same logits; where they are stored so already, memory is shared."""
-    speaker = tongue(architecture)
-    made = lay_out(speaker.model, speaker.network)
-    assert (logits(made) - logits(speaker.model)).abs().max() < 1e-5
-    for before, after in zip(
-        *(architectures.layers(model, MODULE_NAMES[architecture]) for model in (speaker.model, made)), strict=True
-    ):
+    lm = tiny_llm(architecture)
+    made = lay_out(lm.model, lm.network)
+    assert (logits(made) - logits(lm.model)).abs().max() < 1e-5
+    for before, after in zip(*(architectures.layers(model, MODULE_NAMES[architecture]) for model in (lm.model, made)), strict=True):
         for names in MODULE_NAMES[architecture].readers:
             for name in names:
                 old, new = (architectures.matrix(layer.get_submodule(name)) for layer in (before, after))
@@ -111,26 +109,26 @@ def test_laid_out_models_are_the_same(architecture):
 
 def test_half_precision_is_absorbed_in_double():
     """bfloat16 weights stay so, and logits stay as near to the model's as rounding lets them."""
-    speaker = tongue("llama", torch.bfloat16)
-    absorbed = fuse(speaker.model, speaker.network, random_rotations(speaker.network))
+    lm = tiny_llm("llama", torch.bfloat16)
+    absorbed = fuse(lm.model, lm.network, random_rotations(lm.network))
     assert {parameter.dtype for parameter in absorbed.parameters()} == {torch.bfloat16}
-    wanted = logits(speaker.model).float()
+    wanted = logits(lm.model).float()
     assert (logits(absorbed).float() - wanted).abs().mean() < 0.05 * wanted.abs().mean()
 
 
 def test_arms_share_what_is_made_once():
-    """While one arm holds it, the next gets the same model; another recipe has its own; and nobody else keeps it."""
-    speaker, calls = tongue("llama"), []
+    """While one arm holds it, the next gets the same model; another recipe has its own; and nothing else keeps it."""
+    lm, calls = tiny_llm("llama"), []
 
     def make():
         calls.append(1)
-        return clone_shared(speaker.model)
+        return clone_shared(lm.model)
 
-    first = shared(speaker, "a", make)
-    assert shared(speaker, "a", make) is first
-    assert shared(speaker, "b", make) is not first
+    first = shared(lm, "a", make)
+    assert shared(lm, "a", make) is first
+    assert shared(lm, "b", make) is not first
     del first
-    assert shared(speaker, "a", make) is not None
+    assert shared(lm, "a", make) is not None
     assert len(calls) == 3
 
 

@@ -57,7 +57,7 @@ def test_a_compiled_arm_leaves_no_weights_behind():
 
 
 def test_each_job_asks_for_the_time_that_compiling_takes():
-    """A job may take its time-out and, for each arm that is compiled, that of a compilation; an eager override asks for none."""
+    """A job may take its time-out and, for each arm that is compiled, that of a compilation; an eager override needs none."""
     protocol = Protocol(timeout_s=60, compile_timeout_s=100)
     point = Condition(model="test_vit", image_size=64)
     eager = Job(condition=point, arms=(DENSE, COMPILED), pairs=(Pair(0, 1),), protocol=protocol)
@@ -111,7 +111,7 @@ def test_autocast_where_torch_ignores_it():
 
 
 def test_arms_and_baselines_override_the_runtime():
-    """An arm's own runtime decides how it runs, whatever the condition says."""
+    """An arm's own runtime decides how it runs, whatever the condition has."""
     loaded = VisionModel(small("plain"), small_network("plain"))
     point = Condition(model="plain", image_size=SIZE)
     assert isinstance(build_vision(loaded, point, COMPILED), Compiled)
@@ -120,7 +120,7 @@ def test_arms_and_baselines_override_the_runtime():
 
 
 def test_cuda_graphs_on_a_cpu_are_a_failure_row():
-    """A sweep that asks for CUDA graphs where there is no CUDA gets a reason for that arm and an answer for the others."""
+    """A sweep that requests CUDA graphs where there is no CUDA gets a reason for that arm and an answer for the others."""
     graph = Arm(overrides=Overrides(runtime="cudagraph"))
     topk = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3]}),))
     point = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)

@@ -32,7 +32,7 @@ def available(dtype):
 
 
 def test_library_is_built_here():
-    """Where there is a compiler the library is built and loaded, for both dtypes; else the reason is told."""
+    """Where there is a compiler the library is built and loaded, for both dtypes; else the reason is given."""
     if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
         pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
     assert all(
@@ -83,7 +83,7 @@ def test_readers_of_one_vector_are_served_at_once(dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_exactly_so_many_of_the_largest_are_chosen(dtype):
-    """Every choice has the asked size, in order of place, and nothing left out is larger than what is kept."""
+    """Every choice has the requested size, in order of place, and nothing left out is larger than what is kept."""
     for inputs in SIZES:
         x_I = torch.randn(inputs, generator=torch.Generator().manual_seed(inputs)).to(dtype)
         for kept in {1, max(1, inputs // 3), max(1, inputs - 1)}:
@@ -229,7 +229,7 @@ def test_one_openmp_runtime():
 
 
 def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
-    """Without a compiler, and with one that fails, building says why."""
+    """Without a compiler, and with one that fails, building gives the reason."""
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):

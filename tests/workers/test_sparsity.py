@@ -1,4 +1,4 @@
-"""Sparsity by arithmetic: the MACs that larosa, teal and topk_activation add and leave out, and what cannot be asked of them."""
+"""Sparsity by arithmetic: the MACs that larosa, teal and topk_activation add and leave out, and what they refuse."""
 
 import pytest
 from pydantic import ValidationError

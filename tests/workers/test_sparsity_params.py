@@ -1,4 +1,4 @@
-"""larosa, teal and topk_activation: exact at their neutral setting, as sparse as they say, and proof that their path was taken."""
+"""larosa, teal and topk_activation: exact at their neutral setting, as sparse as promised, and counters that show their path."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache
 
 from sweeps.method import Architecture
-from tests.workers.tiny_llms import VOCABULARY, FoldedBytes, tongue
+from tests.workers.tiny_llms import VOCABULARY, FoldedBytes, tiny_llm
 from workers.errors import Unsupported
 from workers.methods.language import larosa, teal, topk_activation
 from workers.models.share_weights import clone_shared
@@ -29,34 +29,34 @@ def _cache(tmp_path_factory):
 
 
 def speaker_of(architecture, dtype=torch.float32, **more):
-    return dataclasses.replace(tongue(architecture, dtype, **more), tokenizer=FoldedBytes())
+    return dataclasses.replace(tiny_llm(architecture, dtype, **more), tokenizer=FoldedBytes())
 
 
 def params_of(method, **given):
     return method.Params(**given, **(SMALL if method is not topk_activation else {}))
 
 
-def prepared(speaker):
-    speaker.reset_counters()
-    return speaker
+def prepared(lm):
+    lm.reset_counters()
+    return lm
 
 
-def scored(speaker, ids=IDS):
+def scored(lm, ids=IDS):
     with torch.inference_mode():
-        return prepared(speaker).scored_logits(ids, 0)
+        return prepared(lm).scored_logits(ids, 0)
 
 
-def decoded(speaker, ids=IDS, prompt=1):
+def decoded(lm, ids=IDS, prompt=1):
     """Logits of a prompt and of the tokens after it, one by one."""
     with torch.inference_mode():
         cache = DynamicCache()
-        found = [prepared(speaker).model(ids[:, :prompt], past_key_values=cache).logits]
-        found += [speaker.model(ids[:, place : place + 1], past_key_values=cache).logits for place in range(prompt, ids.shape[1])]
+        found = [prepared(lm).model(ids[:, :prompt], past_key_values=cache).logits]
+        found += [lm.model(ids[:, place : place + 1], past_key_values=cache).logits for place in range(prompt, ids.shape[1])]
     return torch.cat(found, 1)
 
 
-def counted(speaker):
-    return speaker.counters[-1].metrics()
+def counted(lm):
+    return lm.counters[-1].metrics()
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__.rpartition(".")[2])
@@ -91,7 +91,7 @@ def test_decoding_and_scoring_agree(method, architecture):
 @pytest.mark.parametrize("method", [larosa, topk_activation], ids=["larosa", "topk_activation"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_promised_and_achieved_sparsity_are_equal(architecture, method, allocation):
-    """What `skipped` promises of a decoded token is what the kernels left out, exactly, and near what was asked."""
+    """What `skipped` promises of a decoded token is what the kernels left out, exactly, and near what was requested."""
     given = speaker_of(architecture)
     options = {"rotation": "random"} if method is larosa else {}
     params = params_of(method, sparsity=0.4, allocation=allocation, **options)
@@ -104,7 +104,7 @@ def test_promised_and_achieved_sparsity_are_equal(architecture, method, allocati
 
 
 def test_thresholds_meet_the_share_on_their_text():
-    """TEAL leaves out on its calibration text what was asked, in the whole."""
+    """TEAL leaves out on its calibration text what was requested, in the whole."""
     given = speaker_of("llama")
     from workers.activation_sparsity.calibrate import calibration_windows
 

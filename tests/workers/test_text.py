@@ -31,7 +31,7 @@ def test_topics_are_split_by_document():
 
 
 def test_the_split_does_not_depend_on_order():
-    """Documents in another order give the same parts; another document may change them, and the hash tells."""
+    """Documents in another order give the same parts; another document may change them, and the hash shows it."""
     documents = {f"name {number}": f"text {number} " * 20 for number in range(30)}
     train, held_out = split_documents(documents)
     assert split_documents(dict(reversed(documents.items()))) == (train, held_out)
@@ -85,18 +85,18 @@ def test_a_folder_of_text(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"", "too short"), (b"one paragraph", "too short"), (b"\xff\xfe\x00", "not text in UTF-8")]
+    ("content", "message"), [(b"", "too short"), (b"one paragraph", "too short"), (b"\xff\xfe\x00", "not text in UTF-8")]
 )
-def test_unusable_text(tmp_path: Path, content: bytes, said: str):
-    """Text that is too short, or none at all, is an error that says so."""
+def test_unusable_text(tmp_path: Path, content: bytes, message: str):
+    """Text that is too short, or none at all, is an error with that reason."""
     file = tmp_path / "text.txt"
     file.write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         corpus(f"text:{file}")
 
 
 def test_text_that_is_not_here(tmp_path: Path):
-    """A path that is not there, a folder without text, and a name that is no text are told apart."""
+    """A path that is not there, a folder without text, and a name that is no text have messages of their own."""
     with pytest.raises(FileNotFoundError):
         corpus(f"text:{tmp_path / 'missing.txt'}")
     with pytest.raises(DataError, match=r"contains no \*\.txt"):

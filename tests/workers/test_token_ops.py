@@ -10,7 +10,7 @@ calm = pytest.fixture(autouse=True)(calm)
 
 
 def merged_by_loops(x, size, metric, prefix, r):
-    """Token merging of one image as section 3 of the paper tells it, pair by pair: lists of tokens and of sizes."""
+    """Token merging of one image as section 3 of the paper describes it, pair by pair: lists of tokens and of sizes."""
     unit = [row / row.norm() for row in metric]
     places = range(prefix, len(x))
     a, b = ([place for place in places if place % 2 == parity] for parity in (0, 1))

@@ -21,7 +21,7 @@ def built(arm=DENSE, make="plain"):
 
 @pytest.mark.parametrize("make", MAKES)
 def test_the_unmodified_model_keeps_its_tokens(make):
-    """The trace of the unmodified model is what its geometry says."""
+    """The trace of the unmodified model is what its geometry gives."""
     model = built(make=make)
     dense = small_network(make).dense_tokens(SIZE)
     assert trace(model, images(3)) == Trace(batch=3, blocks=dense, final=dense[-1].mlp)

@@ -68,10 +68,10 @@ def test_folders_are_kept_whole_or_not_at_all(cache: Path):
 
 
 def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
-    """The loss falls within a few steps, facts say what became of it, and the model is loaded from the cache like any folder."""
+    """The loss falls within a few steps, facts record the result, and the model is loaded from the cache like any folder."""
     monkeypatch.setattr(recipes, "LANGUAGE_RECIPES", {"tiny_lm": BRIEF})
     with torch.inference_mode():  # as jobs run
-        speaker = load_language(Condition(model="tiny_lm", weights="trained"))
+        lm = load_language(Condition(model="tiny_lm", weights="trained"))
     folder = obtain(BRIEF)
     before = (folder / "facts.json").stat().st_mtime_ns
     found = facts(folder)
@@ -81,9 +81,9 @@ def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
     assert 1 < found["perplexity"] < CONFIGS["tiny_lm"]["vocab_size"]
     assert 0 < found["bits_per_byte"] < 8
     assert found["seconds"] > 0
-    assert speaker.tokenizer.size == 2048
-    assert speaker.weights_hash == BRIEF.hash
-    assert speaker.network == load_language(Condition(model=str(folder))).network.model_copy(update={"name": "tiny_lm"})
+    assert lm.tokenizer.size == 2048
+    assert lm.weights_hash == BRIEF.hash
+    assert lm.network == load_language(Condition(model=str(folder))).network.model_copy(update={"name": "tiny_lm"})
     assert obtain(BRIEF) == folder
     assert (folder / "facts.json").stat().st_mtime_ns == before
 
@@ -101,7 +101,7 @@ def test_training_is_repeatable(tmp_path: Path):
 
 
 def test_what_is_not_good_enough_is_not_kept(cache: Path):
-    """Training that ends above its recipe's perplexity is an error that says so, and leaves nothing."""
+    """Training that ends above its recipe's perplexity is an error with that reason, and leaves nothing."""
     with pytest.raises(TrainingTargetMissed, match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is required"):
         obtain(BRIEF.model_copy(update={"steps": 1, "perplexity": 2.0}))
     assert not [file for file in cache.iterdir() if file.is_dir()]
@@ -118,7 +118,7 @@ def test_the_learning_rate_rises_and_falls():
 
 @pytest.mark.slow
 def test_training_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The shipped trial recipe reaches the perplexity it asks for; the seconds are printed: they depend on the machine."""
+    """The shipped trial recipe reaches the perplexity that it requires; the seconds are printed: they depend on the machine."""
     monkeypatch.undo()
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
     started = time.monotonic()

@@ -96,7 +96,7 @@ def test_arms_share_weights_and_nothing_else():
 
 @pytest.mark.parametrize("make", MAKES)
 def test_manual_attention_computes_the_same(make):
-    """Fused and eager attention agree; the arm really runs what it says."""
+    """Fused and eager attention agree; the arm runs the requested one."""
     fused, eager = built(make), built(make, overriding(attention="eager"))
     assert {block.attn.fused_attn for block in fused.blocks} == {True}
     assert not any(block.attn.fused_attn for block in eager.blocks)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sweeps.method import Architecture
-from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, speaker
+from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.ngram_tokenizer import Vocabulary, tokenizer_hash
@@ -23,7 +23,7 @@ def vocabulary(count: int = 12, mode: Mode = "append") -> Vocabulary:
 
 
 def test_exponential_rows_by_hand() -> None:
-    """Of three tokens the nearest brings 4/7, the next 2/7, the farthest 1/7: the last one when read, the first one when said."""
+    """Of three tokens the nearest counts 4/7, the next 2/7, the farthest 1/7: the last one to read, the first one to generate."""
     assert mixture_weights(3, "exp", "last").tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
     assert mixture_weights(3, "exp", "first").tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     ngrams = [(0, 1, 2), (3, 0)]
@@ -34,7 +34,7 @@ def test_exponential_rows_by_hand() -> None:
 
 
 def test_the_ablations_by_hand() -> None:
-    """The mean is equal at both ends; `last_first` reads the last token's row and says the first one's."""
+    """The mean is equal at both ends; `last_first` reads the last token's row and generates by the first one's."""
     ngrams = [(0, 1, 2)]
     for toward in ("last", "first"):
         torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]]))
@@ -71,7 +71,7 @@ def test_where_the_rows_go() -> None:
 @pytest.mark.parametrize("mode", get_args(Mode))
 def test_old_tokens_keep_their_logits(architecture: Architecture, mode: Mode) -> None:
     """For a text in tokens that stay, the logits of all that stay are those of the model as it was."""
-    given = speaker(architecture)
+    given = lm(architecture)
     known = vocabulary(mode=mode)
     made = with_vocabulary(given.model, known, "exp")
     tokens = [token for token in bytes_bpe().encode(TEXTS[0]) if token not in known.removed][:40]
@@ -87,7 +87,7 @@ def test_old_tokens_keep_their_logits(architecture: Architecture, mode: Mode) ->
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
     """Every other parameter is the given model's own tensor, and the given one is as it was, tied where it was tied."""
-    given = speaker(architecture)
+    given = lm(architecture)
     before = {name: parameter.clone() for name, parameter in given.model.named_parameters()}
     made = with_vocabulary(given.model, vocabulary(), "exp")
     new = {id(parameter) for part in (made.get_input_embeddings(), made.get_output_embeddings()) for parameter in part.parameters()}
@@ -102,7 +102,7 @@ def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
 @pytest.mark.parametrize("init", get_args(Init))
 def test_a_tied_head_stays_tied_where_it_can(init: Init) -> None:
     """Means are the same rows at both ends; other first rows need a head of its own, and so does tuning."""
-    given = speaker("gpt2")
+    given = lm("gpt2")
     made = with_vocabulary(given.model, vocabulary(), init)
     assert resized(given.network, made).tied == (init == "mean")
     assert resized(given.network, with_vocabulary(given.model, vocabulary(), init, untie=True)).tied is False
@@ -111,7 +111,7 @@ def test_a_tied_head_stays_tied_where_it_can(init: Init) -> None:
 
 def test_no_n_tokens_change_nothing() -> None:
     """An empty vocabulary gives the very same logits, tied or untied."""
-    given = speaker("gpt2")
+    given = lm("gpt2")
     empty = Vocabulary(tokenizer=tokenizer_hash(bytes_bpe()), tokens=bytes_bpe().size)
     tokens = torch.tensor([bytes_bpe().encode(TEXTS[1])[:30]])
     for untie in (False, True):
@@ -120,8 +120,8 @@ def test_no_n_tokens_change_nothing() -> None:
 
 
 def test_an_untied_head_is_not_tied_again() -> None:
-    """Where transformers is asked to tie weights, the two stay apart."""
-    made = with_vocabulary(speaker("qwen2").model, vocabulary(), "exp")
+    """Where the configuration ties weights, the two stay apart."""
+    made = with_vocabulary(lm("qwen2").model, vocabulary(), "exp")
     made.tie_weights()
     assert made.get_input_embeddings().weight is not made.get_output_embeddings().weight
 

@@ -16,7 +16,7 @@ from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.language_fixtures import spoken
 from tests.workers.saved_llm import saved, written
-from tests.workers.tiny_llms import tongue
+from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window
 from workers.kinds.log_likelihood import score, score_whole
@@ -83,13 +83,13 @@ def lost(arm: ArmOutcome) -> dict[str, Any]:
 
 def test_white_space_belongs_to_the_continuation() -> None:
     """What is scored after the context's last word is its white space and the continuation; nothing at all is certain."""
-    speaker = tongue("llama")
+    lm = tiny_llm("llama")
     with torch.inference_mode():
-        expected = score(speaker, Window("It was", "  so")).log_p
-        assert score_continuation(speaker, "It was  ", "so") == (expected, False)
-        assert score_continuation(speaker, "It was", "  so") == (expected, False)
-        assert score_continuation(speaker, "  ", "so")[0] == pytest.approx(score_whole(speaker, "  so"))
-        assert score_continuation(speaker, "It was", "") == (0.0, True)
+        expected = score(lm, Window("It was", "  so")).log_p
+        assert score_continuation(lm, "It was  ", "so") == (expected, False)
+        assert score_continuation(lm, "It was", "  so") == (expected, False)
+        assert score_continuation(lm, "  ", "so")[0] == pytest.approx(score_whole(lm, "  so"))
+        assert score_continuation(lm, "It was", "") == (0.0, True)
 
 
 def test_what_an_arm_loses_is_paired() -> None:
@@ -113,7 +113,7 @@ def test_what_an_arm_loses_is_paired() -> None:
 def test_without_lm_eval_there_is_a_flag_and_no_number(
     place: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Bits per byte are measured all the same, each arm is flagged, and the log says once for each task what to do."""
+    """Bits per byte are measured all the same, each arm is flagged, and the log names once for each task what to do."""
     monkeypatch.setitem(sys.modules, "lm_eval", None)
     with caplog.at_level(logging.WARNING, "workers"):
         outcome = asked(place, ["hellaswag", "piqa", "hellaswag"])
@@ -126,7 +126,7 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
 
 
 def test_without_tasks_nothing_is_flagged(place: dict[str, str]) -> None:
-    """A job that asks for no task says nothing of them."""
+    """A job without tasks has no metrics of them."""
     assert [arm.flags for arm in asked(place, ()).arms] == [(), ()]
 
 
@@ -139,11 +139,11 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
     assert {name: value for name, value in os.environ.items() if before.get(name) != value and "OFFLINE" in name} == {}
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(), ()]
-    speaker = load_language(Condition(**place))
+    lm = load_language(Condition(**place))
     right = {"acc": 0, "acc_norm": 0}
     with torch.inference_mode():
         for text, choices in zip(TEXTS.values(), CHOICES, strict=True):
-            likelihoods = [score_continuation(speaker, text, choice)[0] for choice in choices]
+            likelihoods = [score_continuation(lm, text, choice)[0] for choice in choices]
             right["acc"] += likelihoods[0] == max(likelihoods)
             by_length = [value / len(choice) for value, choice in zip(likelihoods, choices, strict=True)]
             right["acc_norm"] += by_length[0] == max(by_length)
@@ -183,7 +183,7 @@ def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_pat
 
 @third_party
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"dataset_path": "nobody/has_this", "dataset_kwargs": {}}, "nobody/has_this"),
         ({"output_type": "generate_until", "doc_to_choice": None, "metric_list": [{"metric": "exact_match"}]}, "generate_until"),
@@ -191,9 +191,9 @@ def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_pat
     ],
 )
 def test_a_task_that_cannot_be_run_here(
-    place: dict[str, str], tmp_path: Path, fields: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture
+    place: dict[str, str], tmp_path: Path, fields: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Missing data, tasks that want text generated and metrics nobody knows give a flag, and the other task its numbers."""
+    """Missing data, tasks that want text generated and unknown metrics give a flag, and the other task its numbers."""
     pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
     (tmp_path / "good").mkdir()
     (tmp_path / "bad").mkdir()
@@ -204,7 +204,7 @@ def test_a_task_that_cannot_be_run_here(
     assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
     assert all(len(shots(arm)) == 2 for arm in outcome.arms)
     assert f"the zero-shot task {bad} is not run: " in caplog.text
-    assert told in caplog.text
+    assert message in caplog.text
 
 
 @third_party

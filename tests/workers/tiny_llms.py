@@ -1,4 +1,4 @@
-"""Small language models of every architecture, with weights large enough for a mistake to show, and what they say."""
+"""Small language models of every architecture, with weights large enough for a mistake to show, and their outputs."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -57,7 +57,7 @@ class FoldedBytes:
 
 
 @cache
-def tongue(architecture: Architecture, dtype: torch.dtype = torch.float32, **more: Any) -> LanguageModel:
+def tiny_llm(architecture: Architecture, dtype: torch.dtype = torch.float32, **more: Any) -> LanguageModel:
     """A model of 2 layers in evaluation mode; `more` goes into its configuration. Never change it."""
     logging.set_verbosity_error()
     config = {**CONFIGS[architecture], "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **more}
@@ -76,20 +76,20 @@ def prompt(batch: int, tokens: int) -> Tensor:
     return torch.randint(0, VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(batch))
 
 
-def forward(speaker: LanguageModel, cache: Any, tokens_BN: Tensor) -> Tensor:
+def forward(lm: LanguageModel, cache: Any, tokens_BN: Tensor) -> Tensor:
     """Logits of the last token, `[B, vocabulary]`."""
-    logits: Tensor = speaker.model(input_ids=tokens_BN, past_key_values=cache, logits_to_keep=1).logits
+    logits: Tensor = lm.model(input_ids=tokens_BN, past_key_values=cache, logits_to_keep=1).logits
     return logits[:, -1]
 
 
-def greedy(speaker: LanguageModel, cache: Any, tokens_BN: Tensor, new: int) -> Tensor:
+def greedy(lm: LanguageModel, cache: Any, tokens_BN: Tensor, new: int) -> Tensor:
     """The next `new` tokens, `[B, new]`; the last of them is not in the cache."""
-    said = [forward(speaker, cache, tokens_BN).argmax(-1, keepdim=True)]
-    while len(said) < new:
-        said.append(forward(speaker, cache, said[-1]).argmax(-1, keepdim=True))
-    return torch.cat(said, 1)
+    output = [forward(lm, cache, tokens_BN).argmax(-1, keepdim=True)]
+    while len(output) < new:
+        output.append(forward(lm, cache, output[-1]).argmax(-1, keepdim=True))
+    return torch.cat(output, 1)
 
 
-def said_by(speaker: LanguageModel, kind: KvCache, batch: int, length: int, new: int) -> Tensor:
+def decode_with(lm: LanguageModel, kind: KvCache, batch: int, length: int, new: int) -> Tensor:
     """The `new` tokens after a prompt of `length`, by a cache of that kind."""
-    return greedy(speaker, make_cache(kind, speaker, batch, length + new), prompt(batch, length), new)
+    return greedy(lm, make_cache(kind, lm, batch, length + new), prompt(batch, length), new)

@@ -16,13 +16,19 @@ from workers.measure.timeout import compiling
 
 
 @dataclass
-class PreparedArm(ABC):
-    """An arm that has run once."""
+class JobArm:
+    """An arm of a job."""
 
     index: int
     """Into the job's arms."""
     arm: Arm
     """As requested."""
+
+
+@dataclass
+class PreparedArm(JobArm, ABC):
+    """An arm that has run once."""
+
     condition: Condition
     """Its own, overrides applied."""
     first_call_s: float

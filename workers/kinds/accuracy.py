@@ -88,20 +88,13 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             raise Unsupported(str(error)) from error
         self.outputs_K = torch.as_tensor(self.outputs, device=job.condition.device)
         self.places = evenly_spaced(len(self.images), job.protocol.images)
+        self.total = len(self.places)
         self.inputs: ImageInputs = {}
         self.evaluated: dict[int, Evaluated] = {}
         self.kl: dict[Pair, list[NDArray[Any]]] = {pair: [] for pair in self.pairs}
         self.likeness = {pair: FeatureSimilarity() for pair in self.first.values()}
         self.evaluated_places: list[int] = []
         self.unreadable: list[str] = []
-
-    @property
-    def total(self) -> int:
-        return len(self.places)
-
-    @property
-    def done(self) -> int:
-        return len(self.evaluated_places)
 
     def prepare(self, index: int) -> VisionArm:
         self.evaluated[index] = Evaluated()
@@ -115,6 +108,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             self.unreadable += batch.unreadable
             if batch.places:
                 self.evaluated_places += batch.places
+                self.done = len(self.evaluated_places)
                 labels_B = torch.as_tensor(self.images.labels[list(batch.places)], device=condition.device)
                 yield LabelledBatch(batch, labels_B, {})
         if not self.evaluated_places:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from workers.arms.language import LanguageArm, counters, cut_texts, prepare_lang
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, Deadline, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.bandwidth import bandwidth
 from workers.measure.energy import measured_energy
@@ -32,7 +31,6 @@ from workers.measure.environment import PROJECT
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import estimated, median_time, metric_value
-from workers.measure.timer import Step, Stopwatch
 
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""
@@ -61,12 +59,12 @@ class GenerationKind(TimedKind[LanguageArm]):
     def prepare(self, index: int) -> LanguageArm:
         return prepare_language(self.job, index, self.texts)
 
-    def plan(self, arms: Sequence[LanguageArm], steps: Sequence[Step], clock: Stopwatch) -> Rounds:  # noqa: ARG002 - part of the contract
+    def warmup_options(self, arms: Sequence[LanguageArm]) -> Mapping[str, Any]:
         once_s = sum(arm.first.seconds for arm in arms)
         samples = BLOCK_SAMPLES if once_s < LONG_S * len(arms) else 1
-        return Rounds(warmup={"samples": samples, "limit_s": max(WARMUP_S, WARMUP_RUNS * once_s)})
+        return {"samples": samples, "limit_s": max(WARMUP_S, WARMUP_RUNS * once_s)}
 
-    @contextmanager
+    @contextlib.contextmanager
     def observed(self, arm: LanguageArm) -> Iterator[None]:
         arm.runs.clear()
         yield

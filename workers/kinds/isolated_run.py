@@ -20,7 +20,7 @@ ISOLATED = {"rss_before": "rss_isolated"} | {
 """The metrics of memory by their names in a process that runs one arm only."""
 
 
-def main() -> None:
+def measure_isolated() -> None:
     """Build the job's only arm, which overrides nothing, and run its workload once; what is not eager, once before.
 
     `load_s`: from the start of loading until the arm could run. `peak_rss_isolated` and, on CUDA, `cuda_peak_allocated_isolated`
@@ -48,4 +48,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure_isolated()

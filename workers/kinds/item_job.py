@@ -3,31 +3,19 @@
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
-from sweeps.job import Arm, Job, Pair
+from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome
+from workers.arms.prepared import JobArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.measure.threads import use_threads
 from workers.measure.timeout import TimedOut
 
-
-class Reader(Protocol):
-    """An arm that can read items."""
-
-    @property
-    def index(self) -> int:
-        """Into the job's arms."""
-
-    @property
-    def arm(self) -> Arm:
-        """As requested."""
-
-
-_A = TypeVar("_A", bound=Reader)
+_A = TypeVar("_A", bound=JobArm)
 _Item = TypeVar("_Item")
 _Output = TypeVar("_Output")
 
@@ -41,6 +29,10 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
     """What is done with the items, for messages: `images had been evaluated`."""
     bounded_by: ClassVar[str]
     """What a sweep can request less of, for messages."""
+    total: int
+    """How many items there are to be read."""
+    done = 0
+    """How many of them were read; counted by `items`."""
 
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load items and model. Raises what that raises: no arm caused it."""
@@ -51,7 +43,6 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
         """For each arm the pair with the first baseline that it is compared with."""
         for pair in self.pairs:
             self.first.setdefault(pair.arm, pair)
-        self.count = 0
 
     @abstractmethod
     def prepare(self, index: int) -> _A:
@@ -60,16 +51,6 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
     @abstractmethod
     def items(self) -> Iterable[_Item]:
         """What all arms read, once they are prepared."""
-
-    @property
-    @abstractmethod
-    def total(self) -> int:
-        """How many there are to be read."""
-
-    @property
-    def done(self) -> int:
-        """How many of them were read."""
-        return self.count
 
     @abstractmethod
     def read(self, arm: _A, item: _Item) -> _Output:
@@ -111,7 +92,6 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
         for pair in self.pairs:
             if pair.baseline in outputs and pair.arm in outputs:
                 self.compare(pair, outputs[pair.baseline], outputs[pair.arm])
-        self.count += 1
 
 
 def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, Any, Any]]) -> KindResult:
@@ -126,7 +106,7 @@ def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, 
         kind = declare(_eager(job), failures)
         kind.arms = {arm.index: arm for arm in failures.prepare(kind.job, kind.prepare)}
         if kind.arms:
-            with explained(lambda: f"{kind.done} of {kind.total} {kind.progress}", kind.bounded_by):
+            with explain_timeout(lambda: f"{kind.done} of {kind.total} {kind.progress}", kind.bounded_by):
                 for item in kind.items():
                     kind.read_item(item)
                     if not kind.remaining:
@@ -136,7 +116,7 @@ def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, 
 
 
 @contextlib.contextmanager
-def explained(done: Callable[[], str], bounded_by: str) -> Iterator[None]:
+def explain_timeout(done: Callable[[], str], bounded_by: str) -> Iterator[None]:
     """Add to the message of a `TimedOut` how far the block came, and what would be less work."""
     try:
         yield

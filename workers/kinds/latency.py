@@ -13,12 +13,12 @@ from sweeps.stats.timing import outliers
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import ArmMetrics, Deadline, Rounds, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, Deadline, SoloPass, TimedKind, run_timed
 from workers.measure.energy import measured_energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import median_time, metric_value
-from workers.measure.timer import Step, Stopwatch, synchronise
+from workers.measure.timer import Stopwatch, TimedStep, synchronise
 from workers.models.token_trace import Forwards, count_forwards
 from workers.models.vision import shared_vision
 
@@ -47,8 +47,8 @@ class LatencyKind(TimedKind[VisionArm]):
     def prepare(self, index: int) -> VisionArm:
         return prepare_vision(self.job, index, self.loaded, self.inputs)
 
-    def plan(self, arms: Sequence[VisionArm], steps: Sequence[Step], clock: Stopwatch) -> Rounds:  # noqa: ARG002 - part of the contract
-        return Rounds(inner=calibrate(steps, clock))
+    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
+        return calibrate(steps, clock)
 
     @contextmanager
     def observed(self, arm: VisionArm) -> Iterator[None]:

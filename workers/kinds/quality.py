@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from sweeps.identity import digest
-from sweeps.job import Arm, Job, Pair
+from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome
 from sweeps.predictions import pack
 from sweeps.text_scores import ArmScores, PairScores, TextScores
 from workers import methods
 from workers.arms.language import build_language, count_skipped_macs, counters, held_out
-from workers.arms.prepared import describe
+from workers.arms.prepared import JobArm, describe
 from workers.data.scoring_windows import Window, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.item_job import ItemKind, explained, run_items
+from workers.kinds.item_job import ItemKind, explain_timeout, run_items
 from workers.kinds.log_likelihood import ScoredText, score
 from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, load_tasks, run_tasks
 from workers.measure.metric_values import metric_value
@@ -40,11 +40,9 @@ def run(job: Job) -> KindResult:
 
 
 @dataclass
-class ScoredArm:
+class ScoredArm(JobArm):
     """An arm with its scores so far, one value per window."""
 
-    index: int
-    arm: Arm
     model: LanguageModel
     nll: list[float] = field(default_factory=list)
     """Nats."""
@@ -75,13 +73,10 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         self.text = scoring_windows(documents, job.protocol.characters)
         if not self.text:
             raise Unsupported("the held-out text has no document long enough to score a part of it")
-        self.complete = len(self.text) == len(scoring_windows(documents))
+        self.total = len(self.text)
+        self.complete = self.total == len(scoring_windows(documents))
         self.base = shared_language(job.condition, job.content_hashes)
         self.differences = {pair: Difference() for pair in self.pairs}
-
-    @property
-    def total(self) -> int:
-        return len(self.text)
 
     def prepare(self, index: int) -> ScoredArm:
         arm = self.job.arms[index]
@@ -90,7 +85,9 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         return ScoredArm(index, arm, model)
 
     def items(self) -> Iterable[Window]:
-        return self.text
+        for window in self.text:
+            yield window
+            self.done += 1
 
     def read(self, arm: ScoredArm, item: Window) -> ScoredText:
         return score(arm.model, item)
@@ -177,7 +174,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         protocol = self.job.protocol
         tasks = load_tasks(protocol.tasks or (), protocol.documents)
         results: dict[int, TaskResults] = {}
-        with explained(lambda: f"{len(results)} of {len(outcomes)} arms had run the zero-shot tasks", "tasks or documents"):
+        with explain_timeout(lambda: f"{len(results)} of {len(outcomes)} arms had run the zero-shot tasks", "tasks or documents"):
             for arm in self.remaining:
                 doing = f"running zero-shot tasks with {arm.arm}"
                 try:

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
@@ -19,7 +19,7 @@ from workers.kinds.failures import FailureCollector
 from workers.measure.interleaved import ArmError, Warmup, time_rounds, warm_up
 from workers.measure.monitors import Watch, watch
 from workers.measure.threads import use_threads
-from workers.measure.timer import Step, Stopwatch, stopwatch
+from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 
 TIMEOUT_SHARE = 0.9
 """So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
@@ -45,16 +45,6 @@ class SoloPass(Generic[_A]):
     needed_s: Callable[[_A], float]
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """How the arms are timed."""
-
-    inner: int = 1
-    """Steps that make up one sample."""
-    warmup: Mapping[str, Any] = field(default_factory=dict)
-    """Options of `warm_up`."""
-
-
 class TimedKind(ABC, Generic[_A]):
     """What differs between the kinds that time their arms, and how the arms are timed."""
 
@@ -68,9 +58,13 @@ class TimedKind(ABC, Generic[_A]):
     def prepare(self, index: int) -> _A:
         """The arm `index` of the job, after its first run."""
 
-    @abstractmethod
-    def plan(self, arms: Sequence[_A], steps: Sequence[Step], clock: Stopwatch) -> Rounds:
-        """How these arms are timed."""
+    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:  # noqa: ARG002 - for kinds whose steps are short
+        """Steps that make up one sample."""
+        return 1
+
+    def warmup_options(self, arms: Sequence[_A]) -> Mapping[str, Any]:  # noqa: ARG002 - for kinds whose steps are long
+        """Options of `warm_up`."""
+        return {}
 
     @abstractmethod
     def observed(self, arm: _A) -> AbstractContextManager[object]:
@@ -117,16 +111,16 @@ class TimedKind(ABC, Generic[_A]):
         job, steps = self.job, [arm.step for arm in arms]
         named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
         with self.failures.changes.timed(stopwatch(job.condition.device), named) as clock:
-            rounds = self.plan(arms, steps, clock)
+            inner = self.inner_loop(steps, clock)
             timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": self.deadline.at}
-            warmup = warm_up(steps, rounds.inner, **timing, **rounds.warmup)
+            warmup = warm_up(steps, inner, **timing, **self.warmup_options(arms))
             budget_s = min(job.protocol.budget_s, self.deadline.left - reserve_s)
             with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
                 for arm in arms:
                     observers.enter_context(self.observed(arm))
                 samples = time_rounds(
                     steps,
-                    rounds.inner,
+                    inner,
                     arms=[arm.index for arm in arms],
                     pairs=pairs,
                     protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
@@ -150,8 +144,7 @@ class TimedKind(ABC, Generic[_A]):
         return outcome
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(NamedTuple):
     """The samples of the arms that could be timed, and how they were warmed up."""
 
     samples: Samples

@@ -25,7 +25,7 @@ from workers.kinds.log_likelihood import score, score_whole
 from workers.measure.metric_values import metric_value
 from workers.models.language import LanguageModel
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 UNAVAILABLE = "zeroshot_unavailable"
 SUPPORTED = ("multiple_choice", "loglikelihood", "loglikelihood_rolling")
 """Output types of lm-eval that need only the likelihood of texts."""
@@ -220,7 +220,7 @@ def _log(name: str, error: Exception) -> None:
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     if isinstance(error, ModuleNotFoundError) and error.name == "lm_eval":
         reason = "lm-eval is not installed here; add it with: uv pip install lm-eval"
-    LOG.warning("the zero-shot task %s is not run: %s", name, reason)
+    _LOG.warning("the zero-shot task %s is not run: %s", name, reason)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
 from sweeps.stats.timing import median, plateau, speedup, steady
 from workers.measure.timeout import TimedOut
-from workers.measure.timer import Step, Stopwatch, Timing, inner_loop
+from workers.measure.timer import SampleTime, Stopwatch, TimedStep, inner_loop
 
 LOOK_EVERY = 10
 """Intervals are checked after `pairs_min` rounds and every 10 rounds from there: a schedule independent of results."""
@@ -41,7 +41,7 @@ class Warmup(NamedTuple):
     steady: bool
 
 
-def calibrate(steps: Sequence[Step], stopwatch: Stopwatch) -> int:
+def calibrate(steps: Sequence[TimedStep], stopwatch: Stopwatch) -> int:
     """The inner loop for all steps: what the fastest needs.
 
     One number for all, because the first forward after another arm finds cold caches, which must have the same weight in every arm.
@@ -51,7 +51,7 @@ def calibrate(steps: Sequence[Step], stopwatch: Stopwatch) -> int:
 
 
 def warm_up(
-    steps: Sequence[Step],
+    steps: Sequence[TimedStep],
     inner: int,
     *,
     seed: str,
@@ -88,7 +88,7 @@ def warm_up(
 
 
 def time_rounds(
-    steps: Sequence[Step],
+    steps: Sequence[TimedStep],
     inner: int,
     *,
     arms: Sequence[int],
@@ -140,7 +140,7 @@ def time_rounds(
     )
 
 
-def _run(stopwatch: Stopwatch, steps: Sequence[Step], column: int, inner: int) -> Timing:
+def _run(stopwatch: Stopwatch, steps: Sequence[TimedStep], column: int, inner: int) -> SampleTime:
     try:
         return stopwatch(steps[column], inner)
     except (Exception, TimedOut) as error:

@@ -5,18 +5,20 @@ import ctypes
 import gc
 import math
 import os
-from collections.abc import Hashable
-from pathlib import Path
-from typing import Any, NamedTuple
+import random
+from collections.abc import Hashable, Mapping
+from typing import Any
 
+import numpy as np
 import torch
 
 from sweeps.job import Job
 from sweeps.outcome import WORKER_UNFIT
 from workers.measure.descendants import end, left_running
-from workers.measure.process_state import FLAG, RandomState, State
+from workers.measure.environment import read_text
+from workers.measure.memory import MIB
+from workers.measure.process_state import FLAG, ProcessState
 
-MIB = 2**20
 GROWTH = 128 * MIB
 """A job on a model, data and runtime that the process knows leaves less than this behind."""
 FIRST_GROWTH = 2**30
@@ -33,23 +35,6 @@ _known: set[tuple[Hashable, ...]] = set()
 """Models, data and runtimes of the jobs that this process has run."""
 
 
-class Left(NamedTuple):
-    """What was found when a job ended; the fields are those of an outcome."""
-
-    flags: tuple[str, ...]
-    notes: tuple[str, ...]
-    readings: dict[str, float]
-
-    def added_to(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The fields `found` of an outcome, with these."""
-        return {
-            **found,
-            "flags": tuple(sorted({*found.get("flags", ()), *self.flags})),
-            "notes": (*found.get("notes", ()), *self.notes),
-            "system_metrics": {**found.get("system_metrics", {}), **self.readings},
-        }
-
-
 class Leftovers:
     """The process as it was before a job; `clear` is called when the job has ended."""
 
@@ -58,26 +43,34 @@ class Leftovers:
         kept = job.condition
         self._use = (job.kind, kept.model, kept.weights, kept.data, frozenset((each.runtime, each.dtype) for each in own))
         # Every kind sets the threads of its condition.
-        self._state, self._random = State(leave=frozenset({"CPU threads of torch"})), RandomState()
+        self._state = ProcessState(leave=frozenset({"CPU threads of torch"}))
+        self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
         self._children = {child.pid for child in left_running()}
         self._resident, self._allocated = resident(), _allocated()
 
-    def clear(self, parameters: int = 0) -> Left:
-        """Restore what can be restored, kill child processes, and report whether the process can be used again.
+    def clear(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Restore what can be restored, and kill child processes; returns the `fields` of the job's outcome with what was found.
 
-        `parameters` is the number of the model's; they may stay in memory, because the next job often needs the same model.
+        The parameters of the model may stay in memory, because the next job often needs the same model.
         """
         changes = self._state.restore()
-        self._random.restore()
+        random.setstate(self._random[0])
+        np.random.set_state(self._random[1])
+        torch.set_rng_state(self._random[2])
         end(child for child in left_running() if child.pid not in self._children)
         notes = [f"when the job had ended: {change}" for change in changes]
         readings: dict[str, float] = {}
-        if growth := self._growth(parameters):
+        if growth := self._growth(max((arm.parameters for arm in fields.get("arms", ())), default=0)):
             readings["memory_growth_mib"] = growth / MIB
             notes.append(f"the job left {growth / MIB:.0f} MiB of memory behind; its process runs no other job")
         if growth or self._state.unfit:
             readings[WORKER_UNFIT] = 1.0
-        return Left((FLAG,) if changes else (), tuple(notes), readings)
+        return {
+            **fields,
+            "flags": tuple(sorted({*fields.get("flags", ()), *((FLAG,) if changes else ())})),
+            "notes": (*fields.get("notes", ()), *notes),
+            "system_metrics": {**fields.get("system_metrics", {}), **readings},
+        }
 
     def _growth(self, parameters: int) -> int:
         """Bytes, of the process or on the GPU, that the job left behind and should not have; 0 if it did not."""
@@ -101,9 +94,8 @@ class Leftovers:
 
 def resident() -> int:
     """Bytes of this process in memory; 0 where the system does not provide it."""
-    with contextlib.suppress(OSError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+    pages = read_text("/proc/self/statm").split()
+    return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
 
 
 def _allocated() -> int:

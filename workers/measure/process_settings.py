@@ -1,5 +1,6 @@
 """Settings of a process that a method may change: how each is read and restored."""
 
+import functools
 import gc
 import locale
 import os
@@ -7,17 +8,23 @@ import signal
 import sys
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
-RESTORED_SIGNALS = tuple(
-    getattr(signal, name)
-    for name in ("SIGALRM", "SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGUSR2", "SIGVTALRM", "SIGPROF", "SIGPIPE")
-    if hasattr(signal, name)
+RESTORED_SIGNALS = (
+    *(signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2),
+    *(signal.SIGVTALRM, signal.SIGPROF, signal.SIGPIPE),
 )
+TORCH_BACKENDS = (
+    *("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "mkldnn.matmul.fp32_precision"),
+    *("cuda.matmul.allow_fp16_reduced_precision_reduction", "cuda.matmul.allow_bf16_reduced_precision_reduction"),
+    *("cudnn.enabled", "cudnn.benchmark", "cudnn.deterministic", "mkldnn.enabled", "mkldnn.deterministic"),
+)
+"""Attributes below `torch.backends`; the precisions of float32 came with torch 2.9."""
 SMALLEST = 5e-324
 """The smallest denormal number; times 1 it is 0 where the processor flushes denormals."""
 
@@ -39,21 +46,13 @@ def flushes_denormals() -> bool:
     return SMALLEST * 1.0 == 0
 
 
-def _exists(name: str) -> bool:
-    """Whether this version of torch has the attribute below `torch.backends`: the precisions of float32 came with 2.9."""
-    owner: Any = torch.backends
-    for part in name.split("."):
-        owner = getattr(owner, part, None)
-    return owner is not None
-
-
-def _attribute(name: str) -> Setting:
-    """A setting that is an attribute below `torch.backends`."""
-    *path, last = name.split(".")
-    owner: Any = torch.backends
-    for part in path:
-        owner = getattr(owner, part)
-    return Setting(f"torch.backends.{name}", lambda: getattr(owner, last), lambda value: setattr(owner, last, value))
+def _backend_attributes() -> Iterator[Setting]:
+    """Those of `TORCH_BACKENDS` that this version of torch has."""
+    for name in TORCH_BACKENDS:
+        *path, last = name.split(".")
+        owner = functools.reduce(lambda part, key: getattr(part, key, None), path, cast(Any, torch.backends))
+        if hasattr(owner, last):
+            yield Setting(f"torch.backends.{name}", partial(getattr, owner, last), partial(setattr, owner, last))
 
 
 def _sdp(name: str) -> Setting:
@@ -90,12 +89,6 @@ def _set_collector(value: tuple[bool, tuple[int, int, int]]) -> None:
     gc.set_threshold(*value[1])
 
 
-def _affinity(name: str) -> Setting:
-    """The cores of the main thread; threads started meanwhile keep theirs, so that the process must be replaced."""
-    read = getattr(os, name)
-    return Setting("cores allowed", lambda: sorted(read(0)), lambda value: os.sched_setaffinity(0, value), sticky=True)
-
-
 def _folder() -> str:
     try:
         return str(Path.cwd())
@@ -116,9 +109,7 @@ def _error_filters() -> tuple[Any, ...]:
 def _drop_error_filters(before: tuple[Any, ...]) -> None:
     kept = [one for one in warnings.filters if one[0] != "error" or one in before]
     warnings.resetwarnings()
-    filters = warnings.filters
-    assert isinstance(filters, list)  # typeshed names a sequence
-    filters.extend(kept)
+    cast("list[Any]", warnings.filters).extend(kept)
 
 
 def _default_device() -> tuple[str, int]:
@@ -138,17 +129,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("denormal numbers flushed", flushes_denormals, torch.set_flush_denormal),
     Setting("float32 matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    *map(
-        _attribute,
-        filter(
-            _exists,
-            (
-                *("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "mkldnn.matmul.fp32_precision"),
-                *("cuda.matmul.allow_fp16_reduced_precision_reduction", "cuda.matmul.allow_bf16_reduced_precision_reduction"),
-                *("cudnn.enabled", "cudnn.benchmark", "cudnn.deterministic", "mkldnn.enabled", "mkldnn.deterministic"),
-            ),
-        ),
-    ),
+    *_backend_attributes(),
     *map(_sdp, ("flash", "mem_efficient", "math", "cudnn")),
     *map(_autocast, ("cpu", "cuda")),
     Setting("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_collector),
@@ -161,7 +142,12 @@ SETTINGS: tuple[Setting, ...] = (
     *map(_timer, ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")),
     Setting("locale", lambda: locale.setlocale(locale.LC_ALL, None), lambda value: locale.setlocale(locale.LC_ALL, value)),
     Setting("niceness", lambda: os.getpriority(os.PRIO_PROCESS, 0), lambda value: os.setpriority(os.PRIO_PROCESS, 0, value)),
-    *map(_affinity, ("sched_getaffinity",) if hasattr(os, "sched_getaffinity") else ()),
+    # The cores of the main thread; threads started meanwhile keep theirs, so that the process must be replaced.
+    *(
+        [Setting("cores allowed", lambda: sorted(os.sched_getaffinity(0)), partial(os.sched_setaffinity, 0), sticky=True)]
+        if hasattr(os, "sched_getaffinity")
+        else []
+    ),
     Setting("warnings that are errors", _error_filters, _drop_error_filters),
     Setting("inter-op threads of torch", torch.get_num_interop_threads, None),
 )

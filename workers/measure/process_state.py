@@ -3,18 +3,16 @@
 import contextlib
 import gc
 import os
-import random
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
 from workers.measure.descendants import left_running
 from workers.measure.process_settings import SETTINGS, flushes_denormals
-from workers.measure.timer import Step, Stopwatch, Timing
+from workers.measure.timer import SampleTime, Stopwatch, TimedStep
 
 FLAG = "state_changed"
 BENIGN_VARIABLES = (
@@ -40,7 +38,7 @@ class Changes:
     @contextlib.contextmanager
     def watched(self, arm: int | None, doing: str) -> Iterator[None]:
         """Restore what the block changes, and record it for `arm`; `doing` completes "while …"."""
-        before = State()
+        before = ProcessState()
         try:
             yield
         finally:
@@ -53,10 +51,10 @@ class Changes:
         The first sample of an arm is followed by a look at everything; every later one by a look at what makes other arms
         faster or slower, outside the time that is taken. What else was changed shows at the end.
         """
-        before, seen = State(), set[int]()
+        before, seen = ProcessState(), set[int]()
         quick = _quick()
 
-        def timing(step: Step, inner: int) -> Timing:
+        def timing(step: TimedStep, inner: int) -> SampleTime:
             try:
                 return clock(step, inner)
             finally:
@@ -85,7 +83,7 @@ class Changes:
         return tuple(line for lines in self.found.values() for line in lines)
 
 
-class State:
+class ProcessState:
     """The state of the process when this was made."""
 
     def __init__(self, *, leave: frozenset[str] = frozenset()) -> None:
@@ -137,19 +135,6 @@ class State:
             del os.environ[name]
         self._variables = dict(os.environ)
         return [f"environment variables were changed: {', '.join(ours)}"] if ours else []
-
-
-class RandomState:
-    """The global random generators when this was made; `restore` lets every job begin with the same ones."""
-
-    def __init__(self) -> None:
-        self._states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-
-    def restore(self) -> None:
-        python, numpy, pytorch = self._states
-        random.setstate(python)
-        np.random.set_state(numpy)
-        torch.set_rng_state(pytorch)
 
 
 def _quick() -> tuple[Any, ...]:

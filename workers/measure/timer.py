@@ -14,18 +14,18 @@ MIN_SAMPLE_S = 1e-3
 MIN_RESOLUTIONS = 10_000
 """A sample is at least this many times as long as the timer's resolution: the reading error stays below 0.01 %."""
 
-Step = Callable[[], object]
+TimedStep = Callable[[], object]
 """One forward pass; its result is discarded."""
 
 
-class Timing(NamedTuple):
+class SampleTime(NamedTuple):
     """Seconds per forward: wall time, and device time between CUDA events (`None` on a CPU)."""
 
     wall: float
     device: float | None
 
 
-Stopwatch = Callable[[Step, int], Timing]
+Stopwatch = Callable[[TimedStep, int], SampleTime]
 """Times a step run that many times in a row."""
 
 
@@ -57,11 +57,11 @@ def synchronise(device: Device) -> None:
         torch.cuda.synchronize()
 
 
-def _cpu_timing(step: Step, inner: int) -> Timing:
+def _cpu_timing(step: TimedStep, inner: int) -> SampleTime:
     start = time.perf_counter()
     for _ in range(inner):
         step()
-    return Timing((time.perf_counter() - start) / inner, None)
+    return SampleTime((time.perf_counter() - start) / inner, None)
 
 
 def _cuda_stopwatch() -> Stopwatch:
@@ -69,7 +69,7 @@ def _cuda_stopwatch() -> Stopwatch:
     for event in (began, ended):
         event.record()  # an event is created when first recorded, which must not be timed
 
-    def timing(step: Step, inner: int) -> Timing:
+    def timing(step: TimedStep, inner: int) -> SampleTime:
         torch.cuda.synchronize()
         start = time.perf_counter()
         began.record()
@@ -78,6 +78,6 @@ def _cuda_stopwatch() -> Stopwatch:
         ended.record()
         torch.cuda.synchronize()
         wall = time.perf_counter() - start
-        return Timing(wall / inner, began.elapsed_time(ended) / 1e3 / inner)
+        return SampleTime(wall / inner, began.elapsed_time(ended) / 1e3 / inner)
 
     return timing

@@ -14,8 +14,9 @@ from typing import Any
 
 from sweeps.identity import digest
 from workers.cache import cached
+from workers.measure.environment import read_text
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 COMPILER_FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
 COMPILERS = ("g++", "c++", "clang++")
 BUILD_S = 120.0
@@ -31,12 +32,11 @@ _LOADED: dict[Path, Mapping[str, Callable[..., Any]]] = {}
 
 
 def functions(source: Path, signatures: Mapping[str, Signature]) -> Mapping[str, Callable[..., Any]]:
-    """The functions of a C++ file by name, compiled and loaded on the first call. Raises `NotBuilt`."""
+    """The functions of a C++ file by name; it is compiled and loaded on the first call of the process. Raises `NotBuilt`."""
     if source not in _LOADED:
-        found = {}
-        for name, (result, arguments) in signatures.items():
-            found[name] = getattr(library(source), name)
-            found[name].restype, found[name].argtypes = result, arguments
+        found = {name: getattr(library(source), name) for name in signatures}
+        for name, types in signatures.items():
+            found[name].restype, found[name].argtypes = types
         _LOADED[source] = found
     return _LOADED[source]
 
@@ -47,7 +47,7 @@ def missing_reason(source: Path) -> str | None:
     try:
         library(source)
     except NotBuilt as reason:
-        LOG.warning("%s is not compiled, torch's operators are used: %s", source.name, reason)
+        _LOG.warning("%s is not compiled, torch's operators are used: %s", source.name, reason)
         return str(reason)
     return None
 
@@ -73,19 +73,12 @@ def build_library(source: Path) -> Path:
 
     def make(file: Path) -> None:
         # Torch's own runtime comes first, so that the compiler adds none: two would compete for the cores.
-        command = [compiler, *COMPILER_FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)]
-        done = _output(command)
-        LOG.info("compiled %s %s", file.name, done)
+        _output([compiler, *COMPILER_FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)])
+        _LOG.info("compiled %s", file.name)
 
     try:
-        version = _output([compiler, "--version"])
-        parts = {
-            "source": source.read_text(encoding="utf-8"),
-            "flags": COMPILER_FLAGS,
-            "compiler": version,
-            "processor": _processor(),
-            "openmp": openmp,
-        }
+        text, version = source.read_text(encoding="utf-8"), _output([compiler, "--version"])
+        parts = {"source": text, "flags": COMPILER_FLAGS, "compiler": version, "processor": _processor(), "openmp": openmp}
         return cached(f"{source.stem}-{digest(parts)}.so", make)
     except OSError as error:
         raise NotBuilt(f"the cache cannot be written: {error}") from error
@@ -98,9 +91,8 @@ def _output(command: list[str]) -> str:
         raise NotBuilt(f"{command[0]} took more than {BUILD_S:g} s") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise NotBuilt(
-            f"{command[0]} failed: {next((line for line in lines if 'error' in line), lines[-1] if lines else 'no message')}"
-        )
+        message = next((line for line in lines if "error" in line), lines[-1] if lines else "no message")
+        raise NotBuilt(f"{command[0]} failed: {message}")
     return done.stdout.strip().partition("\n")[0]
 
 
@@ -108,22 +100,16 @@ def _openmp() -> str:
     """The OpenMP runtime that torch runs on. Raises `NotBuilt` where none is found."""
     import torch  # noqa: F401 - loads it
 
-    try:
-        mapped = Path("/proc/self/maps").read_text()
-    except OSError as error:
-        raise NotBuilt("which OpenMP runtime torch has loaded can be read on Linux only") from error
+    mapped = read_text("/proc/self/maps")  # on Linux only
     found: list[str] = sorted(set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", mapped, re.MULTILINE)))
     own = [path for path in found if "/torch/" in path] or found
     if not own:
-        raise NotBuilt("torch has loaded no OpenMP runtime to share")
+        raise NotBuilt("no OpenMP runtime that torch has loaded is found; on Linux it is in /proc/self/maps")
     return own[0]
 
 
 def _processor() -> str:
     """The processor that `-march=native` compiles for: the library may crash on another."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
+    lines = read_text("/proc/cpuinfo").splitlines()
     facts = {name: next((line for line in lines if line.startswith(name)), "") for name in ("model name", "flags", "Features")}
     return f"{platform.machine()} {sorted(facts.items())}"

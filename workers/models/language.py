@@ -1,13 +1,14 @@
 """Causal language models of transformers: a condition's model with its tokenizer and geometry, loaded once."""
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from huggingface_hub import hf_hub_download
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
@@ -21,8 +22,8 @@ from sweeps.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
-from workers.models import hub
 from workers.models.counted_macs import MacCounter
+from workers.models.hub import explained_errors, first_line
 from workers.models.share_weights import DTYPES, load_shared
 from workers.training import recipes
 from workers.training.weights import trained
@@ -125,7 +126,7 @@ class LanguageModel:
         return logits
 
 
-@functools.cache
+@cache
 def signature(model: Any) -> frozenset[str]:
     """Parameter names of a model class' forward."""
     return frozenset(inspect.signature(model.forward).parameters)
@@ -182,79 +183,62 @@ def _known(condition: Condition) -> LanguageModel:
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), device:
         torch.manual_seed(condition.seed)
-        model = AutoModelForCausalLM.from_config(_config(config), dtype=torch.float32)  # type: ignore[no-untyped-call]
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), dtype=torch.float32)  # type: ignore[no-untyped-call]
     tokenizer = tokenization.trained_tokenizer(network.vocabulary)
-    weights_hash = digest(
-        {"config": config, "seed": condition.seed, "tokenizer": tokenization.tokenizer_recipe(network.vocabulary)}
-    )
+    recipe = tokenization.tokenizer_recipe(network.vocabulary)
+    weights_hash = digest({"config": config, "seed": condition.seed, "tokenizer": recipe})
     return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash)
 
 
 def _folder(folder: Path, condition: Condition) -> LanguageModel:
     """A model saved with `save_pretrained`."""
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         geometry(str(folder))
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
     tokenizer = tokenization.read_tokenizer(folder / tokenization.TOKENIZER_FILE)
-    return _load_pretrained(str(folder), condition, tokenizer, content(str(folder)), options)
+    return _pretrained(str(folder), condition, tokenizer, content(str(folder)), local_files_only=True)
 
 
 def _hub(condition: Condition) -> LanguageModel:
     """A model of the hub: the downloaded revision where it is complete, so that results stay comparable, else the newest one."""
-    with hub.explained_errors(condition.model):
+    with explained_errors(condition.model):
         try:
-            return _downloaded(condition, local=True)
+            return _downloaded(condition, local_files_only=True)
         except OSError:
-            return _downloaded(condition, local=False)
+            return _downloaded(condition, local_files_only=False)
 
 
-def _downloaded(condition: Condition, *, local: bool) -> LanguageModel:
+def _downloaded(condition: Condition, *, local_files_only: bool) -> LanguageModel:
     name = condition.model
-    tokenizer = tokenization.read_tokenizer(hub.fetched(name, tokenization.TOKENIZER_FILE, local=local))
-    commit = hub.fetched(name, "config.json", local=local).parent.name
-    options: dict[str, Any] = {"revision": commit, "local_files_only": local, "trust_remote_code": False}
-    return _load_pretrained(name, condition, tokenizer, digest({"hub": name, "commit": commit}), options)
+    fetch = partial(hf_hub_download, name, local_files_only=local_files_only)
+    tokenizer = tokenization.read_tokenizer(Path(fetch(tokenization.TOKENIZER_FILE)))
+    commit = Path(fetch("config.json")).parent.name  # a revision's files are in a folder named like its commit
+    weights_hash = digest({"hub": name, "commit": commit})
+    return _pretrained(name, condition, tokenizer, weights_hash, revision=commit, local_files_only=local_files_only)
 
 
-def _load_pretrained(
-    name: str, condition: Condition, tokenizer: FastTokenizer, weights_hash: str, options: Mapping[str, Any]
-) -> LanguageModel:
+def _pretrained(name: str, condition: Condition, tokenizer: FastTokenizer, weights_hash: str, **options: Any) -> LanguageModel:
     """A saved model, read by transformers with `options`. Raises `Unsupported` with a message of one line."""
+    options["trust_remote_code"] = False
     try:
         network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict(), complete=True)
     except (KeyError, TypeError, ValueError) as error:
-        raise Unsupported(f"model: {_line(error)}") from error
+        raise Unsupported(f"model: {first_line(error)}") from error
     if tokenizer.size > network.vocabulary:
         raise Unsupported(f"model: {name}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
-    model = _pretrained(name, condition, **options)
-    counter = None if network.described else MacCounter(model)
-    return LanguageModel(model, tokenizer, network, weights_hash, bos_ids=tokenizer.bos_ids, counter=counter)
-
-
-def _pretrained(name: str, condition: Condition, **options: Any) -> Any:
     read: Any = AutoModelForCausalLM.from_pretrained
     try:
         model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, output_loading_info=True, **options)
     except ValueError as error:  # the configuration of no causal model
-        raise Unsupported(f"model: {name}: {_line(error)}") from error
+        raise Unsupported(f"model: {name}: {first_line(error)}") from error
     wrong = sorted(found["missing_keys"]) + sorted(str(each) for each in found["mismatched_keys"])
     if wrong:
         raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
     if "past_key_values" not in signature(model.__class__):
         raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values to cache, which language jobs need")
-    return _ready(model, condition)
-
-
-def _line(error: Exception) -> str:
-    """The first line of transformers' message."""
-    return str(error).strip().partition("\n")[0]
-
-
-def _config(config: Mapping[str, Any]) -> Any:
-    rest = {key: value for key, value in config.items() if key != "model_type"}
-    return AutoConfig.for_model(config["model_type"], **rest)
+    counter = None if network.described else MacCounter(model)
+    return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash, bos_ids=tokenizer.bos_ids, counter=counter)
 
 
 def _ready(model: nn.Module, condition: Condition) -> nn.Module:
