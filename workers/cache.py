@@ -1,11 +1,11 @@
 """The cache of artifacts that jobs need: made on demand, and kept under the hash of what they are made from."""
 
-import contextlib
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+
+from filelock import FileLock
 
 CACHE_VARIABLE = "BREAKEVEN_CACHE"
 
@@ -20,7 +20,7 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
     file = cache_folder() / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(file.with_name(f"{name}.lock")):
+        with FileLock(file.with_name(f"{name}.lock")):
             if not file.exists():
                 for left in file.parent.glob(f".*-{name}"):  # of a process that was killed, because this one holds the lock
                     _remove(left)
@@ -38,13 +38,3 @@ def _remove(part: Path) -> None:
     if part.is_dir():
         shutil.rmtree(part)
     part.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
-from sweeps.job import Arm, Step
+from sweeps.job import Arm
 from sweeps.method import Network, Params
 from workers import methods
 from workers.errors import Unsupported
-from workers.token_reduction.schedules import Budget
 
 FINENESS = 1_000_000
 """Steps between the limits of a fractional parameter: finer than a token, so that the nearest token count is always found."""
@@ -69,14 +68,14 @@ def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Ar
     if name is None:
         raise Unsupported(f"{step.method} names no parameter that a budget could solve (SOLVES)")
     dense = network.macs(image_size, network.dense_tokens(image_size))
-    limit = _limit(params.budget, dense)
+    budget = params.budget  # which has exactly one of the two
+    limit = round(dense * budget.gmacs_ratio if budget.gmacs is None else budget.gmacs * 1e9)
     scale = _scale(method.Params.model_fields[name], params, network, image_size)
 
     def at(number: int) -> Arm:
         own = {**step.params, "budget": None, name: scale.value(number)}
-        return arm.model_copy(
-            update={"stack": (*arm.stack[:index], Step(**{**dict(step), "params": own}), *arm.stack[index + 1 :])}
-        )
+        solved = step.model_copy(update={"params": own})
+        return arm.model_copy(update={"stack": (*arm.stack[:index], solved, *arm.stack[index + 1 :])})
 
     cheapest = cost(at(scale.last), network, image_size)
     if not cheapest <= limit <= dense:
@@ -94,14 +93,6 @@ def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Ar
             low = middle
     found = at(high)
     return found, {**_solved(name, scale.value(high)), "gmacs": cost(found, network, image_size) / 1e9, "gmacs_budget": limit / 1e9}
-
-
-def _limit(budget: Budget, dense: int) -> int:
-    """The budget in MACs."""
-    if budget.gmacs_ratio is not None:
-        return round(budget.gmacs_ratio * dense)
-    assert budget.gmacs is not None  # a Budget has exactly one of the two
-    return round(budget.gmacs * 1e9)
 
 
 def _scale(field: FieldInfo, params: Params, network: Network, image_size: int) -> Scale:

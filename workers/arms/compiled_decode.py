@@ -4,6 +4,7 @@ Shapes: B sequences, V tokens of the vocabulary.
 """
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,17 +20,16 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
 
-def refuses(condition: Condition) -> str | None:
-    """Why a language model cannot be decoded by the condition's runtime, or `None`."""
+def check_runtime(condition: Condition) -> None:
+    """Raises `Unsupported` where a language model cannot be decoded by the condition's runtime."""
     runtime, kept = condition.runtime, condition.kv_cache or "dynamic"
     if runtime == "cudagraph" and condition.device != "cuda":
-        return f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}"
+        raise Unsupported(f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}")
     if runtime != "eager" and kept != "static":
-        return (
+        raise Unsupported(
             f"runtime {runtime} runs steps of one shape, and with kv_cache {kept} every token makes the cache longer; "
             "write kv_cache: static"
         )
-    return None
 
 
 class Steps(ABC):
@@ -69,11 +69,7 @@ class CompiledSteps(Steps):
 
     def __init__(self, language_model: LanguageModel, **options: Any) -> None:
         super().__init__(language_model)
-        network = language_model.model
-
-        def step(inputs: Inputs, cache: Any) -> Tensor:
-            return last_logits(network, inputs, cache)
-
+        step = partial(last_logits, language_model.model)
         self._compiled = torch.compile(alone(step), dynamic=False, fullgraph=True, **options)
 
     def __call__(self, inputs: Inputs) -> Tensor:

@@ -10,7 +10,7 @@ from sweeps.outcome import ArmOutcome, MetricValue
 from workers import methods
 from workers.arms import compiled_decode
 from workers.arms.generation_workload import Passage, Run, Workload, passages
-from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe
+from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
 from workers.measure.metric_values import counter_value, metric_value
@@ -19,8 +19,6 @@ from workers.models.share_weights import DTYPES, clone_shared
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Of a condition that leaves them open."""
-ATTENTIONS: Mapping[Attention, str] = {"sdpa": "sdpa", "eager": "eager"}
-"""transformers' names; `eager` forms the attention matrix."""
 
 
 @dataclass
@@ -68,17 +66,13 @@ class LanguageArm(PreparedArm):
     def outcome(self) -> ArmOutcome:
         run, passages = self.first, self.workload.passages
         forced = self.workload.decoding == "teacher_forcing"
-        flags = {
-            "text_differs": forced and run.texts != tuple(passage.continuation for passage in passages),
-            "text_too_short": any(len(text) < len(passage.continuation) for text, passage in zip(run.texts, passages, strict=True)),
-        }
-        macs, overhead = self._macs(self.prompt, self.decoded), self._overhead(self.prompt, self.decoded)
+        short = any(len(text) < len(passage.continuation) for text, passage in zip(run.texts, passages, strict=True))
         metrics = [metric_value("characters", run.characters), metric_value("tokens_decoded", run.decoded), *self._stages()]
         return describe(
             self.index,
             self.model.model,
-            macs=macs,
-            macs_overhead=overhead,
+            macs=self._macs(self.prompt, self.decoded),
+            macs_overhead=self._overhead(self.prompt, self.decoded),
             batch=self.sequences,
             tokens=self.prompt,
             tokens_final=run.cached,
@@ -86,7 +80,9 @@ class LanguageArm(PreparedArm):
             first_call_s=self.first_call_s,
             route=self.model.route,
             metrics=tuple(metrics),
-            flags=tuple(flag for flag, raised in flags.items() if raised),
+            flags=raised(
+                text_differs=forced and run.texts != tuple(passage.continuation for passage in passages), text_too_short=short
+            ),
         )
 
     def _stages(self) -> list[MetricValue]:
@@ -129,20 +125,19 @@ def prepare_language(job: Job, index: int, texts: tuple[Passage, ...]) -> Langua
 def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, str]) -> LanguageModel:
     """The model of one arm, on the weights that `shared_language` keeps, one set for each dtype. Raises `Unsupported`."""
     own = arm.condition(condition)
-    if (reason := compiled_decode.refuses(own)) is not None:
-        raise Unsupported(reason)
+    compiled_decode.check_runtime(own)
     base = shared_language(own, content_hashes)
     if (reason := methods.refusal(arm, base.network)) is not None:
         raise Unsupported(reason)
     network = clone_shared(base.model)
-    route = _set_attention(network, ATTENTIONS[own.attention])
+    route = _set_attention(network, own.attention)
     model: LanguageModel = methods.apply_stack(arm, replace(base, model=network, route=route), own, "language")
     model.model.eval()
     return replace(model, steps=compiled_decode.steps(own.runtime, model))
 
 
-def _set_attention(model: Any, wanted: str) -> str | None:
-    """Give the model this attention; where transformers does not have it for this architecture, the name of the one that runs."""
+def _set_attention(model: Any, wanted: Attention) -> str | None:
+    """Give the model this attention; where transformers lacks it for this architecture, the name of the one that runs."""
     if model._can_set_attn_implementation():
         model.set_attn_implementation(wanted if wanted != "sdpa" or model._supports_sdpa else "eager")
     used: str = model.config._attn_implementation

@@ -65,6 +65,11 @@ def describe(index: int, model: nn.Module, *, macs: float, macs_overhead: float,
     )
 
 
+def raised(**flags: bool) -> tuple[str, ...]:
+    """The names of those that are true."""
+    return tuple(name for name, true in flags.items() if true)
+
+
 def compile_limit(job: Job, condition: Condition) -> AbstractContextManager[None]:
     """The time-out of an arm's first run, where that compiles."""
     return compiling(job.protocol.compile_timeout_s) if condition.runtime == "compile" else contextlib.nullcontext()

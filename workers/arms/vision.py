@@ -13,7 +13,7 @@ from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
 from workers import methods
 from workers.arms.budget import Solved, solve
-from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe
+from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
@@ -41,10 +41,6 @@ class VisionArm(PreparedArm):
 
     def outcome(self) -> ArmOutcome:
         size = self.condition.pixels
-        flags = {
-            "token_trace_mismatch": self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
-            "consistency_check_failed": self.trace.batch != self.condition.batch_size,
-        }
         return describe(
             self.index,
             self.model,
@@ -57,7 +53,10 @@ class VisionArm(PreparedArm):
             first_call_s=self.first_call_s,
             solved=self.solved.values,
             route=methods.route(self.solved.arm, self.condition),
-            flags=tuple(flag for flag, raised in flags.items() if raised),
+            flags=raised(
+                token_trace_mismatch=self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
+                consistency_check_failed=self.trace.batch != self.condition.batch_size,
+            ),
         )
 
 

@@ -20,6 +20,7 @@ from sweeps.job import PASS_SECONDS, Arm, Job
 from sweeps.outcome import MetricValue, Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.language import LanguageArm, counters, cut_texts, prepare_language
+from workers.arms.prepared import raised
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
@@ -94,7 +95,7 @@ class GenerationKind(TimedKind[LanguageArm]):
             metric_value("peak_gb_per_s", bandwidth(arm.condition.device), n=1),
             *counters(arm.model),
         ]
-        return ArmMetrics(metrics, ["consistency_check_failed"] if {run.work for run in runs} - {first.work} else [])
+        return ArmMetrics(metrics, raised(consistency_check_failed=bool({run.work for run in runs} - {first.work})))
 
     def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
@@ -105,9 +106,10 @@ class GenerationKind(TimedKind[LanguageArm]):
                 arm.workload.run(arm.model, keep=cache.keep)
                 runs += 1
         work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
-        flags = {"memory_unmeasured": not memory.metrics, "consistency_check_failed": cache.length != arm.first.cached}
         metrics = [*memory.metrics, *cache.metrics, *spent.metrics(work, runs)]
-        return ArmMetrics(metrics, [flag for flag, raised in flags.items() if raised])
+        return ArmMetrics(
+            metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=cache.length != arm.first.cached)
+        )
 
     def _isolated_s(self, arm: LanguageArm) -> float:
         """What is compiled is compiled there again, which takes no longer than the first call, because its code is on disk."""

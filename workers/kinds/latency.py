@@ -10,6 +10,7 @@ import numpy as np
 from sweeps.job import PASS_SECONDS, Job
 from sweeps.outcome import Samples
 from sweeps.stats.timing import outliers
+from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
@@ -57,17 +58,14 @@ class LatencyKind(TimedKind[VisionArm]):
 
     def read(self, arm: VisionArm, samples: Samples, column: int) -> ArmMetrics:
         walls = np.array(samples.seconds)[:, column]
-        metrics = [
-            median_time("latency", walls),
-            metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
-        ]
+        metrics = [median_time("latency", walls), metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls))]
         sound = consistent(self.counted[arm.index], len(walls) * samples.inner[column], arm.condition.batch_size)
         if samples.device_seconds is not None:
             devices = np.array(samples.device_seconds)[:, column]
             metrics.append(median_time("device_latency", devices))
             sound = sound and bool((devices <= walls).all())
         self.latency_s[arm.index] = float(np.median(walls))
-        return ArmMetrics(metrics, [] if sound else ["consistency_check_failed"])
+        return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
         """Peak memory, energy and mean power, and throughput from the images that the first block saw."""
@@ -83,12 +81,9 @@ class LatencyKind(TimedKind[VisionArm]):
                 now = time.perf_counter()
                 called += chunk
         throughput = metric_value("throughput", counted.images / (now - start), n=counted.forwards)
-        flags = {
-            "memory_unmeasured": not memory.metrics,
-            "consistency_check_failed": not consistent(counted, called, arm.condition.batch_size),
-        }
+        sound = consistent(counted, called, arm.condition.batch_size)
         metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
-        return ArmMetrics(metrics, [flag for flag, raised in flags.items() if raised])
+        return ArmMetrics(metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound))
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:

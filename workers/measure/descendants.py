@@ -117,8 +117,7 @@ def end(processes: Iterable[Process]) -> None:
         for pid, process in list(pending.items()):
             with contextlib.suppress(ChildProcessError):  # another process' child, or reaped by whoever started it
                 os.waitpid(pid, os.WNOHANG)
-            now = _read(Path(f"/proc/{pid}"))
-            if now is None or now.zombie or now.started != process.started:
+            if not lives(process):
                 del pending[pid]
         if pending:
             time.sleep(0.005)
