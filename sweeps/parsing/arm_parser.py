@@ -8,45 +8,34 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from sweeps.job import Arm, Overrides, Step
+from sweeps.geometry.model_families import ModelFamily
+from sweeps.job import Arm, Condition, Overrides, Step
 from sweeps.method import Params, modality_of
 from sweeps.parsing.axis import Choice, expand_values
-from sweeps.parsing.condition_parser import FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality, takes_integers
-from sweeps.parsing.sequence import check_bare, form_of, takes
-from sweeps.parsing.validation import explained
+from sweeps.parsing.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality
+from sweeps.parsing.validation import first_error
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
 from sweeps.suggestions import unknown_word
 
 DENSE_NAME = "dense"
 OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)
 _BESIDE: Mapping[str, TypeAdapter[Any]] = {**adapters(Overrides), "replicate": adapters(Arm)["replicate"]}
-_WHOLE_BESIDE = ("image_size", "replicate")
-
-
-class Schedule(NamedTuple):
-    """A parameter with a number for each block."""
-
-    step: int
-    blocks: int
-    """How many it lists."""
-    path: KeyPath
+_TYPES = {key: {**Arm.model_fields, **Overrides.model_fields}[key].annotation for key in _BESIDE}
 
 
 class Candidate(NamedTuple):
     """An arm that the sweep requests, and where it is written."""
 
     arm: Arm
-    key: str
-    """The arm's identity, computed once."""
     path: KeyPath
     size_path: KeyPath
     """Where the arm's own image size is written, else `path`."""
     params: tuple[Params, ...]
     """Validated parameters of the stack's steps."""
-    schedules: tuple[Schedule, ...] = ()
-    """Its parameters with a number for each block."""
+    schedules: tuple[tuple[int, Choice], ...] = ()
+    """Its parameters with a number for each block, each with its step."""
     overrides: bool = True
     """Whether the arm may set a field of the condition for itself."""
 
@@ -57,7 +46,6 @@ class ParameterValues:
 
     step: int | None
     key: str
-    path: KeyPath
     choices: list[Choice]
     group: int | None = None
     """The `zip` group that it moves with."""
@@ -75,59 +63,46 @@ class Entry:
     paths: list[KeyPath] = field(default_factory=list)
     parameters: list[ParameterValues] = field(default_factory=list)
 
-    def named(self, name: str) -> list[ParameterValues]:
-        """The parameters that `zip` calls `name`, such as `topk.keep_rate`; an override goes by the first method's name."""
-        return [parameter for parameter in self.parameters if self._label(parameter) == name]
-
-    def labels(self) -> set[str]:
-        """The names by which `zip` can call the entry's lists."""
-        return {self._label(parameter) for parameter in self.parameters if len(parameter.choices) > 1}
-
-    def _label(self, parameter: ParameterValues) -> str:
+    def label(self, parameter: ParameterValues) -> str:
+        """What `zip` calls a parameter, such as `topk.keep_rate`; an override goes by the first method's name."""
         return f"{(self.names or [DENSE_NAME])[parameter.step or 0]}.{parameter.key}"
 
     def groups(self) -> set[int]:
         return {parameter.group for parameter in self.parameters if parameter.group is not None}
 
+    def _dimensions(self) -> dict[int, list[ParameterValues]]:
+        """Parameters that move together: those of each `zip` group, then each of the others (below 0) by itself."""
+        tied = {group: [each for each in self.parameters if each.group == group] for group in sorted(self.groups())}
+        return {**tied, **{-1 - index: [each] for index, each in enumerate(self.parameters) if each.group is None}}
+
     def count(self) -> int:
         """Arms that the entry expands to when every group is free."""
-        loose = [len(parameter.choices) for parameter in self.parameters if parameter.group is None]
-        tied = {parameter.group: len(parameter.choices) for parameter in self.parameters if parameter.group is not None}
-        return math.prod((*loose, *tied.values()))
+        return math.prod(len(moved[0].choices) for moved in self._dimensions().values())
 
     def arms(self, bound: Mapping[int, int]) -> Iterator[Candidate]:
         """The arms in order; `bound` fixes the place of zip groups that an axis drives."""
-        free = sorted(self.groups() - set(bound))
-        lengths = {parameter.group: len(parameter.choices) for parameter in self.parameters}
-        loose = [parameter for parameter in self.parameters if parameter.group is None]
-        for places in itertools.product(*(range(lengths[group]) for group in free)):
-            place = {**bound, **dict(zip(free, places, strict=True))}
-            fixed = [
-                (parameter, parameter.choices[place[parameter.group]])
-                for parameter in self.parameters
-                if parameter.group is not None
-            ]
-            for picks in itertools.product(*(parameter.choices for parameter in loose)):
-                yield self._arm([*fixed, *zip(loose, picks, strict=True)])
+        dimensions = self._dimensions()
+        ranges = ([bound[group]] if group in bound else range(len(moved[0].choices)) for group, moved in dimensions.items())
+        for places in itertools.product(*ranges):
+            moves = zip(dimensions.values(), places, strict=True)
+            yield self._arm([(each, each.choices[place]) for moved, place in moves for each in moved])
 
     def _arm(self, picks: list[tuple[ParameterValues, Choice]]) -> Candidate:
-        steps = range(len(self.names))
         params = tuple(
-            self._params(step, {parameter.key: pick for parameter, pick in picks if parameter.step == step}) for step in steps
+            self._params(step, {parameter.key: pick for parameter, pick in picks if parameter.step == step})
+            for step in range(len(self.names))
         )
-        methods = self.known.methods
         stack = tuple(
-            Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=methods[name].VERSION)
+            Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=self.known.methods[name].VERSION)
             for name, values in zip(self.names, params, strict=True)
         )
         beside = {parameter.key: pick for parameter, pick in picks if parameter.step is None}
-        values = {key: self._beside(key, pick) for key, pick in beside.items()}
+        values = {key: self._override(key, pick) for key, pick in beside.items()}
         replicate = values.pop("replicate", 0)
         arm = Arm(stack=stack, overrides=Overrides(**values), replicate=replicate)
         size_path = beside["image_size"].path if "image_size" in beside else self.path
-        listed = [(parameter.step, pick) for parameter, pick in picks if parameter.step is not None]
-        schedules = tuple(Schedule(step, pick.blocks, pick.path) for step, pick in listed if pick.blocks is not None)
-        return Candidate(arm, arm.arm_id, self.path, size_path, params, schedules, bool(values))
+        schedules = tuple((each.step, pick) for each, pick in picks if each.step is not None and pick.blocks is not None)
+        return Candidate(arm, self.path, size_path, params, schedules, bool(values))
 
     def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
         model = self.known.methods[self.names[step]].Params
@@ -136,21 +111,57 @@ class Entry:
         except ValidationError as error:
 
             def place(location: KeyPath) -> KeyPath:
-                if not location:
-                    return self.paths[step]
-                pick = picks.get(str(location[0]))
+                pick = picks.get(str(location[0])) if location else None
                 return self.document.place(pick.path, location[1:]) if pick else (*self.paths[step], *location)
 
-            raise explained(self.document, error, model, place) from None
+            raise first_error(self.document, error, model, place) from None
 
-    def _beside(self, key: str, pick: Choice) -> Any:
+    def _override(self, key: str, pick: Choice) -> Any:
         try:
             return _BESIDE[key].validate_python(pick.value, strict=True)
         except ValidationError as error:
-            raise explained(self.document, error, None, lambda _: pick.path) from None
+            raise first_error(self.document, error, None, lambda _: pick.path) from None
+
+    # ---- parsing ----
+
+    def open_step(self, path: KeyPath, name: Any) -> set[str]:
+        """Adds the method `name` to the stack and returns the names of its parameters."""
+        methods, own = self.known.methods, self.known.modality
+        if isinstance(name, list | dict):
+            raise self.document.error((*path, "method"), "needs one method's name; sweep over methods by one entry each")
+        if not isinstance(name, str) or name not in methods:
+            near = [DENSE_NAME, *(other for other, method in methods.items() if modality_of(method) == own)]
+            raise self.document.error((*path, "method"), unknown_word("method", name, near))
+        if (other := modality_of(methods[name])) != own:
+            problem = f"{name} is for {other} models, and this sweep is about {own} models"
+            raise self.document.error((*path, "method"), problem)
+        self.names.append(name)
+        self.paths.append(path)
+        return set(methods[name].Params.model_fields)
+
+    def add_parameter(self, step: int, key: str, value: Any) -> None:
+        annotation = self.known.methods[self.names[step]].Params.model_fields[key].annotation
+        choices = expand_values(self.document, (*self.paths[step], key), value, annotation)
+        self.parameters.append(ParameterValues(step, key, choices))
+
+    def add_override(self, key: str, value: Any, others: set[str]) -> None:
+        path = (*self.path, key)
+        if key not in _BESIDE:
+            raise self.unknown_key(path, (*others, "method", *_BESIDE))
+        if key in CONDITION_FIELDS and key not in fields_of(self.known.modality):
+            raise self.document.error(path, of_other_modality(self.known.modality), at_key=True)
+        self.parameters.append(ParameterValues(None, key, expand_values(self.document, path, value, _TYPES[key])))
+
+    def unknown_key(self, path: KeyPath, known: Iterable[str]) -> SweepError:
+        """The error for a key that the last method has not; a name that only the store still has stands for its present one."""
+        key = str(path[-1])
+        name = self.known.present_name(self.names[-1:], key)
+        return self.document.unknown_key(path, known if name == key else [name])
 
 
-def entry(document: Document, path: KeyPath, written: Mapping[str, Any] | str, known: KnownNames, *, bare: bool = False) -> Entry:
+def parse_entry(
+    document: Document, path: KeyPath, written: Mapping[str, Any] | str, known: KnownNames, *, bare: bool = False
+) -> Entry:
     """The entry at `path`: a method's name, `{method: NAME, …}` or `{stack: [{method: NAME, …}, …], …}`, overrides beside it.
 
     bare: an entry that names no method stands for `dense` (as in `baselines`). Raises `SweepError`.
@@ -162,21 +173,42 @@ def entry(document: Document, path: KeyPath, written: Mapping[str, Any] | str, k
         if unknown is not None:
             raise document.unknown_key((*path, unknown), ("method", "stack"))
         raise document.error(path, "names no method; add `method: NAME` or `stack: [{method: NAME}, …]`")
-    if "stack" in written:
-        return _stacked(document, path, written, known)
-    result = Entry(document, known, path)
-    name = written.get("method", DENSE_NAME)
-    fields: set[str] = set()
-    if name != DENSE_NAME:
-        fields = _open_step(result, path, name)
-    for key, value in written.items():
-        if key == "method":
-            continue
-        if key in fields:
-            result.parameters.append(_parameter(result, 0, key, value))
-        else:
-            result.parameters.append(_beside(result, key, value, fields))
-    return result
+    stacked, steps = "stack" in written, _steps(document, path, written)
+    entry = Entry(document, known, path)
+    for index, (place, step) in enumerate(steps):
+        fields = entry.open_step(place, step["method"])
+        for key, value in step.items():
+            if key in fields:
+                entry.add_parameter(index, key, value)
+            elif key != "method":
+                if stacked:
+                    raise entry.unknown_key((*place, key), (*fields, "method"))
+                entry.add_override(key, value, fields)
+    if stacked or not steps:
+        for key, value in written.items():
+            if key not in ("method", "stack"):
+                entry.add_override(key, value, {"stack"} if stacked else set())
+    return entry
+
+
+def _steps(document: Document, path: KeyPath, written: Mapping[str, Any]) -> list[tuple[KeyPath, Mapping[str, Any]]]:
+    """The methods of an entry that have parameters, each with its place."""
+    if "stack" not in written:
+        return [] if written.get("method", DENSE_NAME) == DENSE_NAME else [(path, written)]
+    steps, here = written["stack"], (*path, "stack")
+    if "method" in written:
+        raise document.error((*path, "method"), "stands beside `stack`; an entry has one of them", at_key=True)
+    if not isinstance(steps, list) or not steps:
+        raise document.error(here, "needs a list such as [{method: topk}, {method: tome}]; the empty stack is `method: dense`")
+    found: list[tuple[KeyPath, Mapping[str, Any]]] = []
+    for index, each in enumerate(steps):
+        step = {"method": each} if isinstance(each, str) else each
+        if not isinstance(step, dict) or "method" not in step:
+            raise document.error((*here, index), "needs `method: NAME`")
+        if step["method"] == DENSE_NAME:
+            raise document.error((*here, index), "`dense` is the empty stack, so it cannot be part of one; leave it out")
+        found.append(((*here, index), step))
+    return found
 
 
 def condition_keys(written: Mapping[str, Any], known: KnownNames) -> set[str]:
@@ -184,81 +216,23 @@ def condition_keys(written: Mapping[str, Any], known: KnownNames) -> set[str]:
     name = written.get("method")
     method = known.methods.get(name) if isinstance(name, str) else None
     taken = set(method.Params.model_fields) if method else set()
-    return {key for key in written if key in (*FIELDS, *SHORTHANDS) and key not in taken}
+    return {key for key in written if key in (*CONDITION_FIELDS, *SHORTHANDS) and key not in taken}
 
 
-def _stacked(document: Document, path: KeyPath, written: Mapping[str, Any], known: KnownNames) -> Entry:
-    result = Entry(document, known, path)
-    steps = written["stack"]
-    here = (*path, "stack")
-    if "method" in written:
-        raise document.error((*path, "method"), "stands beside `stack`; an entry has one of them", at_key=True)
-    if not isinstance(steps, list) or not steps:
-        raise document.error(here, "needs a list such as [{method: topk}, {method: tome}]; the empty stack is `method: dense`")
-    for index, step in enumerate(steps):
-        spot = (*here, index)
-        if isinstance(step, str):
-            step = {"method": step}  # noqa: PLW2901 - the short form of the same step
-        if not isinstance(step, dict) or "method" not in step:
-            raise document.error(spot, "needs `method: NAME`")
-        if step["method"] == DENSE_NAME:
-            raise document.error(spot, "`dense` is the empty stack, so it cannot be part of one; leave it out")
-        fields = _open_step(result, spot, step["method"])
-        for key, value in step.items():
-            if key in fields:
-                result.parameters.append(_parameter(result, index, key, value))
-            elif key != "method":
-                raise _unknown_parameter(result, (*spot, key), (*fields, "method"))
-    for key, value in written.items():
-        if key != "stack":
-            result.parameters.append(_beside(result, key, value, {"stack"}))
-    return result
+def check_arm(document: Document, models: ModelFamily, condition: Condition, arm: Candidate, paths: Mapping[str, KeyPath]) -> None:
+    """Refuse an image that is no multiple of the patch, and text longer than the model's positions. Raises `SweepError`."""
+    own = arm.arm.overrides.image_size
+    if (problem := models.size_problem(condition, own)) is not None:
+        raise document.error(arm.size_path if own else paths[problem.field], problem.text)
 
 
-def _open_step(result: Entry, path: KeyPath, name: Any) -> set[str]:
-    """Adds the method `name` to the entry's stack and returns the names of its parameters."""
-    methods, own = result.known.methods, result.known.modality
-    if not isinstance(name, str) or name not in methods:
-        hint = "; sweep over methods by one entry each" if isinstance(name, list | dict) else ""
-        near = [DENSE_NAME, *(other for other, method in methods.items() if modality_of(method) == own)]
-        shown = unknown_word("method", name, near) if not hint else f"needs one method's name{hint}"
-        raise result.document.error((*path, "method"), shown)
-    if modality_of(methods[name]) != own:
-        problem = f"{name} is for {modality_of(methods[name])} models, and this sweep is about {own} models"
-        raise result.document.error((*path, "method"), problem)
-    result.names.append(name)
-    result.paths.append(path)
-    return set(methods[name].Params.model_fields)
-
-
-def _parameter(result: Entry, step: int, key: str, value: Any) -> ParameterValues:
-    path = (*result.paths[step], key)
-    annotation = result.known.methods[result.names[step]].Params.model_fields[key].annotation
-    form = form_of(annotation)
-    if form == "list" and isinstance(value, list):
-        check_bare(result.document, path, value, annotation)
-    choices = expand_values(
-        result.document,
-        path,
-        value,
-        whole=takes_integers(annotation),
-        form=form,
-        mapping=takes(annotation, Mapping) or takes(annotation, BaseModel),
-    )
-    return ParameterValues(step, key, path, choices)
-
-
-def _beside(result: Entry, key: str, value: Any, others: set[str]) -> ParameterValues:
-    path = (*result.path, key)
-    if key not in _BESIDE:
-        raise _unknown_parameter(result, path, (*others, "method", *_BESIDE))
-    if key in FIELDS and key not in fields_of(result.known.modality):
-        raise result.document.error(path, of_other_modality(result.known.modality), at_key=True)
-    return ParameterValues(None, key, path, expand_values(result.document, path, value, whole=key in _WHOLE_BESIDE))
-
-
-def _unknown_parameter(result: Entry, path: KeyPath, known: Iterable[str]) -> SweepError:
-    """The error for a key that the entry's last method has not; a name that only the store still has stands for its present one."""
-    key = str(path[-1])
-    name = result.known.present_name(result.names[-1:], key)
-    return result.document.unknown_key(path, known if name == key else [name])
+def check_schedules(document: Document, models: ModelFamily, model: str, arm: Candidate) -> None:
+    """Refuse a schedule that lists more or fewer blocks than the model has, where that is known. Raises `SweepError`."""
+    if not arm.schedules or (network := models.network(model)) is None:
+        return
+    for step, (_, path, listed) in arm.schedules:
+        needed = arm.params[step].schedule_length(network.depth)
+        if listed is not None and listed != needed:
+            count = f"{model} has {network.depth} blocks" + (f", of which {needed} count here" if needed != network.depth else "")
+            fewer = "; or add `then: 0` beside `per_block`, for nothing in the further blocks" if listed < needed else ""
+            raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")

@@ -14,12 +14,11 @@ from sweeps.job import NAMED_WEIGHTS, Condition, Device, Exclusive, Kind, condit
 from sweeps.kinds import DATA_FIELDS, KINDS, WORKLOAD_FIELDS, Modality, kinds_of
 from sweeps.method import AnyMethod
 from sweeps.parsing.axis import Choice, expand_values
-from sweeps.parsing.job_blocks import of_kind
-from sweeps.parsing.validation import explained
+from sweeps.parsing.validation import first_error
 from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.suggestions import unknown_word
 
-FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
+CONDITION_FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
 SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}
 """`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
 WHOLE_NODE = "node"
@@ -30,7 +29,7 @@ WHOLE_NODE = "node"
 def fields_of(modality: Modality) -> tuple[str, ...]:
     """The condition fields that the models of a modality have."""
     used = {name for kind in kinds_of(modality) for name in condition_fields(kind.name)}
-    return tuple(name for name in FIELDS if name in used)
+    return tuple(name for name in CONDITION_FIELDS if name in used)
 
 
 def adapters(model: type[FrozenModel]) -> dict[str, TypeAdapter[Any]]:
@@ -38,14 +37,7 @@ def adapters(model: type[FrozenModel]) -> dict[str, TypeAdapter[Any]]:
     return {name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info])) for name, info in model.model_fields.items()}
 
 
-def takes_integers(annotation: Any) -> bool:
-    """Whether numbers of this type are whole."""
-    types = {annotation, *get_args(annotation)}
-    return int in types and float not in types
-
-
 _ADAPTERS = adapters(Condition)
-_WHOLE = {name: takes_integers(info.annotation) for name, info in Condition.model_fields.items()}
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,7 @@ class KnownNames:
         try:
             checked = _ADAPTERS[name].validate_python(value, strict=True)
         except ValidationError as error:
-            raise explained(document, error, None, lambda _: path) from None
+            raise first_error(document, error, None, lambda _: path) from None
         forms = self.models.data_forms
         if name == "data" and checked is not None and not is_data(forms, checked):
             right = f"{', '.join(forms[:-1])} or {forms[-1]}"
@@ -116,14 +108,14 @@ class KnownNames:
         for key, value in written.items():
             here = (*path, key)
             name = SHORTHANDS.get(key, key)
-            if name not in FIELDS:
+            if name not in CONDITION_FIELDS:
                 raise document.unknown_key(here, (*fields_of(self.modality), *SHORTHANDS))
             if name not in fields_of(self.modality):
                 raise document.error(here, of_other_modality(self.modality), at_key=True)
             if name in result:
                 raise document.error(here, f"sets `{name}` a second time; keep one of the two", at_key=True)
             if several:
-                choices = expand_values(document, here, value, whole=_WHOLE[name])
+                choices = expand_values(document, here, value, Condition.model_fields[name].annotation)
             elif isinstance(value, list | dict):
                 raise document.error(here, "needs a single value here; several go under `axes`")
             else:
@@ -141,39 +133,48 @@ def of_other_modality(modality: Modality) -> str:
 def condition_of_kind(
     document: Document, kind: Kind, condition: Condition, models: ModelFamily, paths: Mapping[str, KeyPath]
 ) -> Condition:
-    """`condition` as a question of this kind has it: without what the kind does not depend on, and with data to evaluate.
+    """`condition` as a question of this kind has it: with data to evaluate, and without what its answers do not depend on.
 
-    `paths` holds the place of each field that is written. Raises `SweepError` for weights or data that cannot be.
+    Conditions that are equal for the kind merge so. `paths` holds the place of each field that is written. Raises `SweepError` for
+    weights or data that cannot be.
     """
     if (problem := models.weights_problem(condition.model, condition.weights)) is not None:
         raise document.error(paths["weights"], problem)
-    found = of_kind(kind, condition)
-    if "corruption" in condition_fields(kind):
-        if found.corruption is not None and found.severity is None:
+    values: dict[str, Any] = {name: getattr(condition, name) for name in condition_fields(kind)}
+    if "corruption" in values:
+        if values["corruption"] is not None and values["severity"] is None:
             raise document.error(paths["corruption"], "needs a `severity` from 1 to 5 beside it")
         if "severity" in paths and "corruption" not in paths:
             raise document.error(paths["severity"], "needs a `corruption` beside it, such as gaussian_noise")
-    if "data" not in condition_fields(kind) or found.data is not None:
-        return found
-    if (data := models.default_data(condition.model)) is None:
-        forms = " or ".join(f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER))
-        problem = f"needs images for {condition.model}; write {forms} under `defaults`"
-        raise document.error(("jobs", kind), problem)
-    return found.model_copy(update={"data": data})
+    if values.get("corruption") is None:
+        values.pop("severity", None)  # without a corruption it has no meaning
+    if "data" in values and values["data"] is None:
+        values["data"] = models.default_data(condition.model)
+        if values["data"] is None:
+            forms = " or ".join(f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER))
+            raise document.error(("jobs", kind), f"needs images for {condition.model}; write {forms} under `defaults`")
+    return Condition.model_construct(**values)
 
 
-def check_kinds(document: Document, kinds: Collection[Kind], modality: Modality, paths: Mapping[str, KeyPath]) -> None:
-    """Refuse a field that no kind of the sweep depends on. Raises `SweepError`."""
+def check_jobs(document: Document, kinds: Iterable[Kind], modality: Modality) -> None:
+    """Refuse kinds of jobs that are not for models of this modality. Raises `SweepError`."""
+    for kind in kinds:
+        if (other := KINDS[kind].modality) != modality:
+            right = " or ".join(own.name for own in kinds_of(modality))
+            problem = f"is for {other} models, and this sweep is about {modality} models; request {right}"
+            raise document.error(("jobs", kind), problem, at_key=True)
+
+
+def check_fields(
+    document: Document, condition: Condition, kinds: Collection[Kind], modality: Modality, paths: Mapping[str, KeyPath]
+) -> None:
+    """Refuse a field that no kind of the sweep depends on, and `exclusive: device` without a GPU. Raises `SweepError`."""
     used = {name for kind in kinds for name in condition_fields(kind)}
     for name, path in paths.items():
         if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive") and name not in used:
             lacking = next(kind.name for kind in kinds_of(modality) if name in condition_fields(kind.name))
             problem = f"is for {lacking} jobs, and this sweep has none; add `{lacking}: {{}}` under `jobs`, or leave it out"
             raise document.error(path, problem, at_key=True)
-
-
-def check_exclusive(document: Document, condition: Condition, paths: Mapping[str, KeyPath]) -> None:
-    """Refuse `exclusive: device` where the device is no GPU. Raises `SweepError`."""
     if condition.exclusive is not None and condition.device != "cuda":
         problem = f"device is for GPUs, and here the device is {condition.device}; write {WHOLE_NODE}, or `device: cuda` beside it"
         raise document.error(paths["exclusive"], problem)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from sweeps.identity import canonical
 from sweeps.job import Arm
 from sweeps.parsing.arm_parser import DENSE_NAME
-from sweeps.parsing.axis import Choice
-from sweeps.parsing.condition_parser import FIELDS, KnownNames
-from sweeps.parsing.sequence import Form, form_of, is_sequence, sequence
+from sweeps.parsing.axis import Choice, Form, form_of, is_sequence, sequence
+from sweeps.parsing.condition_parser import CONDITION_FIELDS, KnownNames
 from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.suggestions import unknown_word
 
@@ -61,7 +60,7 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], known_names:
         for method, own in fields.items()
     }
     renamed = {method: names for method, names in former.items() if names}
-    known = {*FIELDS, "tokens", "method", "replicate", *parameters}
+    known = {*CONDITION_FIELDS, "tokens", "method", "replicate", *parameters}
     result = []
     for index, rule in enumerate(written):
         path: KeyPath = ("exclude", index)
@@ -87,8 +86,8 @@ class _Reader(NamedTuple):
         forms = self.parameters.get(key, set())
         if is_sequence(value):
             form: Form = next((form for form in ("list", "schedule") if form in forms), "scalar")
-            listed, inner, _ = sequence(self.document, path, value, form)
-            return [self.equal(inner, key, listed)]
+            listed = sequence(self.document, path, value, form)
+            return [self.equal(listed.path, key, listed.value)]
         if not isinstance(value, dict):
             if isinstance(value, list) and forms <= {"scalar"}:
                 raise self.document.error(path, "a list is no single value; did you mean {in: […]}?")
@@ -118,7 +117,7 @@ class _Reader(NamedTuple):
     def equal(self, path: KeyPath, key: str, operand: Any) -> Test:
         if key == "method" and operand not in {DENSE_NAME, *self.known_names.methods} and "+" not in str(operand):
             raise self.document.error(path, unknown_word("method", operand, [DENSE_NAME, *self.known_names.methods]))
-        if key in FIELDS and key not in self.parameters:
+        if key in CONDITION_FIELDS and key not in self.parameters:
             operand = self.known_names.field(self.document, key, Choice(operand, path)).value
         wanted = _comparable(operand)
         return lambda value: _comparable(value) == wanted

@@ -2,33 +2,21 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sweeps.geometry.llm_geometry import languages as known
 from sweeps.geometry.model_families import LanguageModels, VisionModels
-from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind
-from sweeps.kinds import kinds_of
+from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind, Overrides, condition_fields
+from sweeps.kinds import KINDS, kinds_of
 from sweeps.method import AnyMethod, LanguageNetwork, Network
-from sweeps.parsing.arm_checks import Refusals
-from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, condition_keys, entry
-from sweeps.parsing.condition_parser import FIELDS, KnownNames, check_exclusive, check_kinds, condition_of_kind
-from sweeps.parsing.content_hashes import Contents, Hasher, sha256
+from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, check_arm, check_schedules, condition_keys, parse_entry
+from sweeps.parsing.condition_parser import CONDITION_FIELDS, KnownNames, check_fields, check_jobs, condition_of_kind
 from sweeps.parsing.exclude_rules import Rule, rules
 from sweeps.parsing.file_schema import Sweep, parse
-from sweeps.parsing.grid import (
-    GridPoint,
-    check_jobs,
-    check_schedules,
-    check_size,
-    defaults,
-    family_of,
-    idle_groups,
-    point,
-    points,
-    required,
-)
-from sweeps.parsing.job_blocks import Block, first_round, later_rounds, overrides_of_kind
+from sweeps.parsing.grid import GridPoint, defaults, family_of, idle_groups, point, points
+from sweeps.parsing.job_blocks import Block, Contents, Hasher, sha256
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, read
 
 _LOOKS_PER_JOB = 20
@@ -94,7 +82,7 @@ def expand_file(
     families = (VisionModels(networks), LanguageModels(known() if languages is None else languages))
     names = KnownNames(methods, families, families[0], auto, corruptions)
     names = replace(names, models=family_of(document, sweep, names))
-    hasher = Hasher(document, content_hash or sha256, contents or (lambda _: {}))
+    hasher = Hasher(document, cache(content_hash or sha256), contents or (lambda _: {}))
     return _Expander(document, sweep, names, hasher).expansion()
 
 
@@ -110,6 +98,8 @@ class _Expander:
     settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
     compared: dict[KeyPath, bool] = field(default_factory=dict)
     """Whether the entry at a path was compared with a baseline, for those that no rule took out everywhere."""
+    refusals: dict[str, tuple[KeyPath, dict[str, str | None]]] = field(default_factory=dict)
+    """Where each arm (by identity) is written, and by model why it cannot run there; `None` where it can."""
     jobs_so_far: int = 0
     excluded: int = 0
     duplicates: int = 0
@@ -120,13 +110,14 @@ class _Expander:
     """Rules that have matched nothing yet."""
 
     def __post_init__(self) -> None:
-        self.refusals = Refusals(self.names)
         self.protocols = self.sweep.jobs.protocols(self.names.modality)
-        self.required = required(self.protocols)
+        self.required = ("model", *dict.fromkeys(name for kind in self.protocols for name in KINDS[kind].required))
+        self.timing = kinds_of(self.names.modality)[0].name
+        self.limits = self.sweep.limits
 
     def expansion(self) -> Expansion:
         sweep = self.sweep
-        check_jobs(self.document, self.names.modality, self.protocols)
+        check_jobs(self.document, self.protocols, self.names.modality)
         entries = [self._entry("methods", index, item) for index, item in enumerate(sweep.methods)]
         baselines = self._baselines()
         if not entries and not sweep.include:
@@ -140,46 +131,42 @@ class _Expander:
         return self._result()
 
     def _entry(self, key: str, index: int, written: Mapping[str, Any] | str) -> Entry:
-        return entry(self.document, (key, index), written, self.names, bare=key == "baselines")
+        return parse_entry(self.document, (key, index), written, self.names, bare=key == "baselines")
 
     def _baselines(self) -> list[Candidate]:
         found: dict[str, Candidate] = {}
         for index, written in enumerate(self.sweep.baselines):
             for item in self._arms(self._entry("baselines", index, written), {}):
-                found.setdefault(item.key, item)
-        if len(found) >= self.sweep.limits.arms_per_job:
-            problem = f"{len(found)} baselines leave no room for an arm among limits.arms_per_job: {self.sweep.limits.arms_per_job}"
+                found.setdefault(item.arm.arm_id, item)
+        if len(found) >= self.limits.arms_per_job:
+            problem = f"{len(found)} baselines leave no room for an arm among limits.arms_per_job: {self.limits.arms_per_job}"
             raise self.document.error(("baselines",), problem)
         return list(found.values())
 
     def _arms(self, source: Entry, bound: Mapping[int, int]) -> list[Candidate]:
-        allowed = self.sweep.limits.max_jobs * self.sweep.limits.arms_per_job
-        if source.count() > allowed:
+        if source.count() > self.limits.max_jobs * self.limits.arms_per_job:
             raise self._too_many(source.path, f"expands to {source.count()} arms")
         return list(source.arms(bound))
-
-    # ---- the grid ----
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
         filters = rules(self.document, self.sweep.exclude, self.names, {name for item in entries for name in item.names})
         self.idle = set(range(len(filters)))
         spots = points(self.document, self.sweep, self.names, entries, self.required)
         self.warnings += idle_groups(self.document, self.sweep, entries)
-        bindings = [sorted(item.groups()) for item in entries]
-        cache: dict[tuple[Any, ...], list[Candidate]] = {}
+        groups = [sorted(item.groups()) for item in entries]
+        expanded: dict[tuple[Any, ...], list[Candidate]] = {}
         for spot in spots:
             arms: list[Candidate] = []
-            for index, (item, groups) in enumerate(zip(entries, bindings, strict=True)):
-                key = (index, *(spot.bound.get(group) for group in groups))
-                if key not in cache:
-                    cache[key] = self._arms(item, {group: spot.bound[group] for group in groups if group in spot.bound})
-                arms += cache[key]
+            for index, item in enumerate(entries):
+                bound = {group: spot.bound[group] for group in groups[index] if group in spot.bound}
+                key = (index, *bound.values())
+                if key not in expanded:
+                    expanded[key] = self._arms(item, bound)
+                arms += expanded[key]
             self._add(spot, arms, baselines, filters)
         for index in sorted(self.idle):
             problem = "takes out nothing: no arm at any point matches this rule"
             self.warnings.append(self.document.error(("exclude", index), problem))
-
-    # ---- extra points ----
 
     def _include(self, index: int, written: Mapping[str, Any], baselines: list[Candidate]) -> None:
         path: KeyPath = ("include", index)
@@ -190,81 +177,81 @@ class _Expander:
             if name not in picks:
                 raise self.document.error((*path, name), "is missing; an extra point needs it here or under `defaults`")
         rest = {key: value for key, value in written.items() if key not in keys}
-        source = entry(self.document, path, rest, self.names)
-        self._add(point(picks, {}), self._arms(source, {}), baselines, [])
-
-    # ---- one point ----
+        self._add(point(picks, {}), self._arms(parse_entry(self.document, path, rest, self.names), {}), baselines, [])
 
     def _add(self, spot: GridPoint, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
-        condition = Condition.model_construct(**self.names.models.completed(spot.values, spot.paths))
-        references = [self._settle(item, condition) for item in baselines]
+        """Add what is compared at one point."""
+        models = self.names.models
+        condition = Condition.model_construct(**models.completed(spot.values, spot.paths))
+        references = [self._settle(item, condition, self.timing) for item in baselines]
         left: list[tuple[Candidate, Candidate]] = []
         for source in arms:
             self._count_look()
-            arm = self._settle(source, condition)
+            arm = self._settle(source, condition, self.timing)
             if filters and self._is_excluded(condition, arm.arm, filters):
                 self.excluded += 1
-                continue
-            left.append((source, arm))
+            else:
+                left.append((source, arm))
         if not left:
             return
         for item in (*references, *(arm for _, arm in left)):
-            check_size(self.document, self.names.models, condition, item, spot)
-        check_kinds(self.document, self.protocols, self.names.modality, spot.paths)
-        check_exclusive(self.document, condition, spot.paths)
-        pairs = self.requested.setdefault(tuple(getattr(condition, name) for name in FIELDS), set())
+            check_arm(self.document, models, condition, item, spot.paths)
+        check_fields(self.document, condition, self.protocols, self.names.modality, spot.paths)
+        baseline_keys = [item.arm.arm_id for item in references]
+        pairs = self.requested.setdefault(tuple(getattr(condition, name) for name in CONDITION_FIELDS), set())
         for source, arm in left:
             self.compared.setdefault(source.path, False)
-            self.refusals.check_model(source, condition.model)
-            check_schedules(self.document, self.names.models, condition.model, source)
-            for pair in ((reference.key, arm.key) for reference in references if reference.key != arm.key):
+            self._check_model(source, condition.model)
+            check_schedules(self.document, models, condition.model, source)
+            key = arm.arm.arm_id
+            for pair in ((baseline, key) for baseline in baseline_keys if baseline != key):
                 self.duplicates += pair in pairs
                 pairs.add(pair)
-        sources = [source for source, _ in left]
         for kind in self.protocols:
-            block = self._block(kind, condition_of_kind(self.document, kind, condition, self.names.models, spot.paths), spot)
-            self._ask(block, sources, baselines)
-        if self.jobs_so_far > self.sweep.limits.max_jobs:
+            own = condition_of_kind(self.document, kind, condition, models, spot.paths)
+            place = (kind, *(getattr(own, name) for name in CONDITION_FIELDS))
+            if place not in self.blocks:
+                self.blocks[place] = Block(kind, own, self.hasher.hashes(own, spot.paths))
+            self._compare(self.blocks[place], [source for source, _ in left], baselines)
+        if self.jobs_so_far > self.limits.max_jobs:
             raise self._too_many(("limits", "max_jobs"), f"the sweep reached {self.jobs_so_far} jobs")
 
-    def _ask(self, block: Block, arms: Iterable[Candidate], baselines: Iterable[Candidate]) -> None:
+    def _compare(self, block: Block, arms: Iterable[Candidate], baselines: Iterable[Candidate]) -> None:
         """Add what a point compares to the block of its questions of one kind."""
-        before = block.parts(self.sweep.limits.arms_per_job)
+        before = block.parts(self.limits.arms_per_job)
         references = [self._settle(item, block.condition, block.kind) for item in baselines]
-        for reference in references:
-            self.written.setdefault(reference.key, reference.path)
-            block.baselines.setdefault(reference.key, reference.arm)
-            block.content_hashes.update(self.hasher.named(reference.arm, reference.path))
-        for source in arms:
-            arm = self._settle(source, block.condition, block.kind)
-            self.written.setdefault(arm.key, source.path)
-            block.content_hashes.update(self.hasher.named(arm.arm, source.path))
-            for reference in references:
-                if arm.key != reference.key:
-                    self.compared[source.path] = True
-                    block.pairs[reference.key, arm.key] = None
-                    if arm.key not in block.baselines:
-                        block.arms[arm.key] = arm.arm
-        self.jobs_so_far += (block.parts(self.sweep.limits.arms_per_job) - before) * self.protocols[block.kind].rounds
+        baseline_keys = [item.arm.arm_id for item in references]
+        for key, item in zip(baseline_keys, references, strict=True):
+            block.baselines.setdefault(key, item.arm)
+        for item in (*references, *(found := [self._settle(source, block.condition, block.kind) for source in arms])):
+            self.written.setdefault(item.arm.arm_id, item.path)
+            block.content_hashes.update(self.hasher.named(item.arm, item.path))
+        for item in found:
+            key = item.arm.arm_id
+            for baseline in baseline_keys:
+                if key != baseline:
+                    self.compared[item.path] = True
+                    block.pairs[baseline, key] = None
+                    if key not in block.baselines:
+                        block.arms[key] = item.arm
+        self.jobs_so_far += (block.parts(self.limits.arms_per_job) - before) * self.protocols[block.kind].rounds
 
-    def _settle(self, item: Candidate, condition: Condition, kind: Kind | None = None) -> Candidate:
-        """The arm without overrides that repeat the condition, or that the kind (if none is named: timing) does not depend on."""
+    def _settle(self, item: Candidate, condition: Condition, kind: Kind) -> Candidate:
+        """The arm without overrides that repeat the condition, or that the kind does not depend on."""
         if not item.overrides:
             return item
-        kind = kind or kinds_of(self.names.modality)[0].name
-        overrides = item.arm.overrides
-        key = (kind, item.key, item.path, *(getattr(condition, name) for name in OVERRIDES))
+        key = (kind, item.arm.arm_id, item.path, *(getattr(condition, name) for name in OVERRIDES))
         if key not in self.settled:
-            arm = item.arm.model_copy(update={"overrides": overrides_of_kind(kind, overrides, condition)})
-            self.settled[key] = item._replace(arm=arm, key=arm.arm_id)
+            kept = {name: value if name in condition_fields(kind) else None for name, value in item.arm.overrides}
+            overrides = Overrides(**kept).without_repeats(condition)
+            self.settled[key] = item._replace(arm=item.arm.model_copy(update={"overrides": overrides}))
         return self.settled[key]
 
     def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:
         values = dict(condition)
         values.update((name, value) for name, value in arm.overrides if value is not None)
-        values["tokens"] = self.names.models.tokens(values)
-        if values["tokens"] is None:
-            del values["tokens"]
+        if (tokens := self.names.models.tokens(values)) is not None:
+            values["tokens"] = tokens
         excluded = False
         for index, rule in enumerate(filters):
             if (index in self.idle or not excluded) and rule.matches(values, arm):
@@ -272,22 +259,22 @@ class _Expander:
                 excluded = True
         return excluded
 
-    def _block(self, kind: Kind, condition: Condition, spot: GridPoint) -> Block:
-        key = (kind, *(getattr(condition, name) for name in FIELDS))
-        if key not in self.blocks:
-            self.blocks[key] = Block(kind, condition, self.hasher.hashes(condition, spot.paths))
-        return self.blocks[key]
-
-    # ---- limits and the end ----
+    def _check_model(self, item: Candidate, model: str) -> None:
+        """Check whether the methods of an arm can run on `model`, once for each model whose geometry is known."""
+        _, reasons = self.refusals.setdefault(item.arm.arm_id, (item.path, {}))
+        if item.params and model not in reasons and (network := self.names.models.network(model)) is not None:
+            methods: Mapping[str, Any] = self.names.methods
+            steps = zip(item.arm.stack, item.params, strict=True)
+            refused = (methods[step.method].refuses(params, network) for step, params in steps)
+            reasons[model] = next((reason for reason in refused if reason), None)
 
     def _count_look(self) -> None:
         self.looks += 1
-        limits = self.sweep.limits
-        if self.looks > _LOOKS_PER_JOB * limits.max_jobs * limits.arms_per_job:
+        if self.looks > _LOOKS_PER_JOB * self.limits.max_jobs * self.limits.arms_per_job:
             raise self._too_many(("axes",), f"{self.looks} arms at points looked at, of which {self.excluded} are excluded")
 
     def _too_many(self, path: KeyPath, reached: str) -> SweepError:
-        limit = self.sweep.limits.max_jobs
+        limit = self.limits.max_jobs
         return self.document.error(path, f"{reached}, more than limits.max_jobs: {limit} allows; request less, or raise it")
 
     def _check_answers(self) -> None:
@@ -295,18 +282,31 @@ class _Expander:
             if not compared:
                 problem = "equals its baseline wherever it is requested; for an A/A test write `replicate: 1`"
                 raise self.document.error(path, problem)
-        self.refusals.check(self.document)
+        for path, reasons in self.refusals.values():
+            if reasons and all(reasons.values()):
+                raise self.document.error(path, f"cannot run on any model of this sweep: {next(iter(reasons.values()))}")
         if not any(block.pairs for block in self.blocks.values()):
             raise self.document.error(("exclude",), "the rules take out every arm at every point, so nothing is left to measure")
 
     def _result(self) -> Expansion:
-        first = first_round(self.blocks.values(), self.protocols, self.sweep.limits.arms_per_job)
-        comparisons = (comparison for job in first for comparison in job.comparisons())
+        first = [
+            job
+            for kind, protocol in self.protocols.items()
+            for block in self.blocks.values()
+            if block.kind == kind
+            for job in block.jobs(protocol, self.limits.arms_per_job)
+        ]
+        later = [
+            job.model_copy(update={"round": turn})
+            for turn in range(1, max((job.protocol.rounds for job in first), default=1))
+            for job in first
+            if turn < job.protocol.rounds
+        ]
         return Expansion(
             sweep=self.sweep,
             text=self.document.text,
-            jobs=(*first, *later_rounds(first)),
-            comparisons=tuple(comparisons),
+            jobs=(*first, *later),
+            comparisons=tuple(comparison for job in first for comparison in job.comparisons()),
             points=sum(map(bool, self.requested.values())),
             excluded=self.excluded,
             duplicates=self.duplicates,

@@ -1,29 +1,19 @@
-"""Block: all that a sweep compares under one condition of one kind of job, and its split into jobs."""
+"""Block: all that a sweep compares under one condition of one kind of job, its split into jobs, and the hashes that it needs."""
 
+import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-from sweeps.job import Arm, Condition, Job, Kind, Overrides, Pair, condition_fields
+from sweeps.geometry.local_llm import content, is_folder
+from sweeps.identity import digest
+from sweeps.job import NAMED, NAMED_WEIGHTS, NAMING, Arm, Condition, Job, Kind, Pair
+from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.protocol import Protocol
 
-
-def of_kind(kind: Kind, condition: Condition) -> Condition:
-    """`condition` with the fields that an answer of this kind does not depend on at their defaults, so that equal ones merge.
-
-    A severity without a corruption has no meaning either.
-    """
-    values: dict[str, Any] = {name: getattr(condition, name) for name in condition_fields(kind)}
-    if values.get("corruption") is None:
-        values.pop("severity", None)
-    return Condition.model_construct(**values)
-
-
-def overrides_of_kind(kind: Kind, overrides: Overrides, condition: Condition) -> Overrides:
-    """`overrides` less those that the kind does not depend on, and those that only repeat `condition`."""
-    kept = {name: value if name in condition_fields(kind) else None for name, value in overrides}
-    return Overrides(**kept).without_repeats(condition)
+Contents = Callable[[Condition], Mapping[str, str]]
+"""Hashes of what a condition names besides a checkpoint file; raises `OSError` or `ValueError` where there is none."""
 
 
 @dataclass
@@ -47,11 +37,11 @@ class Block:
         """The block as jobs of at most `limit` arms, each with all baselines."""
         room = limit - len(self.baselines)
         names = list(self.arms)
-        for start in range(0, max(1, len(names)), room):
-            keys = [*self.baselines, *names[start : start + room]]
+        for part in range(self.parts(limit)):
+            keys = [*self.baselines, *names[part * room : (part + 1) * room]]
             place = {key: index for index, key in enumerate(keys)}
             # a baseline that is also an arm belongs to the first part
-            chosen = [(b, a) for b, a in self.pairs if a in place and (a not in self.baselines or start == 0)]
+            chosen = [(b, a) for b, a in self.pairs if a in place and (a not in self.baselines or part == 0)]
             yield Job(
                 kind=self.kind,
                 condition=self.condition,
@@ -62,21 +52,55 @@ class Block:
             )
 
 
-def first_round(blocks: Iterable[Block], protocols: Mapping[Kind, Protocol], limit: int) -> list[Job]:
-    """The jobs of `blocks`, kind after kind in the order of `protocols`, each of at most `limit` arms."""
-    known = list(blocks)
-    return [
-        job
-        for kind, protocol in protocols.items()
-        for block in known
-        if block.kind == kind and block.pairs
-        for job in block.jobs(protocol, limit)
-    ]
+def sha256(path: str) -> str:
+    """Of the file at `path`, which counts from the current folder."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def later_rounds(first: Sequence[Job]) -> Iterator[Job]:
-    """The jobs of the first round again, as often as their protocols request, round after round."""
-    for turn in range(1, max((job.protocol.rounds for job in first), default=1)):
-        for job in first:
-            if turn < job.protocol.rounds:
-                yield job.model_copy(update={"round": turn})
+@dataclass
+class Hasher:
+    """Hashes of what a sweep only names (checkpoint, recipe of trained weights, data), by which stale answers are known."""
+
+    document: Document
+    content_hash: Callable[[str], str]
+    """Hash of a file by its path."""
+    more: Contents
+    names: dict[str, str] = field(default_factory=dict)
+    """Of what parameters name, by name."""
+
+    def hashes(self, condition: Condition, paths: Mapping[str, KeyPath]) -> dict[str, str]:
+        """What belongs in `Job.content_hashes`; `paths` holds the places of the condition's fields. Raises `SweepError`."""
+        own = {}
+        if condition.weights not in NAMED_WEIGHTS:
+            try:
+                own["weights"] = self.content_hash(condition.weights)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                problem = f"the checkpoint {condition.weights!r} cannot be read: {reason}"
+                right = "write random, pretrained, or a file's path"
+                raise self.document.error(paths["weights"], f"{problem}; {right}") from None
+        try:
+            if is_folder(condition.model):
+                own = {"model": content(condition.model)}
+            return {**own, **self.more(condition)}
+        except (OSError, ValueError) as error:
+            name = "data" if condition.data else "weights"
+            raise self.document.error(paths.get(name, (name,)), f"cannot be used: {error}") from None
+
+    def named(self, arm: Arm, path: KeyPath) -> dict[str, str]:
+        """What the parameters of an arm (written at `path`) name, for `Job.content_hashes`. Raises `SweepError`."""
+        unknown = [
+            (step.method, key, name)
+            for step in (arm.stack if arm.names() else ())
+            for key in NAMING
+            if isinstance(name := step.params.get(key), str) and name not in self.names
+        ]
+        for method, key, name in unknown:
+            try:
+                data = Condition.model_construct(model="", data=name)
+                self.names[name] = self.content_hash(name) if key == "file" else digest(dict(self.more(data)))
+            except (OSError, ValueError) as error:
+                why = f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
+                raise self.document.error(path, f"{method}.{key} cannot be used: {why}") from None
+        return {f"{NAMED}{name}": self.names[name] for name in arm.names()}

@@ -10,11 +10,10 @@ from pydantic import BaseModel
 from sweeps.job import Condition, Exclusive, Overrides
 from sweeps.method import AnyMethod
 from sweeps.parsing.arm_parser import DENSE_NAME
-from sweeps.parsing.axis import SERIES
+from sweeps.parsing.axis import LIST, PER_BLOCK, SERIES, THEN, Form, form_of
 from sweeps.parsing.condition_parser import WHOLE_NODE
 from sweeps.parsing.exclude_rules import OPERATORS
 from sweeps.parsing.file_schema import Sweep
-from sweeps.parsing.sequence import LIST, PER_BLOCK, THEN, Form, form_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).parents[1] / "schema.json"
@@ -82,7 +81,7 @@ def _fields(model: type[BaseModel], definitions: Schema) -> Schema:
 
 
 def _several(schema: Schema, *, form: Form = "scalar") -> Schema:
-    """One value or several: a list, a series, or `each`; a value that is itself a list has its own form (`sequence.py`)."""
+    """One value or several: a list, a series, or `each`; a value that is itself a list has its own form (`axis.py`)."""
     one = {key: value for key, value in schema.items() if key not in {"title", "description", "default"}}
     each = one
     if form != "scalar":

@@ -21,10 +21,10 @@ def validated(document: Document, path: KeyPath, model: type[Model], value: Mapp
         # JSON mode: strict about types, while a list may still become a tuple
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        raise explained(document, error, model, lambda location: document.place(path, location)) from None
+        raise first_error(document, error, model, lambda location: document.place(path, location)) from None
 
 
-def explained(
+def first_error(
     document: Document, error: ValidationError, model: type[BaseModel] | None, place: Callable[[KeyPath], KeyPath]
 ) -> SweepError:
     """Pydantic's error in the words of this project; `place` turns its location into one in the document.

@@ -1,6 +1,8 @@
 """A sweep file read strictly: YAML in which every key and value knows its line, and in which YAML's traps are errors."""
 
-from collections.abc import Iterable, Iterator
+import math
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,6 @@ from typing import Any
 import yaml
 
 from sweeps.errors import UserError
-from sweeps.parsing.yaml_scalar import TrapError, clean, plain
 from sweeps.suggestions import did_you_mean
 
 KeyPath = tuple[str | int, ...]
@@ -20,7 +21,7 @@ MAX_NODES = 10_000
 MAX_DEPTH = 50
 ONE_LETTER = frozenset("yYnN")
 """As keys they are words: no reader in use takes them for true or false there, and the check of the key reports what is right."""
-_TOO_LONG = f"{MAX_NODES} keys and values; say it with axes and ranges"
+_TOO_LONG = f"{MAX_NODES} keys and values; write it with axes and ranges"
 
 
 class SweepError(UserError, ValueError):
@@ -70,14 +71,12 @@ def read(path: Path | str, text: str | None = None) -> Document:
     if len(source) > MAX_BYTES:
         raise SweepError(file, None, "", f"has more than {MAX_BYTES} characters; a sweep file is a page of text")
     node = _compose(file, source)
-    _refuse_explosions(file, node, {}, set())
-    lines: dict[KeyPath, int] = {}
-    key_lines: dict[KeyPath, int] = {}
-    root = _Builder(file, lines, key_lines).value(node, ())
+    builder = _Builder(file)
+    root = builder.value(node, ())
     if not isinstance(root, dict):
-        problem = f"a sweep is a mapping that starts with `schema: 1`, not {_kind(root)}"
-        raise SweepError(file, _line(node), "", problem)
-    return Document(file, source, root, lines, key_lines)
+        kind = {type(None): "nothing", list: "a list", str: "text", bool: "true or false"}.get(type(root), "a number")
+        raise SweepError(file, _line(node), "", f"a sweep is a mapping that starts with `schema: 1`, not {kind}")
+    return Document(file, source, root, builder.lines, builder.key_lines)
 
 
 def dotted(path: KeyPath) -> str:
@@ -157,48 +156,39 @@ def _compose(file: str, text: str) -> yaml.Node:
     return node
 
 
-def _refuse_explosions(file: str, node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) -> int:
-    """Nodes below `node` with aliases written out, counted without writing them out."""
-    identity = id(node)
-    if identity in open_nodes:
-        raise SweepError(file, _line(node), "", "an anchor contains itself; write the value out")
-    if identity not in sizes:
-        open_nodes.add(identity)
-        size = 1 + sum(_refuse_explosions(file, child, sizes, open_nodes) for child in _children(node))
-        open_nodes.remove(identity)
-        if size > MAX_NODES:
-            raise SweepError(file, _line(node), "", f"with its anchors written out the document passes {_TOO_LONG}")
-        sizes[identity] = size
-    return sizes[identity]
-
-
-def _children(node: yaml.Node) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.SequenceNode):
-        yield from node.value
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield key
-            yield value
-
-
 def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
 @dataclass
 class _Builder:
-    """Turns nodes into plain values and writes down their lines."""
+    """Turns nodes into plain values, records their lines, and writes out anchors, within `MAX_NODES`."""
 
     file: str
-    lines: dict[KeyPath, int]
-    key_lines: dict[KeyPath, int]
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    key_lines: dict[KeyPath, int] = field(default_factory=dict)
+    nodes: int = 0
+    open_nodes: set[int] = field(default_factory=set)
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.lines[path] = _line(node)
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            problem = f"with its anchors written out the document passes {_TOO_LONG}"
+            raise SweepError(self.file, self.key_lines.get(path[:1]), "", problem)
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
+        if id(node) in self.open_nodes:
+            raise SweepError(self.file, _line(node), "", "an anchor contains itself; write the value out")
+        self.open_nodes.add(id(node))
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
+            result: Any = [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
+        else:
+            result = self.mapping(node, path)
+        self.open_nodes.remove(id(node))
+        return result
+
+    def mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = self.key(key_node, path)
@@ -206,6 +196,7 @@ class _Builder:
             if key in result:
                 problem = f"duplicate key {key!r}: it stands on line {self.key_lines[here]} already; keep one of them"
                 raise SweepError(self.file, _line(key_node), dotted(here), problem)
+            self.nodes += 1
             self.key_lines[here] = _line(key_node)
             result[key] = self.value(value_node, here)
             if not isinstance(value_node, yaml.ScalarNode):
@@ -224,14 +215,51 @@ class _Builder:
         return key
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
-        text: str = node.value
         try:
-            if node.style is None:
-                return plain(text)
-            return clean(text)
-        except TrapError as trap:
-            raise SweepError(self.file, _line(node), dotted(path), str(trap)) from None
+            return _plain(node.value) if node.style is None else _clean(node.value)
+        except ValueError as error:
+            raise SweepError(self.file, _line(node), dotted(path), str(error)) from None
 
 
-def _kind(value: Any) -> str:
-    return {type(None): "nothing", list: "a list", str: "text", bool: "true or false"}.get(type(value), "a number")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f\\ud800-\\udfff]")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_TRAPS = tuple(
+    (re.compile(pattern, re.IGNORECASE), problem)
+    for pattern, problem in (
+        ("yes|on|y", "means true to some YAML readers and text to others; did you mean `true` or {quoted}?"),
+        ("no|off|n", "means false to some YAML readers and text to others; did you mean `false` or {quoted}?"),
+        (r"([-+]?[0-9]+)(e[-+]?[0-9]+)", "is text to some YAML readers; did you mean `{match[1]}.0{match[2]}`?"),
+        (r"[-+]?0+([0-9]+)", "is an octal number to some YAML readers; did you mean `{match[1]}` or {quoted}?"),
+        (r"[-+]?0[xob][0-9a-f_]+", "is not a decimal number; write it in decimal, or {quoted} for text"),
+        (r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?", "holds underscores; did you mean `{joined}` or {quoted}?"),
+        (r"[-+]?[0-9]+(:[0-9]{1,2})+(\.[0-9]*)?", "is 60-based to some YAML readers; did you mean {quoted}, or a time like `90s`?"),
+        (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(t.*| .*)?", "is a date to some YAML readers; did you mean {quoted}?"),
+        (r"[-+]?\.(inf|nan)", "is not a finite number; leave the key out for its default"),
+    )
+)
+"""Scalars that YAML 1.1 and people read differently, and what is wrong with each."""
+
+
+def _plain(text: str) -> Any:
+    """The value of an unquoted scalar: null, true, false, a decimal number, or text. Raises `ValueError` for the rest."""
+    if text.lower() in _WORDS and text in {text.lower(), text.capitalize(), text.upper()}:
+        return _WORDS[text.lower()]
+    is_integer = _INTEGER.fullmatch(text) is not None
+    if is_integer or _FLOAT.fullmatch(text):
+        if (is_integer and len(text) > 18) or not math.isfinite(float(text)):
+            raise ValueError(f"{text[:18] + '…' if is_integer else text} is too large a number")
+        return int(text) if is_integer else float(text)
+    for pattern, problem in _TRAPS:
+        if match := pattern.fullmatch(text):
+            shown = problem.format(match=match, quoted=f'`"{text}"`', joined=text.replace("_", ""))
+            raise ValueError(f"`{text}` {shown}")
+    return _clean(text)
+
+
+def _clean(text: str) -> str:
+    """`text`, unless it holds what no name, path or message may hold."""
+    if bad := _CONTROL.search(text):
+        raise ValueError(f"the text holds the control character {bad[0]!r}; leave it out")
+    return text

@@ -16,10 +16,10 @@ from sweeps.parsing.yaml_reader import read
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault, arms
 
 
-def values(text: str, **options: bool) -> list[Any]:
-    """The values of an axis written as `text`."""
+def values(text: str, annotation: Any = float) -> list[Any]:
+    """The values of an axis of this type, written as `text`."""
     document = read("x.yaml", f"a: {text}")
-    return [choice.value for choice in expand_values(document, ("a",), document.root["a"], **{"whole": False, **options})]
+    return [choice.value for choice in expand_values(document, ("a",), document.root["a"], annotation)]
 
 
 # ---- axes ----
@@ -51,8 +51,8 @@ def test_series(written: str, expected: list[float]) -> None:
 
 def test_points_of_integer_fields_are_whole() -> None:
     """Computed points are rounded where the field takes integers, and floats where it takes fractions."""
-    assert [type(value) for value in values("{logspace: {start: 1, stop: 10, num: 3}}", whole=True)] == [int, int, int]
-    assert values("{logspace: {start: 1, stop: 10, num: 3}}", whole=True) == [1, 3, 10]
+    assert [type(value) for value in values("{logspace: {start: 1, stop: 10, num: 3}}", int)] == [int, int, int]
+    assert values("{logspace: {start: 1, stop: 10, num: 3}}", int) == [1, 3, 10]
     assert values("{logspace: {start: 1, stop: 10, num: 3}}")[1] == 3.16227766017
 
 
@@ -74,7 +74,7 @@ def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num:
 def test_an_each_is_a_value_with_its_own_line() -> None:
     """Every value of a list knows its line, so that a message can point at it."""
     document = read("x.yaml", "a:\n  each:\n    - 1\n    - 2\n")
-    assert expand_values(document, ("a",), document.root["a"], whole=True)[1] == Choice(2, ("a", "each", 1))
+    assert expand_values(document, ("a",), document.root["a"], int)[1] == Choice(2, ("a", "each", 1))
     assert document.lines["a", "each", 1] == 4
 
 

@@ -142,9 +142,9 @@ def test_anchors_that_explode_are_refused_at_once() -> None:
     """A billion laughs is counted, not written out."""
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     text += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
-    start = time.perf_counter()
+    start = time.process_time()
     error = problem(text)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert f"passes {MAX_NODES} keys and values" in error.problem
     assert error.line == 4
 
