@@ -1,9 +1,12 @@
 """For all tests: distribution over the workers of pytest-xdist, tests that run alone, short garbage collections."""
 
+import ast
 import fcntl
+import functools
 import gc
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +18,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 
+# Some hundred processes of the tests import the same sources, which are compiled once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Read when torch is loaded. Where several processes share the cores, threads that spin while they wait take five times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-def uses_ray(nodeid: str) -> bool:
-    """Whether the module of a test is marked with `pytestmark = pytest.mark.ray`."""
-    return "\npytestmark = pytest.mark.ray\n" in (ROOT / nodeid.partition("::")[0]).read_text(encoding="utf-8")
+
+@functools.cache
+def uses_ray(module: str) -> bool:
+    """Whether a module of tests is marked with `pytestmark = pytest.mark.ray`."""
+    return "\npytestmark = pytest.mark.ray\n" in (ROOT / module).read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -28,14 +39,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadFileSch
 
     class ByModule(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "ray" if uses_ray(nodeid) else super()._split_scope(nodeid)
+            return "ray" if uses_ray(nodeid.partition("::")[0]) else super()._split_scope(nodeid)
 
     return ByModule(config, log)
 
 
+def of_something(holds: Callable[[Iterable[object]], bool], module: Path) -> Callable[[Iterable[object]], bool]:
+    """`all` or `any` for a test module, where an assertion about an empty list fails: it would show nothing."""
+    asserts = [node for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if isinstance(node, ast.Assert)]
+    lines = {line for node in asserts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+
+    def check(values: Iterable[object]) -> bool:
+        __tracebackhide__ = True
+        found = list(values)
+        if not found and sys._getframe(1).f_lineno in lines:
+            pytest.fail(f"{holds.__name__}() of an empty list shows nothing")
+        return holds(found)
+
+    return check
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ray comes first: it takes longest, and the other worker runs the other modules meanwhile."""
+    """Ray comes first: it takes longest, and the other workers run the rest meanwhile. Modules get their `all` and `any`."""
     items.sort(key=lambda item: item.get_closest_marker("ray") is None)
+    for module in {item.getparent(pytest.Module) for item in items} - {None}:
+        for holds in (all, any):
+            vars(module.obj).setdefault(holds.__name__, of_something(holds, module.path))
 
 
 def pytest_collection_finish() -> None:
