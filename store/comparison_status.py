@@ -14,7 +14,7 @@ EFFECT, COMPARISON, FAILURE, JOB = core(EffectRow), core(ComparisonRow), core(Fa
 REQUESTED, LINK, SWEEP = TABLES["sweep_comparison"], core(SweepJobRow), core(SweepRow)
 _KEYS = [COMPARISON.c[name] for name in ("comparison_id", "model", "weights", "method", "params", "baseline", "dtype", "attention")]
 _KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
-ANSWERS = (
+_ANSWERS = (
     select(
         *_KEYS,
         func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured"),
@@ -28,7 +28,7 @@ ANSWERS = (
     .where(REQUESTED.c.sweep == bindparam("name"), COMPARISON.c.kind == bindparam("kind"))
     .group_by(*_KEYS)
 )
-QUEUED = (
+_QUEUED = (
     select(JOB.c.id, JOB.c.payload)
     .select_from(JOB.join(LINK, LINK.c.job == JOB.c.id).join(SWEEP, SWEEP.c.id == LINK.c.sweep))
     .where(SWEEP.c.name == bindparam("name"), JOB.c.kind == bindparam("kind"), JOB.c.state.in_(("waiting", "running")))
@@ -44,9 +44,9 @@ def states(engine: Engine, name: str, kind: Kind) -> pd.DataFrame:
     """
     of = {"name": name, "kind": kind}
     with reading(engine) as connection:
-        answers = connection.execute(ANSWERS, of)
+        answers = connection.execute(_ANSWERS, of)
         found = pd.DataFrame.from_records([tuple(row) for row in answers], columns=list(answers.keys()))
-        payloads = [row.payload for row in connection.execute(QUEUED, of)]
+        payloads = [row.payload for row in connection.execute(_QUEUED, of)]
     queued = {comparison_id for payload in payloads for comparison_id in Job.model_validate_json(payload).comparison_ids()}
     waiting = found["comparison_id"].isin(queued)
     state = found["measured"].map({1: "measured"}).astype(object)

@@ -12,7 +12,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from store.errors import StoreError
 from store.location import check_exists, check_place, display_name, location, reading_mode, sqlite_path
-from store.migration import check_current, prepare
+from store.migration import check_current, migrate
 from store.transactions import BUSY_S, explain_errors
 
 __all__ = [
@@ -33,7 +33,7 @@ def connect(url: str | None = None) -> Engine:
         check_place(path)
     engine = _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
     with explain_errors(where):
-        prepare(engine, path)
+        migrate(engine, path)
     return engine
 
 

@@ -25,10 +25,10 @@ def newest(scripts: Path) -> str:
 SCHEMA = newest(SCRIPTS)
 OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})
 """Tables that every version of the store has."""
-VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+_VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 
 
-def prepare(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS) -> None:
+def migrate(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS) -> None:
     """Create an empty store's schema, or upgrade an older one after a backup of the SQLite file at `path`.
 
     Raises `StoreError` for a database that is not ours or is newer than this program. `scripts` is the folder of migrations.
@@ -61,8 +61,8 @@ def refresh_views(engine: Engine) -> None:
     from store.views import public  # imports the models, which a store with current views does not need
 
     with writing(engine) as connection:
-        public.drop(connection)
-        public.create(connection)
+        public.drop_views(connection)
+        public.create_views(connection)
 
 
 def check_current(engine: Engine) -> None:
@@ -88,7 +88,7 @@ def version(connection: Connection) -> str | None:
         raise StoreError(
             f"{display_name(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
         )
-    return str(connection.execute(select(VERSION.c.version_num)).scalar_one())
+    return str(connection.execute(select(_VERSION.c.version_num)).scalar_one())
 
 
 def back_up(path: Path, found: str) -> Path:
@@ -121,13 +121,13 @@ def _create(connection: Connection, *, former: bool) -> None:
     if former:
         from store.migrations.former_schemas import rebuild
 
-        public.drop(connection)
+        public.drop_views(connection)
         rebuild(connection)
     else:
         METADATA.create_all(connection)
-    VERSION.create(connection)
-    connection.execute(VERSION.insert().values(version_num=SCHEMA))
-    public.create(connection)
+    _VERSION.create(connection)
+    connection.execute(_VERSION.insert().values(version_num=SCHEMA))
+    public.create_views(connection)
 
 
 def _upgrade(connection: Connection, scripts: Path) -> None:

@@ -8,7 +8,7 @@ from sweeps.identity import digest_of
 
 SPEED_ONLY = ("runtime", "kv_cache")
 """Overrides that accuracy and quality do not depend on."""
-FIELDS = ("model", "weights", "image_size", "dtype", "attention", "method")
+_FIELDS = ("model", "weights", "image_size", "dtype", "attention", "method")
 
 
 def quality_ids(columns: Any, baseline: str) -> dict[str, str]:
@@ -18,8 +18,8 @@ def quality_ids(columns: Any, baseline: str) -> dict[str, str]:
 
 
 def quality_arm_id(columns: Any) -> str:
-    """Equal for arms that give the same outputs: the fields `FIELDS` of an arm's columns, and its parameters."""
-    return _digest(tuple(columns[name] for name in FIELDS), columns["params"])
+    """Equal for arms that give the same outputs: the fields `_FIELDS` of an arm's columns, and its parameters."""
+    return _digest(tuple(columns[name] for name in _FIELDS), columns["params"])
 
 
 @lru_cache(maxsize=10_000)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, func, select
 
-from store.derive.savings_curves import REQUESTED, SAME_CURVES, SAME_WORK, SAVED, SavedCurve, curves, missing_work
+from store.derive.savings_curves import GMACS_SAVED, REQUESTED, SAME_CURVES, SAME_WORK, SavedCurve, curves, missing_work
 from store.row_mapping import insert_into
 from store.tables.derived import BreakEvenRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
@@ -20,7 +20,7 @@ from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 200
 """Comparisons that one statement may name; databases allow some ten thousand."""
-AXES = ("tokens", "gmacs")
+_SIZE_AXES = ("tokens", "gmacs")
 """Axes along which the image size or the prompt's length varies; `savings_curves.py` has the other one."""
 EFFECT, COMPARISON, LINK, BREAK_EVEN = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow), core(BreakEvenRow)
 _LINKED = COMPARISON.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
@@ -48,10 +48,10 @@ POINTS = (
     .where(newest_answer(EFFECT))
     .order_by(LINK.c.sweep, COMPARISON.c.curve_id, EFFECT.c.metric, EFFECT.c.host, EFFECT.c.measured_at, EFFECT.c.comparison_id)
 )
-FORGET = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis != SAVED, BREAK_EVEN.c.curve_id.in_(_CURVES))
-FORGET = FORGET.where(BREAK_EVEN.c.environment == bindparam("environment"))
-FORGET_SAVED = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis == SAVED, BREAK_EVEN.c.comparison_id.in_(SAME_CURVES))
-FORGET_SAVED = FORGET_SAVED.where(BREAK_EVEN.c.environment == bindparam("environment"))
+_FORGET = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis != GMACS_SAVED, BREAK_EVEN.c.curve_id.in_(_CURVES))
+_FORGET = _FORGET.where(BREAK_EVEN.c.environment == bindparam("environment"))
+_FORGET_SAVED = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis == GMACS_SAVED, BREAK_EVEN.c.comparison_id.in_(SAME_CURVES))
+_FORGET_SAVED = _FORGET_SAVED.where(BREAK_EVEN.c.environment == bindparam("environment"))
 
 
 def _missing() -> Select[Any]:
@@ -94,12 +94,12 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
         points = list(group)
         same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric}
         same |= {"threads": points[-1].threads, "points_missing": missing.get((sweep, curve_id, host), 0)}
-        rows += [{**row, **same, "varied_parameter": None} for axis in AXES for row in break_even_rows(points, axis)]
-    connection.execute(FORGET, of)
+        rows += [{**row, **same, "varied_parameter": None} for axis in _SIZE_AXES for row in break_even_rows(points, axis)]
+    connection.execute(_FORGET, of)
     saved = list(curves(connection.execute(SAME_WORK, of).all()))
     work = missing_work(connection.execute(REQUESTED, of)) if saved else {}
     rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
-    connection.execute(FORGET_SAVED, of)
+    connection.execute(_FORGET_SAVED, of)
     if rows:
         connection.execute(insert_into(BREAK_EVEN), rows)
 
@@ -117,7 +117,7 @@ def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[s
     last = curve.points[-1]
     same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "host": last.host, "metric": last.metric}
     same |= {"threads": last.ran_threads, "points_missing": missing, "varied_parameter": curve.varied_parameter}
-    for row in break_even_rows(curve.points, SAVED):
+    for row in break_even_rows(curve.points, GMACS_SAVED):
         yield {**row, **same}
 
 
@@ -135,7 +135,7 @@ def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]
             insufficient=row.verdict == "insufficient",
         )
         for row in rows  # oldest first: of two points at one x the newer one stays
-        if (x := getattr(row, axis)) is not None and (x or axis == SAVED)
+        if (x := getattr(row, axis)) is not None and (x or axis == GMACS_SAVED)
     }
     if not points:
         return []

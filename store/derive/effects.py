@@ -58,7 +58,7 @@ def _pairs() -> Select[Any]:
 
 
 PAIRS = _pairs()
-FORGET = delete(EFFECT).where(
+_FORGET = delete(EFFECT).where(
     EFFECT.c.comparison_id.in_(bindparam("comparisons", expanding=True)), EFFECT.c.environment == bindparam("environment")
 )
 
@@ -93,7 +93,7 @@ def derive_effects(
             same = {"comparison_id": comparison_id, "environment": environment, "host": host}
             rows += [{**row, **same} for row in _effects(payload, pairs, load)]
     if rows:
-        connection.execute(FORGET, {"comparisons": list({row["comparison_id"] for row in rows}), "environment": environment})
+        connection.execute(_FORGET, {"comparisons": list({row["comparison_id"] for row in rows}), "environment": environment})
         connection.execute(insert_into(EFFECT), rows)
 
 

@@ -26,7 +26,7 @@ from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
 from sweeps.text_scores import TextScores
 
 T = TypeVar("T")
-Pair = Row[Any]
+StoredPair = Row[Any]
 """What one attempt holds for a comparison: a row of `store.derive.effects.PAIRS`."""
 Load = Callable[[int], T]
 """Reads the raw data of an attempt."""
@@ -64,11 +64,11 @@ class PayloadStore(ABC, Generic[T]):
         """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
 
     @abstractmethod
-    def used(self, pairs: Sequence[Pair]) -> list[Pair]:
+    def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
         """The rows that a comparison is derived from, oldest first; empty where none was measured."""
 
     @abstractmethod
-    def compare(self, used: Sequence[Pair], load: Load[T]) -> Figures:
+    def compare(self, used: Sequence[StoredPair], load: Load[T]) -> Figures:
         """The figures of a comparison."""
 
 
@@ -102,12 +102,12 @@ class SampleStore(PayloadStore[Timings]):
                 return "samples that are not positive and finite"
         return None
 
-    def used(self, pairs: Sequence[Pair]) -> list[Pair]:
+    def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
         """Those whose two arms ran with the same implementations as in the newest; without a flag if they hold enough pairs."""
         used = _of_one_route(_trusted(pairs))
         return _of_one_route(_measured(pairs)) if _short(used) else used
 
-    def compare(self, used: Sequence[Pair], load: Load[Timings]) -> Figures:
+    def compare(self, used: Sequence[StoredPair], load: Load[Timings]) -> Figures:
         for spec in (METRICS[name] for name in self.kind.metrics):
             if not all(_series(load(row.attempt), spec) for row in used):
                 continue  # one new token has no time per output token after the first
@@ -168,10 +168,10 @@ class ItemStore(PayloadStore[T]):
         """The data in the column `payload`."""
         return cls.model.model_validate_json(zlib.decompress(packed))  # type: ignore[attr-defined, no-any-return]
 
-    def used(self, pairs: Sequence[Pair]) -> list[Pair]:
+    def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
         return [max(reversed(trusted), key=lambda row: row.size)] if (trusted := _trusted(pairs)) else []
 
-    def compare(self, used: Sequence[Pair], load: Load[T]) -> Figures:
+    def compare(self, used: Sequence[StoredPair], load: Load[T]) -> Figures:
         (row,) = used
         for name, columns in self.figures(load(row.attempt), row.baseline, row.arm).items():
             yield METRICS[name], columns
@@ -299,21 +299,21 @@ def _bounded(interval: Interval | None) -> dict[str, float | None]:
     return {"arm_value": interval.value, "arm_low": finite(interval.low), "arm_high": finite(interval.high)}
 
 
-def _measured(pairs: Sequence[Pair]) -> list[Pair]:
+def _measured(pairs: Sequence[StoredPair]) -> list[StoredPair]:
     return [row for row in pairs if row.failure is None]
 
 
-def _trusted(pairs: Sequence[Pair]) -> list[Pair]:
+def _trusted(pairs: Sequence[StoredPair]) -> list[StoredPair]:
     """The rows measured without a flag; all measured ones if there are no others."""
     measured = _measured(pairs)
     return [row for row in measured if not (row.flags or row.baseline_flags or row.arm_flags)] or measured
 
 
-def _of_one_route(rows: list[Pair]) -> list[Pair]:
+def _of_one_route(rows: list[StoredPair]) -> list[StoredPair]:
     return [row for row in rows if (row.baseline_route, row.route) == (rows[-1].baseline_route, rows[-1].route)]
 
 
-def _short(measured: Sequence[Pair]) -> bool:
+def _short(measured: Sequence[StoredPair]) -> bool:
     """Whether some round has fewer pairs than the protocol of the newest attempt requests."""
     pairs: dict[int, int] = {}
     for row in measured:

@@ -12,7 +12,7 @@ from store.views.public import gmacs_saved, newest_answer
 from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 
-SAVED = "gmacs_saved"
+GMACS_SAVED = "gmacs_saved"
 MIN_SETTINGS = 3
 """A parameter with fewer values than this was set, not varied: no curve is made of them."""
 
@@ -54,7 +54,7 @@ SAME_WORK = (
             for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
         ),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
-        gmacs_saved(EFFECT).label(SAVED),
+        gmacs_saved(EFFECT).label(GMACS_SAVED),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
     .where(EFFECT.c.environment == bindparam("environment"), EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
@@ -99,7 +99,7 @@ def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
         for line in _lines(row):
             found.setdefault((line, row.metric, row.host), []).append(row)
     for (line, metric, _), points in found.items():
-        if len({getattr(point, SAVED) for point in points}) >= MIN_SETTINGS:
+        if len({getattr(point, GMACS_SAVED) for point in points}) >= MIN_SETTINGS:
             sweep, values, rest, parameter = line
             setting = dict(zip(SETTING, values, strict=True)) | ({} if metric == "latency" else {"metric": metric})
             key = digest({"sweep": sweep, "setting": former(setting), "params": rest, "varies": parameter})

@@ -5,11 +5,11 @@ from typing import Any, get_args
 from sqlalchemy import CheckConstraint, Index
 from sqlmodel import Field, SQLModel
 
-from store.tables.planned import SOURCES, number, one_of
+from store.tables.planned import SOURCES, finite_number, one_of
 from store.tables.results import ReportedColumns
 from sweeps.metrics import Contrast
 
-AXES = ("tokens", "gmacs", "gmacs_saved")
+BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved")
 """Axes of break-even: size of the work in tokens or GMACs of the baseline, or share of its GMACs that the arm saves."""
 VERDICTS = ("faster", "slower", "insufficient", "better", "worse", "same", "unclear")
 
@@ -26,10 +26,10 @@ class EffectRow(ReportedColumns, table=True):
         one_of("source", SOURCES),
         one_of("compared", get_args(Contrast)),
         one_of("verdict", VERDICTS),
-        *(number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")),
-        *(number(column, ">= 0") for column in ("floor", "n", "rounds", "threads")),
-        *(number(column) for column in ("baseline_value", "arm_value", "arm_low", "arm_high", "device_value")),
-        *(number(column) for column in ("effect", "effect_low", "effect_high")),
+        *(finite_number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")),
+        *(finite_number(column, ">= 0") for column in ("floor", "n", "rounds", "threads")),
+        *(finite_number(column) for column in ("baseline_value", "arm_value", "arm_low", "arm_high", "device_value")),
+        *(finite_number(column) for column in ("effect", "effect_low", "effect_high")),
         CheckConstraint("compared <> 'ratio' OR (effect > 0 AND baseline_value > 0 AND arm_value > 0)", name="ratio"),
         Index(None, "question_id", "environment", "host", "measured_at"),
     )
@@ -81,12 +81,12 @@ class BreakEvenRow(SQLModel, table=True):
 
     __tablename__ = "break_even_row"
     __table_args__: Any = (
-        one_of("axis", AXES),
+        one_of("axis", BREAK_EVEN_AXES),
         one_of("verdict", ("crossing", "always", "never", "unclear")),
         one_of("direction", ("gains", "loses")),
-        *(number(column) for column in ("x", "x_low", "x_high")),
-        number("points", ">= 0"),
-        number("points_missing", ">= 0"),
+        *(finite_number(column) for column in ("x", "x_low", "x_high")),
+        finite_number("points", ">= 0"),
+        finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
     )
 

@@ -32,7 +32,7 @@ def one_of(column: str, words: Iterable[str]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({listed})", name=column)
 
 
-def number(column: str, least: str = "") -> CheckConstraint:
+def finite_number(column: str, least: str = "") -> CheckConstraint:
     """A CHECK that `column` is a finite number or NULL, and fulfils `least` (such as `> 0`).
 
     Adding 0 distinguishes numbers from text, which SQLite accepts in any column, and works on every database.
@@ -45,7 +45,7 @@ class SweepRow(SQLModel, table=True):
     """A sweep as it was submitted; the same name with another text is a new revision, and the newest is what is reported."""
 
     __tablename__ = "sweep"
-    __table_args__: Any = (UniqueConstraint("name", "revision"), number("revision", "> 0"))
+    __table_args__: Any = (UniqueConstraint("name", "revision"), finite_number("revision", "> 0"))
 
     id: int | None = Field(default=None, primary_key=True)
     name: str
@@ -97,7 +97,7 @@ class ComparisonRow(ArmColumns, table=True):
 
     __tablename__ = "comparison"
     __table_args__: Any = (
-        *(number(column, "> 0") for column in CONDITION_CHECKS),
+        *(finite_number(column, "> 0") for column in CONDITION_CHECKS),
         Index(None, "method", "model", "image_size"),
     )
 
@@ -146,7 +146,7 @@ class JobRow(SQLModel, table=True):
     __tablename__ = "job"
     __table_args__: Any = (
         one_of("state", STATES),
-        number("attempts", ">= 0"),
+        finite_number("attempts", ">= 0"),
         Index(None, "state", "id"),
         Index(None, "curve_group", "resources"),
     )

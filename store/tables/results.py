@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index, LargeBinary
 from sqlmodel import Field, SQLModel
 
-from store.tables.planned import CONDITION_CHECKS, SOURCES, ArmColumns, number, one_of
+from store.tables.planned import CONDITION_CHECKS, SOURCES, ArmColumns, finite_number, one_of
 
 
 class AttemptRow(SQLModel, table=True):
@@ -14,9 +14,9 @@ class AttemptRow(SQLModel, table=True):
     __tablename__ = "attempt"
     __table_args__: Any = (
         one_of("source", SOURCES),
-        number("started_at", "> 0"),
-        number("ended_at", ">= started_at"),
-        number("n", "> 0"),
+        finite_number("started_at", "> 0"),
+        finite_number("ended_at", ">= started_at"),
+        finite_number("n", "> 0"),
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -79,7 +79,7 @@ class ImagePredictionsRow(SQLModel, table=True):
     """What each arm of an attempt predicted for each image."""
 
     __tablename__ = "image_predictions"
-    __table_args__: Any = (number("images", "> 0"), number("unreadable", ">= 0"))
+    __table_args__: Any = (finite_number("images", "> 0"), finite_number("unreadable", ">= 0"))
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     images: int
@@ -97,7 +97,7 @@ class TextScoresRow(SQLModel, table=True):
     """The likelihood that each arm of an attempt gave each window of a text."""
 
     __tablename__ = "text_scores"
-    __table_args__: Any = (number("windows", "> 0"), number("characters", ">= 0"))
+    __table_args__: Any = (finite_number("windows", "> 0"), finite_number("characters", ">= 0"))
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     windows: int
@@ -123,8 +123,8 @@ class ArmResultRow(ArmColumns, ReportedColumns, table=True):
 
     __tablename__ = "arm_result"
     __table_args__: Any = (
-        *(number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
-        *(number(column, ">= 0") for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")),
+        *(finite_number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
+        *(finite_number(column, ">= 0") for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")),
         Index(None, "arm_condition_id"),
     )
 
@@ -148,7 +148,7 @@ class MetricRow(SQLModel, table=True):
     """One number about one arm of an attempt. Numbers that are not finite stay in the attempt's payload."""
 
     __tablename__ = "metric_row"
-    __table_args__: Any = (number("value"), number("low"), number("high"), number("n", ">= 0"))
+    __table_args__: Any = (finite_number("value"), finite_number("low"), finite_number("high"), finite_number("n", ">= 0"))
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     arm: int = Field(primary_key=True)

@@ -345,14 +345,14 @@ TABLES: Mapping[str, Table] = {name: CreateView(statement, name).table for name,
 """The views as tables to select from."""
 
 
-def create(connection: Connection) -> None:
+def create_views(connection: Connection) -> None:
     """Create all views."""
     for name, statement in statements().items():
         connection.execute(CreateView(statement, name))
     connection.execute(CreateView(select(literal(fingerprint.fingerprint()).label("fingerprint")), fingerprint.NAME))
 
 
-def drop(connection: Connection) -> None:
+def drop_views(connection: Connection) -> None:
     """Drop the views that exist, of this and of older schemas."""
     for name in reversed((*VIEWS, *FORMER, fingerprint.NAME)):
         connection.execute(DropView(Table(name, MetaData()), if_exists=True))

@@ -132,7 +132,7 @@ def test_upgrade_keeps_everything_and_a_backup(
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
     (scripts / "versions" / "0007_colour.py").write_text(NEXT)
-    migration.prepare(engine, path, scripts=scripts)
+    migration.migrate(engine, path, scripts=scripts)
     with engine.connect() as connection:
         assert migration.version(connection) == "0007"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
