@@ -23,8 +23,7 @@ from workers.methods.language.adaptivocab import Params, apply
 from workers.models.language import LanguageModel, load_language
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.finetune import cut
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Vocabulary
-from workers.vocabulary.ngrams import replace_ngrams, trie
+from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Vocabulary, replace_ngrams, trie
 from workers.vocabulary.vocab_embeddings import Init
 
 ROUNDS = 7

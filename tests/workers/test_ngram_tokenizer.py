@@ -16,8 +16,15 @@ from tests.fixtures.ngram_scan import scan
 from tests.workers.domain import TEXTS, bytes_bpe
 from workers.data.tokenization import END
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary, Vocabulary, read_vocabulary, tokenizer_hash
-from workers.vocabulary.ngrams import replace_ngrams, trie
+from workers.vocabulary.ngram_tokenizer import (
+    PatchTokenizer,
+    UnusableVocabulary,
+    Vocabulary,
+    read_vocabulary,
+    replace_ngrams,
+    tokenizer_hash,
+    trie,
+)
 
 MODES: tuple[Mode, ...] = ("append", "replace")
 BUILT = {mode: build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=60, mode=mode)) for mode in MODES}

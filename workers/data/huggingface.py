@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from workers.data.imagefolder import class_map, files
+from workers.data.imagefolder import class_map, decoded, files
 from workers.data.images import Images
 from workers.errors import DataError
 
@@ -145,11 +145,7 @@ def _class_names(schema: Any, label: str) -> tuple[str, ...] | None:
 def _decoded(found: Any, root: Path) -> Image.Image:
     content, path = (found.get("bytes"), found.get("path")) if isinstance(found, dict) else (found, None)
     if content is not None:
-        source: io.BytesIO | Path = io.BytesIO(content)
-    elif path is not None:
-        source = (root if root.is_dir() else root.parent) / path
-    else:
+        return decoded(io.BytesIO(content))
+    if path is None:
         raise ValueError("the row holds no image")
-    with Image.open(source) as image:
-        image.load()
-        return image
+    return decoded((root if root.is_dir() else root.parent) / path)

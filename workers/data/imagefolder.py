@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +37,9 @@ def imagefolder(path: str) -> Images:
     return Images(names, labels, tuple(classes), lambda index: decoded(root / names[index]), class_map(root))
 
 
-def decoded(file: Path) -> Image.Image:
+def decoded(source: Path | BytesIO) -> Image.Image:
     """The image in a file, decoded whole."""
-    with Image.open(file) as image:
+    with Image.open(source) as image:
         image.load()
         return image
 

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 from timm.data.transforms import MaybeToTensor
 from torch import Tensor
+from torchvision.transforms import Compose
 
 from sweeps.job import Condition
 from workers.data.corruptions import corrupt
@@ -41,39 +42,25 @@ class Preprocessing:
     def __init__(self, model: Any, condition: Condition, sizes: Collection[int]) -> None:
         config = cast(Any, timm.data).resolve_model_data_config(model)
         self.condition, self.sizes, self.channels = condition, sorted(sizes), model.patch_embed.proj.in_channels
-        self.steps: dict[int, list[Any]] = {}
+        self.cut: dict[int, Compose] = {}
+        self.normalise: dict[int, Compose] = {}
         for size in {condition.pixels, *sizes}:
-            transform = cast(Any, timm.data).create_transform(
-                **{**config, "input_size": (self.channels, size, size)}, is_training=False
-            )
-            self.steps[size] = transform.transforms
+            options = {**config, "input_size": (self.channels, size, size)}
+            steps = cast(Any, timm.data).create_transform(**options, is_training=False).transforms
+            first = next(place for place, step in enumerate(steps) if isinstance(step, MaybeToTensor))
+            self.cut[size], self.normalise[size] = Compose(steps[:first]), Compose(steps[first:])
 
     def __call__(self, image: Image.Image, name: str) -> dict[int, Tensor]:
         """The model's input by image size, each [channels, size, size]."""
         image = image.convert("L" if self.channels == 1 else "RGB")
         condition = self.condition
         if condition.corruption is None:
-            return {size: self._normalised(self._cut(image, size), size) for size in self.sizes}
-        severity = condition.severity or 1
-        own = corrupt(self._cut(image, condition.pixels), condition.corruption, severity, name)
-        return {
-            size: self._normalised(own if size == condition.pixels else own.resize((size, size), Image.Resampling.BICUBIC), size)
-            for size in self.sizes
-        }
-
-    def _cut(self, image: Image.Image, size: int) -> Image.Image:
-        for step in self.steps[size]:
-            if isinstance(step, MaybeToTensor):
-                break
-            image = step(image)
-        return image
-
-    def _normalised(self, image: Image.Image, size: int) -> Tensor:
-        start = next(place for place, step in enumerate(self.steps[size]) if isinstance(step, MaybeToTensor))
-        x_CHW: Any = image
-        for step in self.steps[size][start:]:
-            x_CHW = step(x_CHW)
-        return torch.as_tensor(x_CHW)
+            crops = {size: self.cut[size](image) for size in self.sizes}
+        else:
+            own = corrupt(self.cut[condition.pixels](image), condition.corruption, condition.severity or 1, name)
+            others = {size: own.resize((size, size), Image.Resampling.BICUBIC) for size in self.sizes if size != condition.pixels}
+            crops = {size: others.get(size, own) for size in self.sizes}
+        return {size: torch.as_tensor(self.normalise[size](crop)) for size, crop in crops.items()}
 
 
 def batches(images: Images, places: Sequence[int], prepare: Preprocessing, size: int, threads: int) -> Iterator[Batch]:

@@ -56,7 +56,7 @@ def pages_to_leave(span: ByteSpan, page: int) -> range:
 
 
 class MappedReservation:
-    """A reservation whose pages are mapped by a driver.
+    """As `HostReservation`, for pages that a driver maps; `grow` raises `MemoryError` where there is no memory for them.
 
     Released pages stay mapped and are reused when the same addresses grow; they are unmapped by `trim`, or when any reservation of
     the same device finds no memory (vAttention's deferred reclamation).

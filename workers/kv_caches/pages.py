@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 import sys
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,31 +39,11 @@ def inside(span: ByteSpan, page: int) -> ByteSpan:
     return ByteSpan(start, max(start, span.end // page * page))
 
 
-class Reservation(Protocol):
-    """A range of addresses that is longer than the memory behind it."""
-
-    size: int
-    """Bytes of address space, whole pages."""
-    page: int
-    """Bytes of a page."""
-
-    def values(self, dtype: torch.dtype) -> Tensor:
-        """The whole range as one dimension; it keeps the range alive. Only grown parts may be touched."""
-
-    def grow(self, end: int) -> None:
-        """Allow access to the first `end` bytes. Raises `MemoryError` where there is no memory for them."""
-
-    def release(self, span: ByteSpan) -> None:
-        """Release the memory of the whole pages inside `span`; their content is lost, the addresses stay reserved."""
-
-    def resident(self) -> int:
-        """Bytes of memory in use by the range now."""
-
-
 class HostReservation:
     """A private mapping of a Linux process: a page gets memory when it is first written, and loses it by madvise."""
 
     page = mmap.PAGESIZE
+    """Bytes of a page; `size` is the bytes of address space, whole pages."""
 
     def __init__(self, size: int) -> None:
         """Raises `Unsupported` where the system cannot reserve without committing, or lacks address space."""
@@ -80,17 +60,20 @@ class HostReservation:
             ) from refused
 
     def values(self, dtype: torch.dtype) -> Tensor:
+        """The whole range as one dimension; it keeps the range alive. Only grown parts may be touched."""
         return torch.frombuffer(self._mapping, dtype=dtype, count=self.size // dtype.itemsize)
 
     def grow(self, end: int) -> None:
-        """Nothing to do: the kernel provides a page on the first write."""
+        """Allow access to the first `end` bytes; here the kernel provides a page on the first write."""
 
     def release(self, span: ByteSpan) -> None:
+        """Release the memory of the whole pages inside `span`; their content is lost, the addresses stay reserved."""
         whole = inside(span, self.page)
         if whole.size:
             self._mapping.madvise(mmap.MADV_DONTNEED, whole.start, whole.size)
 
     def resident(self) -> int:
+        """Bytes of memory in use by the range now."""
         values = self.values(torch.uint8)
         return resident_bytes(values.data_ptr(), self.size)
 

@@ -13,11 +13,14 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
 from workers.errors import Unsupported
-from workers.kv_caches.pages import ByteSpan, HostReservation, Reservation
+from workers.kv_caches.mapped_reservation import MappedReservation
+from workers.kv_caches.pages import ByteSpan, HostReservation
 
 TOKENS_AHEAD = 16
 """Pages are mapped this many tokens ahead, while the GPU still works on earlier tokens."""
 
+Reservation = HostReservation | MappedReservation
+"""A range of addresses that is longer than the memory behind it."""
 Reserve = Callable[[int, torch.device], Reservation]
 """Reserves so many bytes of address space on a device."""
 
@@ -28,7 +31,6 @@ def reserve(size: int, device: torch.device) -> Reservation:
         return HostReservation(size)
     if device.type == "cuda":
         from workers.kv_caches.cuda_vmm import cuda_driver
-        from workers.kv_caches.mapped_reservation import MappedReservation
 
         return MappedReservation(size, cuda_driver(device))
     raise Unsupported(f"kv_cache 'virtual' runs on cpu and cuda, not on {device.type}")

@@ -209,8 +209,7 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
     """`module` as a method, once it has every part. Raises `InvalidMethod`."""
     if not (module.__doc__ or "").strip():
         raise InvalidMethod(f"{file}: has no docstring; its first line describes the method")
-    kinds: Sequence[tuple[str, type]] = (("PAPER", str), ("VERSION", int), ("Params", type))
-    for part, kind in kinds:
+    for part, kind in {"PAPER": str, "VERSION": int, "Params": type}.items():
         if not isinstance(getattr(module, part, None), kind):
             raise InvalidMethod(f"{file}: lacks {part} ({kind.__name__}), which every method has; see workers/methods/README.md")
     if not issubclass(module.Params, Params):

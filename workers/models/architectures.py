@@ -95,7 +95,7 @@ def linear(weight_IO: Tensor, bias_O: Tensor | None) -> nn.Linear:
     return made
 
 
-def replace(root: nn.Module, name: str, module: nn.Module) -> None:
-    """Replace the part `name` of `root` by `module`."""
+def replace(root: nn.Module, name: str, part: nn.Module | Tensor) -> None:
+    """Replace the module, parameter or buffer `name` of `root`."""
     parent, _, last = name.rpartition(".")
-    setattr(root.get_submodule(parent), last, module)
+    setattr(root.get_submodule(parent), last, part)

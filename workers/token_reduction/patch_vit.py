@@ -128,19 +128,13 @@ class MergingBlock(FittedBlock):
         return self.after(x_BND), groups
 
 
-class Average(NamedTuple):
-    """The average pooling of a model whose tokens have sizes."""
-
-    tokens: int
-    """Tokens that the unmodified model averages: the sum of all sizes."""
-    left_out: int
-    """Prefix tokens that are not averaged."""
-
-
 class Trunk(nn.Sequential):
-    """The blocks one after the other, with the token sizes passed from each to the next."""
+    """The blocks one after the other, with the token sizes passed from each to the next.
 
-    def __init__(self, *blocks: nn.Module, average: Average | None) -> None:
+    `average`: for average pooling by size, the tokens that the unmodified model averages, and the prefix tokens that it leaves out.
+    """
+
+    def __init__(self, *blocks: nn.Module, average: tuple[int, int] | None) -> None:
         super().__init__(*blocks)
         self.average = average
 
@@ -155,7 +149,8 @@ class Trunk(nn.Sequential):
                 x_BND = block(x_BND)
         if self.average is not None and size_BN1 is not None:
             # Turns the plain mean over tokens that follows into their mean weighted by size.
-            x_BND = x_BND * (size_BN1 * ((x_BND.shape[1] - self.average.left_out) / self.average.tokens))
+            averaged, left_out = self.average
+            x_BND = x_BND * (size_BN1 * ((x_BND.shape[1] - left_out) / averaged))
         return x_BND
 
 
@@ -290,6 +285,6 @@ def fit(
     average = None
     if by_size and fitted.global_pool == "avg":
         left_out = 0 if fitted.pool_include_prefix else fitted.num_prefix_tokens
-        average = Average(fitted.patch_embed.num_patches + fitted.num_prefix_tokens - left_out, left_out)
+        average = fitted.patch_embed.num_patches + fitted.num_prefix_tokens - left_out, left_out
     fitted.blocks = Trunk(*blocks, average=average)
     return cast(M, fitted)

@@ -15,16 +15,20 @@ TRAINED = "trained"
 """The `Condition.weights` that request a model of `RECIPES` or `LANGUAGE_RECIPES`."""
 
 
-class Recipe(FrozenModel):
-    """How a vision transformer is trained on the digits that are not held out."""
-
+class _AnyRecipe(FrozenModel):
     model: str
     version: int = 1
     """Raised when training changes in a way that the other fields do not show."""
+    batch_size: int = Field(default=2, gt=0)
+    learning_rate: float = Field(default=2e-3, gt=0)
+    """The peak of one cycle."""
+    seed: int = 0
+
+
+class Recipe(_AnyRecipe):
+    """How a vision transformer is trained on the digits that are not held out."""
+
     epochs: int = Field(gt=0)
-    batch_size: int = Field(gt=0)
-    learning_rate: float = Field(gt=0)
-    """The highest of one cycle."""
     weight_decay: float = Field(default=0.05, ge=0)
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     augmentation: float = Field(default=1.0, ge=0)
@@ -33,7 +37,6 @@ class Recipe(FrozenModel):
     """Train on the first so many images only."""
     begins_with: str | None = None
     """The model whose trained weights are the initial ones, its patches and positions resampled."""
-    seed: int = 0
     accuracy: float = Field(ge=0, le=1)
     """Share of the held-out images that must be classified right; weights that are worse are discarded."""
 
@@ -44,24 +47,14 @@ class Recipe(FrozenModel):
         return digest({"recipe": self, "network": networks()[self.model], "split": DIGITS_SPLIT, "before": before})
 
 
-class LanguageRecipe(FrozenModel):
-    """How a language model is trained on a text, by a number of steps and not by the clock: a slow machine gets the same weights.
+class LanguageRecipe(_AnyRecipe):
+    """How a language model is trained on a text, by steps and not by the clock, so that a slow machine gets the same weights."""
 
-    The seconds depend on the machine and are among the facts.
-    """
-
-    model: str
-    version: int = 1
-    """Raised when training changes in a way that the other fields do not show."""
     data: str = DOCS
     steps: int = Field(gt=0)
-    batch_size: int = Field(default=2, gt=0)
     tokens: int = Field(default=256, gt=1)
     """Of each sequence."""
-    learning_rate: float = Field(default=2e-3, gt=0)
-    """The peak: warm-up over a tenth of the steps, then half a cosine."""
     weight_decay: float = Field(default=0.1, ge=0)
-    seed: int = 0
     perplexity: float = Field(gt=1)
     """On held-out text; weights that are worse are discarded."""
 

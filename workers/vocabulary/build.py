@@ -25,8 +25,8 @@ from workers.vocabulary.ngram_tokenizer import (
     special_tokens,
     token_count,
     tokenizer_hash,
+    without,
 )
-from workers.vocabulary.ngrams import without
 
 Mode = Literal["append", "replace"]
 Integers = NDArray[np.int64]

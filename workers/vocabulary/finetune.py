@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from sweeps.identity import FrozenModel, digest
 from workers.cache import cached
-from workers.models.architectures import layers_of
+from workers.models.architectures import layers_of, replace
 from workers.models.share_weights import clone_shared
 from workers.training.optimisation import minimise, training, warmup_cosine
 
@@ -70,10 +70,8 @@ def with_weights(model: nn.Module, file: "Path") -> Any:
     """A copy of `model` with the weights of `file`, by name; all others are shared."""
     made = clone_shared(model)
     for name, values in load_file(file).items():
-        module, _, last = name.rpartition(".")
         before: Tensor = made.get_parameter(name)
-        parameter = nn.Parameter(values.to(before.device, before.dtype), requires_grad=before.requires_grad)
-        setattr(made.get_submodule(module), last, parameter)
+        replace(made, name, nn.Parameter(values.to(before.device, before.dtype), requires_grad=before.requires_grad))
     return made
 
 
@@ -96,14 +94,12 @@ def _trainable(lm: "LanguageModel") -> Any:
     model = clone_shared(lm.model)
     names = tuned_names(model, lm.network.layers)
     for name, before in list(model.named_parameters()):
-        module, _, last = name.rpartition(".")
         # Tensors created in inference mode cannot take part in a backward pass; copies of them can.
         shared = before.detach() if name not in names and not before.is_inference() else before.detach().clone()
-        setattr(model.get_submodule(module), last, nn.Parameter(shared.float(), requires_grad=name in names))
+        replace(model, name, nn.Parameter(shared.float(), requires_grad=name in names))
     for name, before in list(model.named_buffers()):
         if before.is_inference():
-            module, _, last = name.rpartition(".")
-            setattr(model.get_submodule(module), last, before.clone())
+            replace(model, name, before.clone())
     return model
 
 
