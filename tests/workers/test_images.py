@@ -185,8 +185,8 @@ def test_corruption_comes_before_normalisation() -> None:
     prepare = Preprocessing(MODEL, condition, {64, 32})
     found = prepare(image, "x")
     clean = Preprocessing(MODEL, condition.model_copy(update={"corruption": None}), {64})
-    seen = corrupt(prepare._cut(image, 64), "pixelate", 5, "x")
-    assert torch.equal(found[64], clean._normalised(seen, 64))
+    seen = corrupt(prepare.cut[64](image), "pixelate", 5, "x")
+    assert torch.equal(found[64], clean.normalise[64](seen))
     assert found[32].shape == (3, 32, 32)
     assert not torch.equal(found[64], clean(image, "x")[64])
 

@@ -45,7 +45,7 @@ def test_allocation_keeps_the_macs():
     params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(mode="json")
     arm = Arm(stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),))
     assert refusal(arm, network) == (
-        "topk_activation: allocation asks for a sparsity of 1.17 in h2, which must stay below 1; give h2 a smaller coefficient"
+        "topk_activation: allocation requests a sparsity of 1.17 in h2, which must stay below 1; give h2 a smaller coefficient"
     )
 
 

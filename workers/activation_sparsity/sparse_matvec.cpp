@@ -28,14 +28,14 @@ inline float widen(BFloat16 value) {
 
 inline void narrow(float value, float& out) { out = value; }
 
-inline void narrow(float value, BFloat16& out) {  // to nearest, ties to even; what is not a number stays so
+inline void narrow(float value, BFloat16& out) {  // to nearest, ties to even; NaN stays NaN
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     const bool nan = value != value;
     out.bits = nan ? 0x7fc0 : static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// The bits of |value|: they have the order of the values. NaN of any payload ranks as infinity, as `rank` of rows.py has it.
+// The bits of |value|: they have the order of the values. NaN of any payload ranks as infinity, as in `_among_largest` of sparse_matvec.py.
 inline int32_t magnitude(float value) {
     int32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -87,8 +87,8 @@ void multiply(const float* value, const int32_t* index, int64_t count, const W* 
 
 // The magnitude of the kept-th largest of n values; `bits` gets all magnitudes, `ties` how many of that very one are among the kept.
 //
-// Bit by bit from the highest: each asks how many values are at least so large. That is 31 passes without a branch, of 16 values a
-// step; a histogram would wait for its own counts.
+// Bit by bit from the highest, counting the values that are at least so large: 31 passes without a branch, of 16 values a step; each
+// increment of a histogram would wait for the one before.
 template <typename W>
 int32_t limit(const W* x, int64_t n, int64_t kept, std::vector<int32_t>& bits, int64_t& ties) {
     bits.resize(n);
@@ -113,7 +113,7 @@ void select_largest(const W* x, int64_t n, int64_t kept, int32_t* index, float* 
     thread_local std::vector<int32_t> bits;
     int64_t ties = 0, found = 0;
     const int32_t least = limit(x, n, kept, bits, ties);
-    // Every place is written and counted only where it is kept: which are cannot be foretold, and a wrong guess is dear.
+    // Every index is written, and counted only where it is kept: a branch on values would often be mispredicted.
     for (int64_t i = 0; found < kept; ++i) {
         const bool tied = (bits[i] == least) & (ties > 0);
         index[found] = static_cast<int32_t>(i);

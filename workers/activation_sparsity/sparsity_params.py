@@ -72,7 +72,7 @@ class SkippingParams(Params):
         name, most = max(zip(NAMES, self.shares(network), strict=True), key=lambda pair: pair[1])
         if most < 1:
             return None
-        return f"allocation asks for a sparsity of {most:.3g} in {name}, which must stay below 1; give {name} a smaller coefficient"
+        return f"allocation requests a sparsity of {most:.3g} in {name}, which must stay below 1; give {name} a smaller coefficient"
 
 
 class CalibratedParams(SkippingParams):

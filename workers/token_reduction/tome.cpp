@@ -1,5 +1,5 @@
-// Bipartite soft matching and merging of tokens (ToMe) in one call on a CPU: what workers/token_reduction/token_ops.py does in some twenty operators.
-// Farthest-first selection and merging of groups (hquota): what workers/token_reduction/hquota_ops.py does in three steps for each token.
+// Bipartite soft matching and merging of tokens in one call on a CPU: what token_ops.py does in some twenty operators.
+// Farthest-first selection and merging of groups: what hquota_ops.py does in three steps for each token.
 //
 // Called through ctypes by workers/token_reduction/tome_cpp.py. Rows of tokens and keys are contiguous float32.
 
@@ -12,7 +12,7 @@
 namespace {
 
 constexpr int64_t COLUMNS = 32;  // similarities of one row that are formed at once, in registers
-constexpr int64_t ALONE = 1 << 17;  // fewer products than this are done before a second thread has woken up
+constexpr int64_t ALONE = 1 << 17;  // below this many products a second thread does not pay
 constexpr int64_t LANES = 16;    // those of a last, narrow piece
 constexpr int64_t ROWS = 4;      // rows of set A that read the same columns of set B
 
@@ -34,7 +34,7 @@ inline void sum_heads(const float* key, int64_t head_stride, const Shape& s, flo
         for (int64_t c = 0; c < s.head_dim; ++c) sum[c] += key[h * head_stride + c];
 }
 
-// One over the length of a direction.
+// One over the length of a vector.
 inline float inverse_length(const float* sum, int64_t depth) {
     float square = 0.0f;
 #pragma omp simd reduction(+ : square)
@@ -42,10 +42,10 @@ inline float inverse_length(const float* sum, int64_t depth) {
     return 1.0f / std::sqrt(square);
 }
 
-// LANES tokens of B, brought to length 1 and transposed: column `first` and those behind it of `to`, [head_dim, width].
+// LANES tokens of B, scaled to length 1 and transposed: column `first` and those behind it of `to`, [head_dim, width].
 void direct_b(const float* key, int64_t token_stride, int64_t head_stride, const Shape& s, int64_t count, float* to) {
     const int64_t width = s.padded_b();
-    float sums[LANES][1024];  // no head is wider; see merging.py
+    float sums[LANES][1024];  // no head is wider; see tome_cpp.py
     for (int64_t i = 0; i < count; ++i) {
         sum_heads(key + 2 * i * token_stride, head_stride, s, sums[i]);
         const float scale = inverse_length(sums[i], s.head_dim);
@@ -55,7 +55,7 @@ void direct_b(const float* key, int64_t token_stride, int64_t head_stride, const
         for (int64_t i = 0; i < count; ++i) to[c * width + i] = sums[i][c];
 }
 
-// For ROWS directions of A the most similar of WIDE directions of B from column `start` on; of equals the first.
+// For ROWS unit vectors of A the most similar of WIDE unit vectors of B from column `start` on; of equals the first.
 template <int64_t WIDE>
 inline void nearest_of(const float* a, const float* b, const Shape& s, int64_t start, float* best, int64_t* place) {
     const int64_t width = s.padded_b(), end = std::min(WIDE, s.count_b() - start), depth = s.head_dim;
@@ -76,7 +76,7 @@ inline void nearest_of(const float* a, const float* b, const Shape& s, int64_t s
     }
 }
 
-// For ROWS directions of A the most similar one of B: `b` has shape [head_dim, padded_b].
+// For ROWS unit vectors of A the most similar one of B: `b` has shape [head_dim, padded_b].
 void nearest(const float* a, const float* b, const Shape& s, float* best, int64_t* place) {
     std::fill(best, best + ROWS, -std::numeric_limits<float>::infinity());
     std::fill(place, place + ROWS, 0);
@@ -94,7 +94,7 @@ extern "C" void merge_similar(const float* x, const float* key, int64_t key_batc
     const int64_t A = s.count_a(), B = s.count_b(), pieces = (B + LANES - 1) / LANES, height = s.padded_a(), width = s.padded_b(), left = s.left();
     static thread_local std::vector<float> numbers;
     static thread_local std::vector<int64_t> places;
-    // What lies behind the last token of a set is computed with and thrown away: old values do no harm, for each row is its own.
+    // Values behind the last token of a set are computed with and discarded; rows do not depend on each other.
     numbers.resize(static_cast<size_t>(batch * ((height + width) * head_dim + height)));
     places.resize(static_cast<size_t>(batch * (height + A + B + A)));
     float* const unit_a = numbers.data();
@@ -171,9 +171,9 @@ extern "C" void merge_similar(const float* x, const float* key, int64_t key_batc
     }
 }
 
-// Places of all tokens, [batch, tokens]: `hubs` tokens given in `first`, then farthest first up to `kept`, then the others ascending.
-// Each next token has the least greatest likeness to those chosen, of equals the first. The diagonal of `likeness` is infinite.
-extern "C" void farthest_first(const float* likeness, const int64_t* first, int64_t* order, int64_t batch, int64_t tokens,
+// Indices of all tokens, [batch, tokens]: `hubs` tokens given in `first`, then farthest first up to `kept`, then the others ascending.
+// Each next token has the least greatest similarity to those chosen, of equals the first. The diagonal of `similarity` is infinite.
+extern "C" void farthest_first(const float* similarity, const int64_t* first, int64_t* order, int64_t batch, int64_t tokens,
                                int64_t hubs, int64_t kept, int threads) {
     if (batch * kept * tokens < ALONE) threads = 1;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -192,7 +192,7 @@ extern "C" void farthest_first(const float* likeness, const int64_t* first, int6
                 chosen = std::min<int64_t>(std::find(nearest, nearest + tokens, least) - nearest, tokens - 1);
             }
             own[step] = chosen;
-            const float* const row = likeness + (image * tokens + chosen) * tokens;
+            const float* const row = similarity + (image * tokens + chosen) * tokens;
             for (int64_t i = 0; i < tokens; ++i) nearest[i] = std::max(nearest[i], row[i]);
         }
         // Two passes, so that the row is full even where tokens are not numbers.

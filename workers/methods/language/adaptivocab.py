@@ -1,17 +1,18 @@
-"""Runs of tokens that a domain repeats become one token each, so that the same text is fewer tokens (AdaptiVocab).
+"""Replaces runs of tokens that a domain repeats by one token each, so that the same text is fewer tokens (AdaptiVocab).
 
-n-tokens are chosen by the tokens they save in the domain's text. `append` adds them to the vocabulary; `replace` puts each in the
-place of a token of little value, which is then written as its parts. Their embeddings start as mixtures of those of their tokens; a
-light fine-tuning of embeddings, head, first and last layer follows where `finetune_steps` asks. `ngrams: 0` with the same steps is
-its control: the tokenizer as it was, the same weights tuned on the same text in the same order.
+n-tokens are selected by the tokens that they save in the domain's text. `append` adds them to the vocabulary; `replace` puts each
+in place of a token of little value, which is then encoded as its parts. Their embeddings start as mixtures of those of their
+tokens; `finetune_steps` of light fine-tuning of embeddings, head, first and last layer follow. `ngrams: 0` with as many steps is
+the control: the unmodified tokenizer, with the same weights tuned on the same text in the same order.
 
 Differs from the authors' code (github.com/itay-nakash/AdaptiVocab):
-- Where several n-grams begin at a token, the longest is taken; the authors take the one of the highest score, trying all in that
-  order at every token. The longest makes a text fewer tokens, and a trie finds it in one walk. `segmentation: score` is their way.
-- n-grams are chosen by the tokens that they save, counted exactly beside those chosen before; the authors' score is the frequency
-  times the length, less counted overlaps, and by default no n-gram crosses a space.
-- `mode: append` is ours: the authors always replace. It keeps every old token, at the price of more rows in embedding and head.
-- Tuning is counted in steps (the authors: one epoch at a learning rate of 5e-5), so that an arm and its control take equally many.
+- Of several n-grams that begin at a token the longest is used, which gives the fewest tokens and needs one walk in a trie. The
+  authors use the one with the highest score, trying all at every token: `segmentation: score`.
+- n-grams are selected by the tokens that they save, counted exactly given those selected before; the authors' score is the
+  frequency times the length, less counted overlaps, and by default no n-gram contains a space.
+- `mode: append` is not theirs: the authors always replace. It keeps every old token, at the cost of more rows in embedding and
+  head.
+- Tuning is counted in steps (the authors: one epoch at a learning rate of 5e-5), so that an arm and its control do equally many.
 """
 
 import dataclasses
@@ -39,7 +40,7 @@ two cores), and a step reads 8 pieces of 768 characters, 2 to a token."""
 
 
 class Params(method.Params):
-    """How many n-tokens, where from, and how the model learns them."""
+    """How many n-tokens, from which text, and how the model is tuned to them."""
 
     ngrams: int = Field(default=500, ge=0, description="n-tokens; 0 leaves the tokenizer as it is")
     mode: Literal["append", "replace"] = Field(
@@ -53,7 +54,7 @@ class Params(method.Params):
     data: str = Field(
         default="topics", description="the domain's text: topics, docs or text:PATH; what is held out of it is not read"
     )
-    file: str | None = Field(default=None, description="a vocabulary made before (JSON), with as many n-tokens as `ngrams` says")
+    file: str | None = Field(default=None, description="a vocabulary made before (JSON), with `ngrams` n-tokens")
     seed: int = Field(default=0, ge=0, description="of the drawn embeddings and of the fine-tuning's order")
     segmentation: Literal["longest", "score"] | None = Field(
         default=None,
@@ -117,12 +118,12 @@ def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:  # no
 def refuses(params: Params, network: LanguageNetwork) -> str | None:
     """Why as many tokens cannot be removed."""
     if params.mode == "replace" and params.ngrams >= network.vocabulary:
-        return f"{params.ngrams} tokens cannot be replaced: {network.name} has {network.vocabulary}; ask for fewer n-grams"
+        return f"{params.ngrams} tokens cannot be replaced: {network.name} has {network.vocabulary}; request fewer n-grams"
     return None
 
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
-    """A lm with the domain's vocabulary; weights are shared with the given one apart from embedding, head and what is tuned.
+    """`lm` with the domain's vocabulary; weights are shared with the given one apart from embedding, head and what is tuned.
 
     Raises `UnusableVocabulary` for a vocabulary that does not fit, `Unsupported` behind another method that changed the model,
     and `DataError` for a text that cannot be read.
@@ -145,7 +146,9 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     if params.ngrams == 0 and params.finetune_steps == 0:
         return dataclasses.replace(lm, model=clone_shared(lm.model))
     if lm.counters:
-        raise Unsupported("adaptivocab comes first in a stack: what comes before it has changed the model that it would adapt")
+        raise Unsupported(
+            "adaptivocab must be the first method of a stack: the methods before it have changed the model that it adapts"
+        )
     if params.ngrams == 0:
         vocabulary = Vocabulary(tokenizer=tokenizer_hash(lm.tokenizer), tokens=token_count(lm.tokenizer))
     elif params.file is not None:

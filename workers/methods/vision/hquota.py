@@ -1,45 +1,44 @@
 """Keeps hubs of attention and the tokens farthest from them in how heads attend, and merges the others into these ("ours").
 
-As the research summary describes it: the signature of a token is the attention that flows into it in each head; of the K patch
-tokens kept, a quota are those with the most inflow times size, the rest are found farthest first among the signatures; every other
-token goes to its most similar kept token, as a mean weighted by size. Prefix tokens (class, distillation, registers) stay as they
-are. Sizes are carried on, and later attention adds log(size) to each key's logits.
+The signature of a token is the attention that flows into it in each head. Of the K patch tokens kept, a quota are hubs, those
+with the most inflow times size; the rest are found farthest first among the signatures. Every other token is merged into its most
+similar kept token, as a mean weighted by size. Prefix tokens (class, distillation, registers) stay as they are. Sizes are passed
+on, and later attention adds log(size) to each key's logits. At most half of the patch tokens present are removed in a block.
+`implementation` is as in `implementations.py`; both implementations select the same tokens, and merged tokens are equal to
+rounding.
 
-What the summary leaves open, and what was taken:
+What the summary leaves open, and the choice made here:
 
-- inflow: the column of the attention matrix summed over all queries. The blocks that reduce form their matrix for that, whatever
-  `attention` says, and use it for their own output too, so that it is not computed twice.
-- distance of signatures: that of unit vectors; how much flows in is the quota's business, the pattern over heads is left. Farthest
-  is what is least like the most alike of those chosen. Hubs: `ceil(quota x K)`, and one even at quota 0, as a beginning.
-- match: `k` is the keys' mean over heads (as in ToMe), `xnorm` what the attention read, the tokens after the block's first norm.
-- merge: `kv` merges whole tokens, from which later keys and values are made; `v` merges what the attention brought them (its
-  values) while the kept token goes on as itself, and so do its keys. Around the attention, `kv` merges what queries, keys and
-  values are made from, `v` only what values are made from: queries and keys are the kept token's own.
-- place `around`: who merges before the attention cannot have seen it. Queries and keys of all tokens are computed for the choice
-  alone, at half the price of a block's attention; so groups are held for `hold` blocks that are neighbours and merge as many.
-- push-lite: a kept token goes toward the mean of its `top_r` most similar removed tokens, wherever these were merged, by
-  alpha x their mean cosine, at most by beta x (size / mean size)^delta.
-- size normalisation of the merged patch tokens, in this order: `recentre` takes their mean off, to give them the mean weighted
-  by size instead; `tau` clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With
-  `recentre` the last two act on what differs from the mean. The stabiliser `eta` comes before all: (1 - eta) x the merged token
-  + eta x what it was alone.
-- push-lite, normalisation and `early_keep` are off by default: the summary puts its best result down to selection and merge.
+- inflow: the column of the attention matrix summed over all queries. Blocks that reduce form their matrix for that, whatever
+  `attention` is, and use it for their own output too, so that it is computed once.
+- distance of signatures: that of unit vectors, so that the pattern over heads decides and the amount of inflow does not. Farthest
+  is the least greatest similarity to the selected tokens. Hubs: `ceil(quota x K)`, and one even at quota 0, as a first token.
+- match: `k` is the keys' mean over heads, `xnorm` the normalised tokens that the attention read.
+- merge: `kv` merges whole tokens, from which later keys and values are made; `v` merges what the attention added to them (its
+  values), and the kept token and its keys stay as they are. Around the attention, `kv` merges the input of queries, keys and
+  values, `v` that of values only.
+- place `around`: a merge before the attention cannot use its matrix. Queries and keys of all tokens are computed for the
+  selection alone, at half the cost of a block's attention; groups are therefore held for `hold` neighbouring blocks that remove
+  as many tokens.
+- push-lite: a kept token moves toward the mean of its `top_r` most similar removed tokens, whichever tokens these were merged
+  into, by alpha x their mean cosine, at most by beta x (size / mean size)^delta.
+- size normalisation of the merged patch tokens, in this order: `recentre` replaces their mean by the mean weighted by size; `tau`
+  clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With `recentre` the last two act
+  on the difference from the mean. The stabiliser `eta` comes first: (1 - eta) x the merged token + eta x the token before the
+  merge.
+- push-lite, normalisation and `early_keep` are off by default: the summary attributes its best result to selection and merge.
 
-At most half of the patch tokens present are removed in a block. `implementation` is as in ToMe's file: `native` selects farthest
-first and merges in compiled code; both implementations select the same tokens, and merged tokens are equal to rounding.
+Differs from the author's code (token_reduction_JM), which implements only parts of the summary:
 
-Differs from the author's code (token_reduction_JM), which leaves parts of the summary undone; this file goes by the summary:
-
-- selection: there signatures are lengths of keys, or of the normalised tokens, and farthest-first keeps the least similarity to
-  the chosen tokens where it needs the greatest; sizes are counted anew in each block, and attention takes no account of them.
-- `alpha`: there the share of the group's mean in the kept token (1 - alpha of itself), or a correction of values that is never
-  given its reference; here push-lite's step. The author's mixture is `eta` = 1 - alpha.
+- selection: there signatures are lengths of keys or of normalised tokens, and farthest-first minimises the least similarity to
+  the selected tokens instead of the greatest; sizes are counted anew in each block, and attention ignores them.
+- `alpha`: there the share of the group's mean in the kept token (1 - alpha of itself); here push-lite's step. That mixture is
+  `eta` = 1 - alpha here.
 - `eta`: there the exponent of the size in the temperature; here the stabiliser of the summary, a share of the token itself.
-- `tau`: there an absolute length for values and keys; here a multiple of the mean length, which means the same in every block
-  and model. `clip: absolute` takes `tau` as a length, of whole tokens.
-- `recentre`: there the mean over tokens is taken off and not given back, which shifts a residual stream that was not trained
-  so; here the mean weighted by size takes its place.
-- `temperature`: there divides the queries; here scales merged tokens, since after the attention no query is left to scale.
+- `tau`: there an absolute length for values and keys (`clip: absolute` does this for whole tokens); here a multiple of the mean
+  length, which means the same in every block and model.
+- `recentre`: there the mean over tokens is subtracted for good, which shifts the residual stream of a model not trained so.
+- `temperature`: there divides the queries; here scales merged tokens, since no query is left to scale after the attention.
 """
 
 import math
@@ -75,11 +74,11 @@ SOLVES = "keep_rate"
 EARLY = 3
 """Blocks that the summary calls early: L0 to L2."""
 HOLD = 3
-"""Blocks that share a grouping around the attention unless asked otherwise: as many as are early."""
+"""Default of `hold`: as many blocks as are early."""
 
 
 class Params(method.Params):
-    """How many tokens go: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
+    """How many tokens are removed: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
 
     amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "keep_rate": 1, "budget": None}
     r: TokenCount | tuple[TokenCount, ...] | None = Field(
@@ -92,23 +91,23 @@ class Params(method.Params):
         default="all", description="blocks that reduce, counted from 0; `early` are 0, 1 and 2"
     )
     early_keep: float | None = Field(
-        default=None, gt=0, le=1, description="keep rate of those layers that are early; the summary asks for 0.66 to 0.68"
+        default=None, gt=0, le=1, description="keep rate of those layers that are early; the summary has 0.66 to 0.68"
     )
-    last_free: int = Field(default=0, ge=0, description="so many of the model's last blocks do not reduce, whatever layers says")
+    last_free: int = Field(default=0, ge=0, description="so many of the model's last blocks do not reduce, whatever `layers` is")
     place: Literal["after", "around"] = Field(
-        default="after", description="merge after the attention and for good, or around it: all tokens come back before the MLP"
+        default="after", description="merge after the attention for good, or around it: all tokens are restored before the MLP"
     )
     hold: int | None = Field(
         default=None, ge=1, description=f"blocks that one grouping around the attention serves ({HOLD} if not given)"
     )
     quota: float = Field(default=0.3, ge=0, le=1, description="share of the kept tokens that are hubs")
     match: Literal["k", "xnorm"] = Field(default="k", description="what makes tokens similar: their keys or the normalised tokens")
-    merge: Literal["kv", "v"] = Field(default="kv", description="merge whole tokens, or what their values bring only")
+    merge: Literal["kv", "v"] = Field(default="kv", description="merge whole tokens, or only what their values add")
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
     alpha: float = Field(default=0, ge=0, le=0.15, description="push-lite: the step toward similar removed tokens; 0: none")
     beta: float = Field(default=0.1, ge=0, le=1, description="push-lite: cap of the step for a token of mean size")
     delta: float = Field(default=0.5, ge=-4, le=4, description="push-lite: the cap grows with (size / mean size)^delta")
-    top_r: int = Field(default=2, ge=1, description="push-lite: similar removed tokens that are looked at")
+    top_r: int = Field(default=2, ge=1, description="push-lite: similar removed tokens that are averaged")
     eta: float = Field(default=0, ge=0, lt=1, description="stabiliser: share of itself that a kept token keeps beside the mean")
     tau: float | None = Field(
         default=None, gt=0, description="clips lengths of merged tokens at tau x their mean; not given: no clip"
@@ -159,7 +158,7 @@ class Params(method.Params):
         return tuple(range(depth if self.layers == "all" else min(EARLY, depth)))
 
     def goals(self, depth: int, patches: int) -> Mapping[int, tuple[int, int]]:
-        """For each block that reduces, in order: patch tokens that enter it, and tokens to be removed as asked, before the cap."""
+        """For each block that reduces, in order: patch tokens that enter it, and tokens requested to be removed, before the cap."""
         if self.budget is not None:
             raise ValueError(UNSOLVED)
         goals = {}
@@ -239,7 +238,7 @@ def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockToke
 
 
 def macs(params: Params, network: Network, image_size: int) -> int:
-    """Likenesses of signatures and of matched tokens; around the attention also what only the choice needs.
+    """Similarities of signatures and of matched tokens; around the attention also what only the selection needs.
 
     After the attention the inflow costs nothing more: the attention forms its matrix itself.
     """
