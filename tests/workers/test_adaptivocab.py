@@ -195,7 +195,7 @@ def test_what_cannot_be_done() -> None:
     patched = PatchTokenizer(bytes_bpe(), build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=5)))
     with pytest.raises(UnusableVocabulary, match="patched already"):
         apply(dataclasses.replace(given, tokenizer=patched), Params(ngrams=5))
-    with pytest.raises(Unsupported, match="first in a stack"):
+    with pytest.raises(Unsupported, match="first method of a stack"):
         apply(
             dataclasses.replace(given, counters=apply(given, Params(ngrams=5)).counters),
             Params(ngrams=5),

@@ -30,7 +30,7 @@ What the summary leaves open, and the choice made here:
 
 Differs from the author's code (token_reduction_JM), which implements only parts of the summary:
 
-- selection: there signatures are lengths of keys or of normalised tokens, and farthest-first minimises the least similarity to
+- selection: there signatures are lengths of keys or of normalised tokens, and farthest-first tracks the least similarity to
   the selected tokens instead of the greatest; sizes are counted anew in each block, and attention ignores them.
 - `alpha`: there the share of the group's mean in the kept token (1 - alpha of itself); here push-lite's step. That mixture is
   `eta` = 1 - alpha here.
