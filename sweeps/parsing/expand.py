@@ -13,9 +13,8 @@ from sweeps.kinds import KINDS, kinds_of
 from sweeps.method import AnyMethod, LanguageNetwork, Network
 from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, check_arm, check_schedules, condition_keys, parse_entry
 from sweeps.parsing.condition_parser import CONDITION_FIELDS, KnownNames, check_fields, check_jobs, condition_of_kind
-from sweeps.parsing.exclude_rules import Rule, rules
 from sweeps.parsing.file_schema import Sweep, parse
-from sweeps.parsing.grid import GridPoint, defaults, family_of, idle_groups, point, points
+from sweeps.parsing.grid import GridPoint, Rule, defaults, family_of, idle_groups, point, points, rules
 from sweeps.parsing.job_blocks import Block, Contents, Hasher, sha256
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, read
 

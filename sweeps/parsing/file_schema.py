@@ -2,10 +2,9 @@
 
 import math
 import re
-from abc import abstractmethod
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from sweeps.identity import FrozenModel, canonical
 from sweeps.job import Kind
@@ -53,21 +52,25 @@ class Pairs(FileSection):
     min: int = Field(default=_DEFAULT.pairs_min, ge=2)
     max: int = Field(default=_DEFAULT.pairs_max, ge=2)
 
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min is {self.min}, above max, which is {self.max}; raise max or lower min")
+        return self
+
 
 class KindSection(FileSection):
-    """How precisely to measure one kind of job."""
+    """How precisely to measure one kind of job: fields of `Protocol`, whose durations end in `_s`."""
 
-    @abstractmethod
     def protocol(self) -> Protocol:
         """The protocol of its jobs."""
+        values = {name if name in Protocol.model_fields else f"{name}_s": value for name, value in self if name != "pairs"}
+        pairs = {f"pairs_{name}": value for name, value in getattr(self, "pairs", ())}
+        return Protocol(**values, **pairs)
 
-    def contradiction(self) -> tuple[str, str] | None:
-        """A key whose value does not fit the others, and why."""
-        return None
 
-
-class Timing(KindSection):
-    """How precisely to measure times."""
+class Latency(KindSection):
+    """How precisely to measure latency."""
 
     pairs: Pairs = Pairs()
     half_width: float = Field(default=_DEFAULT.half_width, gt=0, lt=1)
@@ -81,28 +84,8 @@ class Timing(KindSection):
     rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
     """Repetitions of the whole job, each in a fresh process when more than one."""
 
-    def protocol(self) -> Protocol:
-        return Protocol(
-            pairs_min=self.pairs.min,
-            pairs_max=self.pairs.max,
-            half_width=self.half_width,
-            budget_s=self.budget,
-            timeout_s=self.timeout,
-            compile_timeout_s=self.compile_timeout,
-            rounds=self.rounds,
-        )
 
-    def contradiction(self) -> tuple[str, str] | None:
-        if self.pairs.min <= self.pairs.max:
-            return None
-        return "pairs", f"min is {self.pairs.min}, above max, which is {self.pairs.max}; raise max or lower min"
-
-
-class Latency(Timing):
-    """How precisely to measure latency."""
-
-
-class Generation(Timing):
+class Generation(Latency):
     """How precisely to measure generation: time to the first token, per output token, and per character."""
 
     half_width: float = Field(default=0.02, gt=0, lt=1)
@@ -121,9 +104,6 @@ class Accuracy(KindSection):
     timeout: Duration = 1800.0
     """The job is killed after this long; training a model on demand counts."""
 
-    def protocol(self) -> Protocol:
-        return Protocol(images=self.images, timeout_s=self.timeout)
-
 
 class Quality(KindSection):
     """How much to read."""
@@ -137,13 +117,12 @@ class Quality(KindSection):
     timeout: Duration = 1800.0
     """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
 
-    def protocol(self) -> Protocol:
-        return Protocol(characters=self.characters, tasks=self.tasks, documents=self.documents, timeout_s=self.timeout)
-
-    def contradiction(self) -> tuple[str, str] | None:
-        if self.documents is None or self.tasks:
-            return None
-        return "documents", "counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`"
+    @field_validator("documents")
+    @classmethod
+    def _of_tasks(cls, documents: int | None, info: ValidationInfo) -> int | None:
+        if documents is not None and not info.data.get("tasks"):
+            raise ValueError("counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`")
+        return documents
 
 
 class Jobs(FileSection):
@@ -241,8 +220,4 @@ def parse(document: Document) -> Sweep:
     written = {key: value for key, value in document.root.items() if value is not None}
     if isinstance(jobs := written.get("jobs"), dict):
         written["jobs"] = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
-    sweep = validated(document, (), Sweep, written)
-    for kind, section in sweep.jobs.sections().items():
-        if (found := section.contradiction()) is not None:
-            raise document.error(("jobs", kind, found[0]), found[1], at_key=True)
-    return sweep
+    return validated(document, (), Sweep, written)

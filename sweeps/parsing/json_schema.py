@@ -12,8 +12,8 @@ from sweeps.method import AnyMethod
 from sweeps.parsing.arm_parser import DENSE_NAME
 from sweeps.parsing.axis import LIST, PER_BLOCK, SERIES, THEN, Form, form_of
 from sweeps.parsing.condition_parser import WHOLE_NODE
-from sweeps.parsing.exclude_rules import OPERATORS
 from sweeps.parsing.file_schema import Sweep
+from sweeps.parsing.grid import OPERATORS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).parents[1] / "schema.json"
