@@ -19,9 +19,14 @@ from store.transactions import reading
 from store.views.public import TABLES
 from sweeps.identity import canonical
 from sweeps.job import Arm, Job
+from sweeps.kinds import KINDS, KindSpec, kinds_of
+from sweeps.labels import ComparisonState, Conclusion, conclude_change, effect_of, unanswered
+from sweeps.metrics import MetricSpec, compared
+from sweeps.number_format import is_missing
 from sweeps.stats import text_stats
 
 ATTEMPT, SCORES, PAIR = core(AttemptRow), core(TextScoresRow), core(ComparisonAttemptRow)
+_VALUES = ("baseline_value", "arm_value", "arm_low", "arm_high")
 CHANGE = ("change", "change_low", "change_high")
 ARM = ("model", "weights", "dtype", "attention", "method", "params")
 
@@ -32,10 +37,38 @@ ControlOf = Callable[[Arm, Sequence[Arm]], tuple[Arm, int | None] | None]
 """
 
 
-def join_quality(speeds: pd.DataFrame, qualities: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `speedup`, each with the newest row of `quality` for the same arm and baseline, if there is one.
+def quality_metrics(kind: str) -> list[tuple[KindSpec, MetricSpec]]:
+    """The metrics that are compared by difference, with their kinds, for models of the modality of a kind."""
+    kinds = kinds_of(KINDS[kind].modality)
+    return [(other, spec) for other in kinds for spec in compared(other.metrics, "difference")]
 
-    Columns that both have are those of `speedup`; the others of `quality` are empty where the arm has no quality.
+
+def quality_rows(effects: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of the view `effect` by one metric, with all metrics of the same answers as columns.
+
+    These are the metric's name for the arm, and the name with `_baseline`, `_low` and `_high`; verdict and floor of the metric
+    are `quality_verdict` and `quality_floor`.
+    """
+    same, ends = ["comparison_id", "environment", "host"], dict(zip(_VALUES, ("_baseline", "", "_low", "_high"), strict=True))
+    wide = effects.pivot(index=same, columns="metric", values=list(_VALUES))
+    wide.columns = wide.columns.map(lambda place_and_metric: f"{place_and_metric[1]}{ends[place_and_metric[0]]}")
+    rows = effects[(effects["metric"] == metric) & effects["effect"].notna()]
+    return rows.rename(columns={"verdict": "quality_verdict", "floor": "quality_floor"}).join(wide, on=same)
+
+
+def conclude_quality(row: Any, spec: MetricSpec) -> Conclusion:
+    """The change in quality in a row of `join_quality` with a `state`, or why there is none."""
+    if is_missing(row.effect):
+        state: ComparisonState = "not measured" if row.state == "measured" else row.state
+        return unanswered(effect_of(spec), state, row.reason if state == "failed" else "")
+    bounds = (row.effect, row.effect_low, row.effect_high)
+    return conclude_change(spec, *bounds, verdict=row.quality_verdict, floor=row.quality_floor)
+
+
+def join_quality(speeds: pd.DataFrame, qualities: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the view `speedup`, each with the newest of `quality_rows` for the same arm and baseline, if there is one.
+
+    Columns that both have are those of `speedup`; the others are empty where the arm has no quality.
     """
     newest = qualities.sort_values("measured_at").drop_duplicates("quality_pair_id", keep="last")
     more = [name for name in newest.columns if name not in speeds.columns]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
+    "effect": ("method", "params", "metric"),
     "speedup": ("method", "params", "tokens"),
     "accuracy": ("method", "params", "image_size"),
     "quality": ("method", "params"),

@@ -243,6 +243,16 @@ def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
     return conclude(effect, *bounds, verdict=value("verdict"), floor=value("floor"))
 
 
+def conclude_change(
+    spec: MetricSpec, change: float, low: float | None, high: float | None, *, verdict: str | None, floor: float | None
+) -> Conclusion:
+    """What the change of a metric against its baseline allows to conclude, printed as by how much the arm is worse."""
+    effect = effect_of(spec)
+    if spec.better == "higher":
+        change, low, high = 0 - change, None if high is None else 0 - high, None if low is None else 0 - low
+    return conclude(effect, change, low, high, verdict=verdict, floor=floor)
+
+
 def conclude_interval(effect: Effect, value: float | None, low: float | None, high: float | None) -> Conclusion:
     """What an effect without a stored verdict allows to conclude: its interval is compared with the floor of the effect."""
     known = low is not None and high is not None and isfinite(low) and isfinite(high)

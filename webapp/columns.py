@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sweeps.metrics import METRICS
+
 GMACS_HELP = "Papers say GFLOPs"
 
 
@@ -44,12 +46,18 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "pairs": ShownColumn("Pairs", "%d", "d"),
     "rounds": ShownColumn("Rounds", "%d", "d"),
     "flags": ShownColumn("Flags"),
-    "bits_per_byte": ShownColumn("Bits per byte", "%.3f", help="On held-out text; fewer are better"),
-    "change": ShownColumn("Change", help="In bits per byte, with its 95 % interval; below zero is better"),
-    "kl": ShownColumn("KL, nats", "%.4f", help="Of the next token's distribution from the baseline's; only for equal tokens"),
-    "top1_agreement": ShownColumn("Same top-1", "%.1f %%", help="Share of tokens with the same prediction; only for equal tokens"),
+    "change": ShownColumn("Change", help="With its 95 % interval; below zero is better"),
     "quality_verdict": ShownColumn("Quality"),
     "control_change": ShownColumn(
         "Against its control", help="Bits per byte against the same tuning without what the method adds, on the same text"
     ),
 }
+
+
+def column_of(name: str) -> ShownColumn:
+    """How a column of `COLUMNS` or a metric is shown."""
+    if name in COLUMNS:
+        return COLUMNS[name]
+    spec = METRICS[name]
+    unit = "" if spec.unit in {"1", "bit"} else f", {spec.unit}"
+    return ShownColumn(f"{spec.label[:1].upper()}{spec.label[1:]}{unit}", f"%.{spec.digits}f")

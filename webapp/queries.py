@@ -10,6 +10,7 @@ from store import queries
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
+from sweeps.job import Kind
 from webapp.arm_style import label_arms
 from workers.methods import tuning_control
 
@@ -47,10 +48,10 @@ def labelled_speedups(sweep: str, url: str | None = None) -> tuple[pd.DataFrame,
     return label_arms(view_rows(sweep, "speedup", url), view_rows(sweep, "break_even", url))
 
 
-def quality_states(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """The states of the comparisons of quality of `sweep`, see `store.comparison_status.states`."""
+def comparison_states(sweep: str, kind: Kind, url: str | None = None) -> pd.DataFrame:
+    """The states of the comparisons of one kind of `sweep`, see `store.comparison_status.states`."""
     with _store(url) as engine:
-        return states(engine, sweep, "quality")
+        return states(engine, sweep, kind)
 
 
 def controls(sweep: str, url: str | None = None) -> pd.DataFrame:

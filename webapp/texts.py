@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from sweeps.kinds import KINDS
-from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude, conclude_interval, conclude_row, unanswered
+from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude_interval, conclude_row
 from sweeps.number_format import is_missing
 
 SHOWN = SPEEDUP._replace(mark="×")
@@ -28,15 +28,6 @@ def with_words(points: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup` with `estimate`, `interval` and `word` as the report prints them, and their `digits`."""
     found = [speed(point) for point in points.to_dict("records")]
     return points.assign(**{name: [getattr(each, name) for each in found] for name in ("estimate", "interval", "word", "digits")})
-
-
-def quality(row: Mapping[Any, Any]) -> Conclusion:
-    """Quality of an arm: a row of `store.quality_join.join_quality`, with the verdict as `quality_verdict` and a `state`."""
-    if is_missing(row["bits_per_byte_change"]):
-        reason = row["reason"] if isinstance(row["reason"], str) else ""
-        return unanswered(BITS, "not measured" if row["state"] == "measured" else row["state"], reason)
-    bounds = (row["bits_per_byte_change"], row["bits_per_byte_change_low"], row["bits_per_byte_change_high"])
-    return conclude(BITS, *bounds, verdict=row["quality_verdict"])
 
 
 def against_control(row: Mapping[Any, Any]) -> str:

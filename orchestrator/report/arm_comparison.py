@@ -9,21 +9,24 @@ import pandas as pd
 
 from orchestrator.report.section import Column, flags_of, rows_of
 from orchestrator.report.speedup import speedup_of
-from store.quality_join import join_quality, with_controls, with_states
-from sweeps.labels import BITS, SPEEDUP, ComparisonState, Conclusion, Finding, conclude, conclude_interval, unanswered
+from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
+from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, conclude, conclude_interval, unanswered
 from sweeps.metrics import METRICS
 from sweeps.number_format import format_number, is_missing
 from workers.methods.arm_labels import params_label
 
 
-def with_quality(speedups: pd.DataFrame, qualities: pd.DataFrame, states: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
+def with_quality(speedups: pd.DataFrame, effects: pd.DataFrame, states: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup`, each with the quality of the same arm and baseline and with the control of its tuning.
 
-    `qualities` are rows of the view `quality`, `states` of `store.comparison_status` and `controls` of
-    `store.quality_join.beside_controls`. Verdict and floor of quality are `quality_verdict` and `quality_floor`.
+    `effects` are rows of the view `effect`, `states` of `store.comparison_status` with their `kind`, and `controls` of
+    `store.quality_join.beside_controls`.
     """
-    named = qualities.rename(columns={"verdict": "quality_verdict", "floor": "quality_floor"})
-    return with_controls(with_states(join_quality(speedups, named), states), controls)
+    if speedups.empty:
+        return speedups
+    ((kind, spec),) = quality_metrics(speedups["kind"].iloc[0])
+    joined = join_quality(speedups, quality_rows(effects[effects["kind"] == kind.name], spec.name))
+    return with_controls(with_states(joined, states[states["kind"] == kind.name]), controls).assign(quality_metric=spec.name)
 
 
 class ArmComparison:
@@ -49,12 +52,7 @@ class ArmComparison:
     @property
     def quality(self) -> Conclusion:
         """The change in quality, or why there is none."""
-        row = self.row
-        if is_missing(row.bits_per_byte_change):
-            state: ComparisonState = "not measured" if row.state == "measured" else row.state
-            return unanswered(BITS, state, row.reason if state == "failed" else "")
-        bounds = (row.bits_per_byte_change, row.bits_per_byte_change_low, row.bits_per_byte_change_high)
-        return conclude(BITS, *bounds, verdict=row.quality_verdict, floor=row.quality_floor)
+        return conclude_quality(self.row, METRICS[self.row.quality_metric])
 
     def describe(self, baseline: str) -> str:
         """Speed-ups by all metrics and the change in quality against `baseline`, and that against the control of a tuned arm."""
@@ -100,7 +98,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
             left=True,
         ),
         Column("bits per byte [95 %]", lambda arm: arm.quality.numbers),
-        Column("same top-1 %", lambda arm: format_number(arm.row.top1_agreement, ".1f")),
+        Column("same top-1 %", lambda arm: format_number(getattr(arm.row, "top1_agreement", None), ".1f")),
         Column("quality", lambda arm: arm.quality.word, left=True),
         Column("flags", lambda arm: flags_of(arm.row), left=True, wraps=True),
     )

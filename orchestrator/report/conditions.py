@@ -9,9 +9,9 @@ from workers.methods.arm_labels import params_label
 
 PARTS = (
     "{image_size:.0f} px",
-    "{images:.0f} images of {data}",
+    "{predictions:.0f} images of {data}",
     "with {corruption}, severity {severity:.0f}",
-    "{characters:.0f} characters of {data} in {windows:.0f} windows",
+    "{characters_scored:.0f} characters of {data} in {text_scores:.0f} windows",
     "{prompt_tokens:.0f} tokens of {data} and {new_tokens:.0f} new ({decoding})",
     "batch {batch_size:.0f}",
     "{dtype}",

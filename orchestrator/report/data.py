@@ -8,6 +8,7 @@ from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from store.queries import find_sweep, sweep_rows, zeroshot_rows
+from sweeps.kinds import KINDS
 from workers.methods import tuning_control
 
 
@@ -17,6 +18,8 @@ class Report:
 
     name: str
     question: str
+    effects: pd.DataFrame
+    """View `effect`: every metric."""
     speedups: pd.DataFrame
     """View `speedup`, and `speedup_macs`: the speed-up that the MACs alone promise, the method's own included."""
     break_evens: pd.DataFrame
@@ -25,17 +28,17 @@ class Report:
     """View `accuracy`, and `classes`: the number of outputs that accuracy and KL are about."""
     qualities: pd.DataFrame
     arms: pd.DataFrame
-    """View `language`: arms of generation jobs with their metrics."""
+    """View `generation`: arms of generation jobs with their metrics."""
     zeroshot: pd.DataFrame
     """Zero-shot tasks, see `store.queries.zeroshot_rows`."""
     quality_states: pd.DataFrame
-    """Comparisons of quality, see `store.comparison_status`."""
+    """Comparisons of the kinds that are not timed, see `store.comparison_status`, and their `kind`."""
     controls: pd.DataFrame
     """Tuned arms against their controls, see `store.quality_join.beside_controls`."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
-        """The frames with a row for each comparison that has an effect."""
+        """The wide frames with a row for each comparison that has an effect."""
         return self.speedups, self.accuracies, self.qualities
 
 
@@ -48,6 +51,7 @@ def load_report(db: str | None, name: str) -> Report:
     return Report(
         name,
         question,
+        sweep_rows(engine, name, "effect"),
         speedups.assign(speedup_macs=macs_speedup),
         sweep_rows(engine, name, "break_even"),
         sweep_rows(engine, name, "failures"),
@@ -55,6 +59,6 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "quality"),
         sweep_rows(engine, name, "generation"),
         zeroshot_rows(engine, name),
-        states(engine, name, "quality"),
+        pd.concat([states(engine, name, kind).assign(kind=kind) for kind, spec in KINDS.items() if not spec.timed]),
         beside_controls(engine, name, tuning_control),
     )

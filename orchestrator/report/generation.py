@@ -8,13 +8,12 @@ import pandas as pd
 from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
 from orchestrator.report.conditions import break_even_line, curve_label, describe_condition
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.caveats import cautions
 from sweeps.kinds import KINDS
-from sweeps.labels import BITS, Conclusion, conclude_row
 from sweeps.metrics import METRICS
-from sweeps.number_format import AXIS_LABELS, format_number, with_interval
+from sweeps.number_format import AXIS_LABELS, format_number
 from workers.methods.arm_labels import params_label
 
 _MIB = 2**20
@@ -22,7 +21,6 @@ _WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "d
 """Fields of a condition's title that no arm overrides."""
 _SETTINGS = ("dtype", "runtime", "kv_cache")
 """Those that arms override; the title has those of the unmodified model."""
-_QUALITY_CONDITION = ("device_name", "model", "weights", "data", "windows", "characters", "baseline", "seed", "environment")
 
 
 def _arm_label(row: Any) -> str:
@@ -56,34 +54,10 @@ _ARM_COLUMNS = (
 )
 
 
-def bits_per_byte_of(row: Any) -> Conclusion:
-    """What a row of the view `quality` allows to conclude about bits per byte."""
-    return conclude_row(BITS, row, "bits_per_byte_change")
-
-
-_QUALITY_COLUMNS = (
-    Column("method", lambda row: params_label(row.method, row.params), left=True),
-    Column("tokens", lambda row: f"{row.tokens_baseline:.0f} > {row.tokens:.0f}"),
-    Column("bits per byte", lambda row: f"{row.bits_per_byte_baseline:.4f} > {row.bits_per_byte:.4f}"),
-    Column("change [95 %]", lambda row: bits_per_byte_of(row).numbers),
-    Column("verdict", lambda row: bits_per_byte_of(row).word, left=True),
-    Column(
-        "perplexity per own token",
-        lambda row: f"{format_number(row.perplexity_baseline, '.4g')} > {format_number(row.perplexity, '.4g')}",
-    ),
-    Column(
-        "same top-1 % [95 %]",
-        lambda row: with_interval(row.top1_agreement, row.top1_agreement_low, row.top1_agreement_high, ".1f"),
-    ),
-    Column("KL, nats [95 %]", lambda row: with_interval(row.kl, row.kl_low, row.kl_high, ".4f")),
-    Column("flags", flags_of, left=True, wraps=True),
-)
-
-
 def generation_sections(report: Report) -> Iterator[Section]:
-    """Each condition with its arms, then break-even points; quality by itself is in `quality_sections`."""
+    """Each condition with its arms, then break-even points; quality by itself is in `differences`."""
     timed = report.speedups[report.speedups["image_size"].isna()]
-    compared = with_quality(timed, report.qualities, report.quality_states, report.controls)
+    compared = with_quality(timed, report.effects, report.quality_states, report.controls)
     named = label_hosts(timed)
     for key, points in groups(compared, ("environment", "host", "condition_id")):
         arms = report.arms
@@ -91,17 +65,6 @@ def generation_sections(report: Report) -> Iterator[Section]:
             arms = arms[arms[name] == value]
         yield from _condition(points, arms, named[key["environment"], key["host"]])
     yield from _break_evens(report.break_evens[report.break_evens["kind"].isin(timed["kind"])], report.arms, named)
-
-
-def quality_sections(report: Report) -> Iterator[Section]:
-    """Quality by itself, against each baseline."""
-    for condition, found in groups(report.qualities, _QUALITY_CONDITION):
-        yield Section(
-            title=f"Quality of {describe_condition(condition)}",
-            columns=_QUALITY_COLUMNS,
-            rows=rows_of(found.sort_values(["method", "params"])),
-            row_style=lambda row: style_of(bits_per_byte_of(row).word),
-        )
 
 
 def limits(report: Report) -> Iterator[Section]:

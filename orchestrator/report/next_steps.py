@@ -3,9 +3,8 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestrator.report.accuracy import top1_drop_of
 from orchestrator.report.data import Report
-from orchestrator.report.generation import bits_per_byte_of
+from orchestrator.report.differences import change_of
 from orchestrator.report.section import rows_of
 from orchestrator.report.speedup import speedup_of
 from sweeps.labels import PROBABLE, SMALL, Finding
@@ -41,9 +40,8 @@ def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
 
 def legend(report: Report) -> Iterator[str]:
     """Explanations of the words in a report that stand in place of the verdict."""
-    conclusions = (speedup_of, top1_drop_of, bits_per_byte_of)
-    found = zip(report.compared, conclusions, strict=True)
-    findings = {conclusion(row).finding for frame, conclusion in found for row in rows_of(frame)}
+    findings = {speedup_of(row).finding for row in rows_of(report.speedups)}
+    findings |= {change_of(row).finding for row in rows_of(report.effects[report.effects["compared"] == "difference"])}
     if findings & PROBABLE:
         yield "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs (the verdict is `unclear`)"
     if findings & SMALL:

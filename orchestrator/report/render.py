@@ -1,6 +1,7 @@
 """Rendering of a report: for a terminal, as Markdown, as JSON and as CSV."""
 
 import json
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any, Literal
@@ -10,13 +11,15 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import accuracy, generation, next_steps, speedup, zeroshot
+from orchestrator.report import differences, generation, next_steps, speedup
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, rows_of
 from orchestrator.report.text_table import markdown_row
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 
+HEADING_WIDTH = 22
+"""Characters after which the heading of a column continues on another line of a terminal."""
 ReportFormat = Literal["table", "markdown", "json", "csv"]
 
 
@@ -43,10 +46,9 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
     """The whole report, with next steps at its end (default: `next_steps.next_steps_of`)."""
     for part in (
         speedup.speedup_sections,
-        accuracy.accuracy_sections,
         generation.generation_sections,
-        generation.quality_sections,
-        zeroshot.zeroshot_sections,
+        differences.difference_sections,
+        differences.zeroshot_sections,
     ):
         yield from part(report)
     yield from generation.limits(report)
@@ -77,7 +79,8 @@ def render_table(report: Report, todo: Iterable[str] | None = None) -> Renderabl
 def _table(section: Section) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in section.columns:
-        table.add_column(column.label, justify="left" if column.left else "right", no_wrap=not column.wraps)
+        heading = textwrap.fill(column.label, HEADING_WIDTH)
+        table.add_column(heading, justify="left" if column.left else "right", no_wrap=not column.wraps)
     before = ""
     for row, (first, *rest) in zip(section.rows, section.cells(), strict=True):
         # `Text`, because a plain string would lose its brackets as markup; a label that repeats is left out

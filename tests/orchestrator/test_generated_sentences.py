@@ -43,6 +43,7 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
         rows.append(
             {
                 **WHERE,
+                "kind": "generation",
                 "metric": metric,
                 "method": method,
                 "params": params,
@@ -62,20 +63,22 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
     return rows
 
 
-def qualities(change: tuple[float, float, float] | None, verdict: str) -> pd.DataFrame:
-    """No row or one of the view `quality` for the arm of `speeds`."""
+def effects(change: tuple[float, float, float] | None, verdict: str) -> pd.DataFrame:
+    """No row or one of the view `effect` for the arm of `speeds`."""
     low, value, high = change or (0.0, 0.0, 0.0)
     row = {
         **WHERE,
         "method": "a",
         "params": '{"r":1}',
-        "measured_at": "2026",
+        **dict.fromkeys(("comparison_id", "environment", "host", "measured_at"), "2026"),
+        **dict.fromkeys(("baseline_value", "arm_value", "arm_low", "arm_high"), 1.0),
+        "kind": "quality",
+        "metric": "bits_per_byte",
         "verdict": verdict,
         "floor": 0.005,
-        "top1_agreement": None,
-        "bits_per_byte_change": value,
-        "bits_per_byte_change_low": low,
-        "bits_per_byte_change_high": high,
+        "effect": value,
+        "effect_low": low,
+        "effect_high": high,
     }
     return pd.DataFrame([row] if change else [], columns=list(row))
 
@@ -124,9 +127,9 @@ def test_a_sentence_contradicts_none_of_its_numbers(
 ) -> None:
     """Speed-ups, quality and the control of a tuned arm; where quality has no numbers, the sentence names its state."""
     found = pd.DataFrame(rows)
-    requested = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash"}])
+    requested = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash", "kind": "quality"}])
     requested = requested if state != "not requested" else requested.iloc[:0]
-    joined = with_quality(found, qualities(change, verdict), requested, controls(control, tuned=tuned))
+    joined = with_quality(found, effects(change, verdict), requested, controls(control, tuned=tuned))
     sentence = ArmComparison(joined, METRICS).describe("dense")
     check(sentence)
     if change is None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orchestrator.report import zeroshot
+from orchestrator.report import differences
 from orchestrator.report.data import load_report
 from store.engine import connect
 from store.record import record
@@ -34,10 +34,10 @@ def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
     engine = connect(path)
     submit_sweep(engine, NewSweep("requested", "text", "Does it pay?"), JOB.comparisons(), [JOB])
-    assert list(zeroshot.zeroshot_sections(load_report(path, "requested"))) == []
+    assert list(differences.zeroshot_sections(load_report(path, "requested"))) == []
     for outcome in (answered(NOW, shift=-0.1), answered(NOW + 1)):
         record(engine, None, None, outcome)
-    (section,) = zeroshot.zeroshot_sections(load_report(path, "requested"))
+    (section,) = differences.zeroshot_sections(load_report(path, "requested"))
     lines = [line.text for line in section.lines]
     assert section.title == "Zero-shot tasks of llama-220m (random weights), on Imaginary CPU, against dense"
     assert [line.partition(": ")[2] for line in lines] == [

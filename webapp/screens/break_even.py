@@ -1,6 +1,6 @@
 """Page: from where on each arm pays, in words, as a chart and as a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from html import escape
 
@@ -9,15 +9,16 @@ import pandas as pd
 import streamlit as st
 
 from store.host_labels import label_hosts
-from store.quality_join import join_quality, with_controls, with_states
+from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
 from sweeps.caveats import cautions
 from sweeps.curve_labels import describe_break_even
-from sweeps.metrics import METRICS
+from sweeps.kinds import KindSpec, Payload
+from sweeps.metrics import METRICS, MetricSpec
 from webapp import filters, plot, queries, texts
 from webapp.arm_style import ArmStyle, arm_styles
 from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import curves
-from webapp.columns import COLUMNS
+from webapp.columns import column_of
 
 MAX_PANELS = 12  # drawn at once
 
@@ -31,10 +32,9 @@ POINT_COLUMNS = (
     *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
     *("gmacs_saved", "gmacs_baseline", "baseline_ms", "arm_ms", "speedup", "interval", "word", "pairs", "flags"),
 )
-ARM_COLUMNS = (
-    *("arm", "against", "model", "prompt_tokens", "speedup", "bits_per_byte", "change", "kl", "top1_agreement"),
-    *("quality_verdict", "control_change"),
-)
+ARM_COLUMNS = ("arm", "against", "model", "image_size", "prompt_tokens", "speedup")
+ITEMS: Mapping[Payload, str] = {"predictions": "images", "text_scores": "windows of text"}
+"""What a kind of job that is not timed reads."""
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the tables that are left out where all values are equal."""
 
@@ -92,42 +92,44 @@ def point_table(points: pd.DataFrame) -> None:
     show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known])
 
 
-def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: str = "") -> None:
+def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: Collection[str] = ()) -> None:
     """These columns, but for those that are left out where all values are equal; speed-ups as exact as their intervals."""
     formats = {"speedup": f"%.{max(texts.SHOWN.digits, *shown['digits'])}f×"}
-    chosen = [name for name in names if name not in (*LEFT_OUT_IF_EQUAL, may_be_equal) or shown[name].nunique() > 1]
+    chosen = [name for name in names if name not in (*LEFT_OUT_IF_EQUAL, *may_be_equal) or shown[name].nunique() > 1]
     config = {}
     for name in chosen:
-        column = COLUMNS[name]
+        column = column_of(name)
         form = formats.get(name, column.table_format)
         number = st.column_config.NumberColumn(column.title, format=form, help=column.help)
         config[name] = number if form else st.column_config.TextColumn(column.title, help=column.help)
     st.dataframe(shown[chosen], column_config=config, hide_index=True, placeholder="–")
 
 
-def quality_table(points: pd.DataFrame, sweep: str, metric: str) -> None:
-    """Speed-up and change in quality of each arm, if the sweep requests quality; a state where there are no numbers."""
-    found = with_states(points, queries.quality_states(sweep))
-    found = join_quality(found, queries.view_rows(sweep, "quality").rename(columns={"verdict": "quality_verdict"}))
+def quality_table(points: pd.DataFrame, sweep: str, metric: str, kind: KindSpec, spec: MetricSpec) -> None:
+    """Speed-up and change of a metric of each arm, if the sweep requests it; a state where there are no numbers."""
+    found = with_states(points, queries.comparison_states(sweep, kind.name))
     if (found["state"] == "not requested").all():
         return
-    st.subheader("Speed and quality", anchor=False)
-    characters = found["characters"].max()
-    text = "" if pd.isna(characters) else f" Bits per byte on {characters:,.0f} held-out characters."
-    st.caption(f"Speed-up: {METRICS[metric].label}.{text}")
-    found = with_controls(found, queries.controls(sweep))
-    rows = [(texts.quality(row), texts.against_control(row)) for row in found.to_dict("records")]
+    effects = queries.view_rows(sweep, "effect")
+    rows = quality_rows(effects[effects["kind"] == kind.name], spec.name)
+    found = with_controls(join_quality(found, rows), queries.controls(sweep))
+    st.subheader(f"Speed and {kind.name}", anchor=False)
+    read = "" if found["n"].isna().all() else f" {spec.label.capitalize()} of {found['n'].max():,.0f} {ITEMS[kind.payload]}."
+    st.caption(f"Speed-up: {METRICS[metric].label}.{read}")
+    conclusions = [conclude_quality(row, spec) for row in found.itertuples()]
     shown = (
         texts.with_words(found)
         .assign(
-            change=[quality.numbers for quality, _ in rows],
-            quality_verdict=[quality.word for quality, _ in rows],
-            control_change=pd.Series([control for _, control in rows], index=found.index).replace("", None),
+            change=[conclusion.numbers for conclusion in conclusions],
+            quality_verdict=[conclusion.word for conclusion in conclusions],
+            control_change=pd.Series(map(texts.against_control, found.to_dict("records")), index=found.index).replace("", None),
         )
         .sort_values(["against", "arm"])
     )
-    known = [name for name in ARM_COLUMNS if name != "control_change" or shown[name].notna().any()]
-    show_table(shown, known, "prompt_tokens")
+    beside = [name for name, other in METRICS.items() if name in rows.columns and other.read == "item" and other.better]
+    columns = [*ARM_COLUMNS, *dict.fromkeys((spec.name, "change", *beside)), "quality_verdict", "control_change"]
+    known = [name for name in columns if name in shown and (name == "speedup" or shown[name].notna().any())]
+    show_table(shown, known, SIZES)
 
 
 _sweep = filters.chosen_sweep()
@@ -166,7 +168,8 @@ else:
     download_buttons(chart, f"{_sweep}-{chosen_metric}-{axis}")
 
 hidden = curves.flagged(chosen) & (not show_flagged)
-quality_table(chosen.assign(speedup=chosen["speedup"].mask(hidden)), _sweep, chosen_metric)
+for kind, spec in quality_metrics(chosen["kind"].iloc[0]):
+    quality_table(chosen.assign(speedup=chosen["speedup"].mask(hidden)), _sweep, chosen_metric, kind, spec)
 
 listed = points if show_flagged else points[~distrusted]
 if len(listed):
