@@ -20,7 +20,7 @@ from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 )
 def test_a_declared_kind_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, like: Kind, title: str, numbers: str) -> None:
     """A kind with a timed metric and one with a metric compared by difference, in a table with their verdicts."""
-    monkeypatch.setitem(KINDS, "robustness", dataclasses.replace(KINDS[like], name="robustness"))  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "robustness", dataclasses.replace(KINDS[like], name="robustness"))
     engine = connect(str(tmp_path / "toy.db"))
     measured = outcome(job(like, [topk(0.2)]))
     toy = measured.model_copy(update={"job": measured.job.model_copy(update={"kind": "robustness"})})
@@ -29,6 +29,6 @@ def test_a_declared_kind_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     engine.dispose()
     report = load_report(str(tmp_path / "toy.db"), "toy")
     for form in ("table", "markdown"):
-        lines = printed(report, form).splitlines()  # type: ignore[arg-type]
+        lines = printed(report, form).splitlines()
         assert any(title in line for line in lines)
         assert any(line.lstrip("| ").startswith("topk keep_rate=0.2") and numbers in line for line in lines)
