@@ -36,32 +36,23 @@ def migrate(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS) -> No
     schema = newest(scripts)
     with engine.connect() as connection:
         found = version(connection)
-    if found == schema:
-        set_write_ahead(engine)
-        refresh_views(engine)
-        return
-    if found is not None:
-        _check_known(found, scripts, engine)
+        current = found == schema and is_current(connection)
+    if found not in {None, schema}:
+        _check_known(str(found), scripts, engine)
         if path is not None:
-            back_up(path, found)
+            back_up(path, str(found))
     set_write_ahead(engine)
+    if current:
+        return
+    from store.views import public  # imports the models, which a store with current views does not need
+
     with writing(engine) as connection:
         now = version(connection)  # another process may have been faster
+        public.drop_views(connection)  # SQLite cannot change a table that a view reads
         if now is None or now in FORMER_SCHEMAS:
             _create(connection, former=now is not None)
         elif now != schema:
             _upgrade(connection, scripts)
-
-
-def refresh_views(engine: Engine) -> None:
-    """Create the views again where declarations of metrics or kinds changed their columns since they were created."""
-    with engine.connect() as connection:
-        if is_current(connection):
-            return
-    from store.views import public  # imports the models, which a store with current views does not need
-
-    with writing(engine) as connection:
-        public.drop_views(connection)
         public.create_views(connection)
 
 
@@ -114,20 +105,16 @@ def _check_known(found: str, scripts: Path, engine: Engine) -> None:
 
 
 def _create(connection: Connection, *, former: bool) -> None:
-    """Create the tables of the models and the views, with the rows of a `former` schema where there are some."""
+    """Create the tables of the models, with the rows of a `former` schema where there are some."""
+    from store.migrations.former_schemas import rebuild
     from store.tables.planned import METADATA
-    from store.views import public  # imports the models
 
     if former:
-        from store.migrations.former_schemas import rebuild
-
-        public.drop_views(connection)
         rebuild(connection)
     else:
         METADATA.create_all(connection)
     _VERSION.create(connection)
     connection.execute(_VERSION.insert().values(version_num=SCHEMA))
-    public.create_views(connection)
 
 
 def _upgrade(connection: Connection, scripts: Path) -> None:

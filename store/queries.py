@@ -14,7 +14,6 @@ from store.tables.lightweight import (
     ATTEMPT,
     COMPARISON_ATTEMPT,
     EFFECT,
-    ENVIRONMENT,
     FAILURES,
     IMAGE_PREDICTIONS,
     JOB,
@@ -84,15 +83,6 @@ def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
         f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run sweeps/quickstart.yaml"
     )
     raise StoreError(f"{display_name(engine.url)} contains no sweep called {name}; {hint}")
-
-
-def environments(engine: Engine) -> list[dict[str, Any]]:
-    """The machines that were measured, with how many attempts each."""
-    attempts = select(func.count()).where(ATTEMPT.c.environment == ENVIRONMENT.c.environment_id).scalar_subquery()
-    columns = (ENVIRONMENT.c.device, ENVIRONMENT.c.device_name, ENVIRONMENT.c.environment_id)
-    with reading(engine) as connection:
-        found = connection.execute(select(*columns, ENVIRONMENT.c.facts, attempts.label("attempts")).order_by(*columns))
-        return [dict(row._mapping) for row in found]
 
 
 def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":

@@ -64,36 +64,32 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
     measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `LeaseError` if `owner`
     does not hold the job's lease, and `StoreError` if the outcome contradicts itself.
     """
+    if row is None:
+        return record_imported(engine, [outcome]) == 1
     load_distributions()  # before the transaction, in which all others wait
     attempt = AttemptWriter(outcome)
     with writing(engine) as connection:
-        if row is None:
-            if attempt.known(connection):
-                return False
-            attempt.record_imported(connection)
-            return True
         try:
             n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
         except LeaseError:
             if attempt.known(connection):
                 return False
             raise
-        key = attempt.insert(connection, row, n, "measured")
-        if attempt.statuses:
-            attempt.answer(connection, key)
+        attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
     return True
 
 
 def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
     """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new."""
-    attempts = [AttemptWriter(outcome) for outcome in outcomes]
-    fresh = 0
+    load_distributions()
+    attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
     with writing(engine) as connection:
         for attempt in attempts:
             if not attempt.known(connection):
-                attempt.record_imported(connection)
-                fresh += 1
-    return fresh
+                before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
+                attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                new += 1
+    return new
 
 
 def reanalyse(engine: Engine, sweep: str | None = None) -> int:
@@ -171,13 +167,6 @@ class AttemptWriter:
     def known(self, connection: Connection) -> bool:
         return connection.execute(KNOWN, {"digest": self.digest}).first() is not None
 
-    def record_imported(self, connection: Connection) -> None:
-        """Insert the attempt as measured elsewhere, and let it answer."""
-        before = connection.execute(IMPORTED_BEFORE, {"job_id": self.job_id}).scalar_one()
-        key = self.insert(connection, None, before + 1, "imported")
-        if self.statuses:
-            self.answer(connection, key)
-
     def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
         """Insert the attempt, the `n`-th of its job, with the data of its arms. Returns its row; `answer` makes it count."""
         outcome = self.outcome
@@ -212,6 +201,8 @@ class AttemptWriter:
 
     def answer(self, connection: Connection, attempt: int) -> None:
         """Let the inserted attempt answer the job's questions, and bring up to date what is derived from the answers."""
+        if not self.statuses:
+            return
         stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
         requested = zip(self.comparison_ids, self.job.comparisons(), strict=True)
         new = [

@@ -58,18 +58,14 @@ def submit_sweep(
         if unlinked := sorted(requested.keys() - _linked(connection, sweep)):
             insert_new(connection, COMPARISON, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
             insert_new(connection, SWEEP_COMPARISON, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
-            _derive(connection, sweep)
+            from store.derive.break_evens import derive_sweep  # imports the models, which a plan submitted again does not need
+
+            derive_sweep(connection, sweep)
         pins = placement.live_pins(connection, new.name, owner(), is_alive)
         queued = _queue(connection, jobs, pins, find_overlap(connection, new.name, since))
         _drop_stale_plan(connection, new.name, queued)
         link_jobs(connection, sweep, sorted(queued))
     return sweep
-
-
-def _derive(connection: Connection, sweep: int) -> None:
-    from store.derive.break_evens import derive_sweep
-
-    derive_sweep(connection, sweep)
 
 
 def _by_id(comparisons: Iterable[Requested]) -> dict[str, tuple[Comparison, Mapping[str, str]]]:
@@ -85,9 +81,11 @@ def _by_id(comparisons: Iterable[Requested]) -> dict[str, tuple[Comparison, Mapp
     return found
 
 
-def _newest(connection: Connection, name: str) -> Row[*tuple[Any, ...]] | None:
-    revisions = select(SWEEP.c.id, SWEEP.c.revision, SWEEP.c.text).where(SWEEP.c.name == name)
-    return connection.execute(revisions.order_by(SWEEP.c.revision.desc()).limit(1)).one_or_none()
+def _find(connection: Connection, new: NewSweep) -> tuple[int | None, int]:
+    """The row of the sweep if its newest revision has this text, and the newest revision of its name, 0 if there is none."""
+    revisions = select(SWEEP.c.id, SWEEP.c.revision, SWEEP.c.text).where(SWEEP.c.name == new.name)
+    newest = connection.execute(revisions.order_by(SWEEP.c.revision.desc()).limit(1)).one_or_none()
+    return (None, 0) if newest is None else (newest.id if newest.text == new.text else None, newest.revision)
 
 
 def _linked(connection: Connection, sweep: int) -> set[str]:
@@ -98,17 +96,16 @@ def _linked(connection: Connection, sweep: int) -> set[str]:
 def _linked_to_text(engine: Engine, new: NewSweep) -> set[str]:
     """The comparisons of the sweep of this name and text that are in the store."""
     with reading(engine) as connection:
-        newest = _newest(connection, new.name)
-        return set() if newest is None or newest.text != new.text else _linked(connection, newest.id)
+        sweep, _ = _find(connection, new)
+        return set() if sweep is None else _linked(connection, sweep)
 
 
 def _sweep_row(connection: Connection, new: NewSweep) -> int:
     """The row of the sweep: that of the newest revision if its text is the same, else a new one."""
-    newest = _newest(connection, new.name)
-    if newest is not None and newest.text == new.text:
-        return int(newest.id)
-    revision = 1 if newest is None else newest.revision + 1
-    row = {**new._asdict(), "settings": canonical(dict(new.settings)), "revision": revision, "submitted_at": time.time()}
+    sweep, revision = _find(connection, new)
+    if sweep is not None:
+        return sweep
+    row = {**new._asdict(), "settings": canonical(dict(new.settings)), "revision": revision + 1, "submitted_at": time.time()}
     return insert_row(connection, SWEEP, row)
 
 

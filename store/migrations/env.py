@@ -3,11 +3,8 @@
 from alembic import context
 
 from store.tables.planned import METADATA
-from store.views import public
 
 connection = context.config.attributes["connection"]
-public.drop_views(connection)  # SQLite cannot change a table that a view reads
 context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True)
 with context.begin_transaction():
     context.run_migrations()
-public.create_views(connection)

@@ -14,6 +14,7 @@ from store.user_sql import run_query
 from sweeps.job import Job
 from sweeps.outcome import Environment, Failure, Outcome
 from sweeps.protocol import Protocol
+from tests.store.conftest import CPU
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -64,8 +65,7 @@ def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     (comparison,) = rounds[0].comparison_ids()
     for number in (0, 2):
         record(engine, None, None, make_outcome(rounds[number], seed=number, flags=["contended"]))
-    (environment,) = queries.environments(engine)
-    assert answers(engine, {comparison: protocol}, [environment["environment_id"]]).answered == {(comparison, 0), (comparison, 2)}
+    assert answers(engine, {comparison: protocol}, [CPU.environment_id]).answered == {(comparison, 0), (comparison, 2)}
 
 
 def test_pairs_reached_decide_not_pairs_asked(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -87,8 +87,7 @@ def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outc
         job = make_job(protocol=protocol).model_copy(update={"round": number})
         record(engine, None, None, make_outcome(job, pairs=pairs, seed=number))
     (comparison,) = job.comparison_ids()
-    (environment,) = queries.environments(engine)
-    found = answers(engine, {comparison: protocol}, [environment["environment_id"]])
+    found = answers(engine, {comparison: protocol}, [CPU.environment_id])
     assert (found.answered, found.pairs) == ({(comparison, 0)}, {(comparison, 1): 5})
     assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
 
@@ -122,9 +121,8 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
     }
     for size, how in kinds.items():
         record(engine, None, None, make_outcome(make_job(size), **how))
-    (environment,) = queries.environments(engine)
     for doubt, size in (("flagged", 32), ("unclear", 64), ("failed", 96)):
-        assert doubted(engine, doubt, [environment["environment_id"]]) == set(make_job(size).comparison_ids())
+        assert doubted(engine, doubt, [CPU.environment_id]) == set(make_job(size).comparison_ids())
 
 
 @pytest.mark.parametrize(
@@ -172,7 +170,6 @@ def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
         "name": "quick", "question": "Does it pay?", "comparisons": 3, "measured": 1, "failures": 1,
         "waiting": 1, "running": 0, "done": 2, "failed": 0,
     }  # fmt: skip
-    assert [each["device_name"] for each in queries.environments(engine)] == ["Imaginary CPU"]
 
 
 def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
