@@ -76,7 +76,7 @@ class Condition(FrozenModel):
 
     @property
     def pixels(self) -> int:
-        """`image_size` of a vision model. Raises `ValueError` for a language model, which sees no image."""
+        """`image_size` of a vision model. Raises `ValueError` for a language model, which has no image."""
         if self.image_size is None:
             raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
         return self.image_size

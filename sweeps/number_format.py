@@ -36,9 +36,9 @@ def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
     return f"{rounded:g} %" if axis == "gmacs_saved" else f"{rounded:,g}"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, unit: str) -> str:
     """`1 point`, `2 points`, `12,000 points`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -11,7 +11,7 @@ from sweeps.method import DESCRIBED, LanguageNetwork
 NO_CACHE = frozenset({"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"})
 """Architectures without keys and values, which no `kv_cache` holds."""
 UNSTATED = 131_072
-"""Positions of a model whose configuration bounds them nowhere."""
+"""Positions of a model whose configuration gives no bound."""
 
 
 class SizesNotGivenError(ValueError):

@@ -107,7 +107,7 @@ class LanguageModels:
 
     networks: Mapping[str, LanguageNetwork]
     folders: dict[str, LanguageNetwork | None] = field(default_factory=dict)
-    """Models in local folders, by path, once they were read; `None` where only transformers knows the sizes."""
+    """Models in local folders, by path, once they were read; `None` where only transformers can give the sizes."""
     modality: ClassVar[Modality] = "language"
     data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PLACEHOLDER}")
     defaults: ClassVar[Mapping[str, str]] = {"kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs"}

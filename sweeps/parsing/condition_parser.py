@@ -1,4 +1,4 @@
-"""The conditions of a sweep: its defaults and axes turned into values of `Condition` fields, each of which knows its line."""
+"""The conditions of a sweep: its defaults and axes turned into values of `Condition` fields, each with its line."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -88,7 +88,7 @@ def shown(value: Any) -> str:
 
 
 def _words(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> set[str]:
-    """The keys that `model` knows at `location`."""
+    """The keys of `model` at `location`."""
     models = {model} if model else set()
     for part in location:
         named = [info for item in models for name, info in item.model_fields.items() if part in (name, info.alias)]

@@ -1,4 +1,4 @@
-"""A sweep file read strictly: YAML in which every key and value knows its line, and in which YAML's traps are errors."""
+"""A sweep file read strictly: YAML in which every key and value has its line, and in which YAML's traps are errors."""
 
 import math
 import re
@@ -142,7 +142,7 @@ def _compose(file: str, text: str) -> yaml.Node:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "is no YAML"
         if "'\\t'" in problem:
-            problem = "a tab stands where YAML wants spaces; indent with spaces"
+            problem = "a tab stands where YAML needs spaces; indent with spaces"
         raise SweepError(file, mark.line + 1 if mark else None, "", f"is not valid YAML: {problem}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

@@ -181,7 +181,7 @@ def test_memory_and_counters_beside_the_times(path: Path) -> None:
 def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
     """The report warns that a small model with random weights does not stand for a large trained one."""
     text = written(path, "markdown")
-    assert "llama-220m has random weights: its times are real, its quality says nothing" in text
+    assert "llama-220m has random weights: its times are real, its quality does not predict" in text
     assert "of 222 M parameters ranks methods; it does not predict" in text
 
 

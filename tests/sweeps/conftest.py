@@ -85,7 +85,7 @@ TOPK = "methods: [{method: topk}]\n"
 GRID = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r: 4}]\n"
 
 Expand = Callable[..., Expansion]
-Fault = Callable[..., SweepError]
+Refusal = Callable[..., SweepError]
 
 
 def arms(expansion: Expansion, job: int = 0) -> list[str]:
@@ -110,7 +110,7 @@ def expand() -> Expand:
 
 
 @pytest.fixture
-def fault(expand: Expand) -> Fault:
+def refusal(expand: Expand) -> Refusal:
     """The error that a wrong sweep ends with."""
 
     def run(text: str, **options: Any) -> SweepError:

@@ -1,4 +1,4 @@
-"""Break-even against known curves, invariants, and curves that cannot be judged."""
+"""Break-even against known curves, invariants, and curves without a clear verdict."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -116,19 +116,19 @@ def test_an_axis_that_reaches_zero_is_interpolated_linearly() -> None:
     ],
 )
 def test_curves_without_a_crossing_say_what_is_known(values: list[float], half: float, verdict: str, why: str) -> None:
-    """Without clear points on both sides there is no crossing, and the sentence says what each stretch shows."""
+    """Without clear points on both sides there is no crossing, and the sentence describes each stretch."""
     answer = break_even(along(values, half))
     assert (answer.verdict, answer.crossings, answer.why, answer.points) == (verdict, (), why, len(values))
 
 
 def test_flagged_points_are_left_out_and_counted_in_words() -> None:
-    """A flagged point makes no crossing unless asked to, or unless every point is flagged; the sentence tells either way."""
+    """A flagged point makes no crossing unless requested, or unless every point is flagged; the sentence states which."""
     points = [point(4, 0.8), point(9, 0.85), point(16, 1.3, flagged=True)]
     assert break_even(curve(*points)).verdict == "never"
     assert break_even(curve(*points)).why.endswith("Flagged and left out: 1 of 3 points.")
-    asked = break_even(curve(*points), with_flagged=True)
-    assert asked.verdict == "crossing"
-    assert asked.why.endswith("Flagged, but counted: 1 of 3 points.")
+    requested = break_even(curve(*points), with_flagged=True)
+    assert requested.verdict == "crossing"
+    assert requested.why.endswith("Flagged, but counted: 1 of 3 points.")
     alone = break_even(curve(*(point.model_copy(update={"flagged": True}) for point in points)))
     assert alone.points == 3
     assert alone.why.endswith("All points are flagged; they count, since there are no others.")
@@ -286,7 +286,7 @@ def test_a_flat_curve_hardly_ever_crosses(sd: float) -> None:
 
 
 def test_a_crossing_drowned_in_noise_is_unclear() -> None:
-    """A curve from 0.97 to 1.03 under 20 % noise and 30 pairs cannot be judged, and is not."""
+    """A curve from 0.97 to 1.03 under 20 % noise and 30 pairs has no clear verdict."""
     rng = np.random.default_rng(5)
     found = [break_even(simulated(rng, lambda x: 0.97 + 0.06 * x / 196, sd=0.2)) for _ in range(200)]
     assert sum(answer.verdict == "unclear" for answer in found) >= 190

@@ -1,4 +1,4 @@
-"""What a small or random model does not say is said in one sentence each."""
+"""Each limit of a small or random model is one sentence."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from sweeps.caveats import cautions
 
 
 @pytest.mark.parametrize(
-    ("weights", "parameters", "said"),
+    ("weights", "parameters", "sentences"),
     [
         (
             "trained",
@@ -14,11 +14,11 @@ from sweeps.caveats import cautions
             ["m of 3.74 M parameters ranks methods; it does not predict speed-ups or losses of models of 7B parameters."],
         ),
         ("trained", None, ["m ranks methods; it does not predict speed-ups or losses of models of 7B parameters."]),
-        ("random", 7e9, ["m has random weights: its times are real, its quality says nothing of a trained model."]),
+        ("random", 7e9, ["m has random weights: its times are real, its quality does not predict that of a trained model."]),
         ("pretrained", 7e9, []),
     ],
     ids=["small", "trained here", "random", "a large one"],
 )
-def test_cautions(weights: str, parameters: float | None, said: list[str]) -> None:
+def test_cautions(weights: str, parameters: float | None, sentences: list[str]) -> None:
     """A model below a thousand million parameters, or one trained on the spot, ranks methods only."""
-    assert list(cautions("m", weights, parameters)) == said
+    assert list(cautions("m", weights, parameters)) == sentences

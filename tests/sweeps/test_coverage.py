@@ -1,4 +1,4 @@
-"""Coverage: on simulated times whose truth is known, intervals hold it as often as they say, and verdicts are seldom wrong."""
+"""Coverage: on simulated times whose truth is known, intervals hold it at their level, and verdicts are seldom wrong."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_a_slowdown_of_5_percent_is_found(pairs: int) -> None:
 
 
 def test_a_small_difference_in_much_noise_is_unclear() -> None:
-    """With 10 % noise and 30 pairs a true 1 % cannot be told, and the verdict says so."""
+    """With 10 % noise and 30 pairs a true 1 % is not detectable, and the verdict is unclear."""
     rng = np.random.default_rng(4)
     logs = noise(rng, 400, 2, 30, sd=0.1)
     words = [verdict(speedup(np.exp(baseline + 0.01), np.exp(arm))) for baseline, arm in logs]
@@ -125,7 +125,7 @@ def test_throwing_all_pairs_together_would_not_cover() -> None:
 
 
 def test_rounds_that_agree_narrow_the_interval_and_rounds_that_differ_widen_it() -> None:
-    """Five rounds that agree say more than one of them; the same rounds, shifted apart, say less."""
+    """Five rounds that agree give a narrower interval than one of them; the same rounds, shifted apart, a wider one."""
     rounds = rounds_of(np.random.default_rng(9), 5, 0.0)
     alike = pooled_speedup(rounds)
     apart = pooled_speedup([(baseline * (1 + 0.03 * i), arm) for i, (baseline, arm) in enumerate(rounds)])

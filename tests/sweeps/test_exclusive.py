@@ -3,11 +3,11 @@
 import pytest
 
 from sweeps.job import DENSE, Comparison, Condition
-from tests.sweeps.conftest import MODEL, TOPK, Expand, Fault
+from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
 
 
 def test_node_is_what_nothing_written_means(expand: Expand) -> None:
-    """Both spellings ask the same question, which is that of sweeps written before the key was there."""
+    """Both spellings are the same question, which is that of sweeps written before the key was there."""
     (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
     (spelled,) = expand(f"{MODEL}axes: {{image_size: [32], exclusive: [node]}}\n{TOPK}").comparisons
     assert spelled.condition.exclusive is None
@@ -16,10 +16,10 @@ def test_node_is_what_nothing_written_means(expand: Expand) -> None:
 
 
 def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
-    """An axis of both asks each; timing with one GPU is another question, accuracy on it is not."""
-    asked = expand(f"{MODEL}axes: {{image_size: [32], device: [cuda], exclusive: [node, device]}}\n{TOPK}")
-    assert [job.occupation for job in asked.jobs] == ["node", "device"]
-    assert len({comparison.question_id for comparison in asked.comparisons}) == 2
+    """An axis of both gives a question for each; timing with one GPU is another question, accuracy on it is not."""
+    requested = expand(f"{MODEL}axes: {{image_size: [32], device: [cuda], exclusive: [node, device]}}\n{TOPK}")
+    assert [job.occupation for job in requested.jobs] == ["node", "device"]
+    assert len({comparison.question_id for comparison in requested.comparisons}) == 2
     written = "jobs: {latency: {}, accuracy: {}}\n"
     data = f"axes: {{image_size: [32], device: [cuda], exclusive: [node, device], data: ['imagefolder:x']}}\n{TOPK}{written}"
     both = expand(MODEL + data)
@@ -28,9 +28,9 @@ def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
 
 def test_a_rule_may_name_either(expand: Expand) -> None:
     """`node` in a rule means what it means in a condition."""
-    asked = f"{MODEL}axes: {{image_size: [32, 48], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
+    requested = f"{MODEL}axes: {{image_size: [32, 48], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
     rule = "exclude: [{exclusive: node, image_size: 48}]\n"
-    assert [(job.condition.image_size, job.condition.exclusive) for job in expand(asked + rule).jobs] == [
+    assert [(job.condition.image_size, job.condition.exclusive) for job in expand(requested + rule).jobs] == [
         (32, None),
         (32, "device"),
         (48, "device"),
@@ -54,9 +54,9 @@ def test_a_rule_may_name_either(expand: Expand) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(fault: Fault, text: str, key: str, problem: str) -> None:
+def test_what_cannot_be_is_refused(refusal: Refusal, text: str, key: str, problem: str) -> None:
     """With the line and the key, and what to write."""
-    error = fault(f"{MODEL}{text}{TOPK}")
+    error = refusal(f"{MODEL}{text}{TOPK}")
     assert error.key.startswith(key)
     assert error.line == 4
     assert problem in error.problem

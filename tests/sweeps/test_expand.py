@@ -9,7 +9,7 @@ from sweeps.method import Method
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from tests.fixtures.quickstart import QUICKSTART
-from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Fault, arms
+from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Refusal, arms
 
 # ---- the example of the issue ----
 
@@ -40,7 +40,7 @@ def test_a_file_and_its_text_are_one_sweep(tmp_path: Path, methods: dict[str, Me
 
 
 def test_auto_is_resolved_before_hashing(expand: Expand) -> None:
-    """`device: auto` asks the same questions as the device that it stands for."""
+    """`device: auto` gives the same questions as the device that it stands for."""
     written = expand(QUICKSTART.replace("device: auto", "device: cpu"))
     assert [job.job_id for job in written.jobs] == [job.job_id for job in expand(QUICKSTART).jobs]
 
@@ -57,13 +57,13 @@ def test_one_way_of_running_is_one_arm(expand: Expand, written: str) -> None:
 
 
 def test_an_omitted_parameter_is_its_default(expand: Expand) -> None:
-    """A parameter left out and the same default written down ask one question."""
+    """A parameter left out and the same default written down are one question."""
     entries = ("topk", "{method: topk}", "{method: topk, keep_rate: 0.7}")
     assert len({expand(MODEL + f"methods: [{written}]\n").comparisons[0].question_id for written in entries}) == 1
 
 
 def test_comparisons_of_a_sweep_are_distinct(expand: Expand) -> None:
-    """Whatever is asked twice, over axes, methods and extra points, is measured once and counted."""
+    """Whatever is requested twice, over axes, methods and extra points, is measured once and counted."""
     text = MODEL + "axes: {image_size: [32, 64, 32], batch_size: [1, 2]}\n"
     text += "methods: [{method: topk, keep_rate: [0.5, 0.5, 0.7], dtype: [float32, float16]}]\n"
     text += "include: [{image_size: 64, method: topk, keep_rate: 0.5}]\n"
@@ -151,9 +151,9 @@ def test_a_method_can_be_the_baseline(expand: Expand) -> None:
 
 
 @pytest.mark.parametrize("entry", ["{method: dense}", "{method: dense, runtime: eager}", "{method: dense, replicate: 0}"])
-def test_the_baseline_against_itself_needs_a_replicate(expand: Expand, fault: Fault, entry: str) -> None:
+def test_the_baseline_against_itself_needs_a_replicate(expand: Expand, refusal: Refusal, entry: str) -> None:
     """An arm that is its baseline everywhere is an error that shows the way to an A/A test; a replicate is one."""
-    error = fault(f"{MODEL}methods:\n  - topk\n  - {entry}\n")
+    error = refusal(f"{MODEL}methods:\n  - topk\n  - {entry}\n")
     assert (error.line, error.key) == (6, "methods[1]")
     assert "for an A/A test write `replicate: 1`" in error.problem
     assert arms(expand(MODEL + "methods: [{method: dense, replicate: 1}]\n")) == ["dense", "dense [replicate=1]"]

@@ -1,4 +1,4 @@
-"""A kind of job and a metric are added by their declarations alone: a copy of the package is edited as the README says."""
+"""A kind of job and a metric are added by their declarations alone: a copy of the package is edited as the README describes."""
 
 import json
 import shutil
@@ -49,8 +49,8 @@ class Shrink(Params):
 shrink = types.SimpleNamespace(__name__="shrink", __doc__="Toy.", PAPER="", VERSION=1, Params=Shrink, refuses=lambda *_: None)
 found = expand_file("toy.yaml", text=sys.stdin.read(), methods={"shrink": shrink}, networks=networks(), auto="cpu")
 (job,) = found.jobs
-said = conclude(effect_of(METRICS["flips"]), 2.5, 1.5, 3.5, verdict="worse").phrase
-print(json.dumps([job.kind, job.condition.data, job.protocol.images, job.occupation, job.job_id, job.comparison_ids()[0], said]))
+phrase = conclude(effect_of(METRICS["flips"]), 2.5, 1.5, 3.5, verdict="worse").phrase
+print(json.dumps([job.kind, job.condition.data, job.protocol.images, job.occupation, job.job_id, job.comparison_ids()[0], phrase]))
 """
 
 

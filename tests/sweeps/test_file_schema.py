@@ -22,7 +22,7 @@ def test_everything_but_schema_and_name_has_a_default() -> None:
 
 
 def test_a_protocol_is_read_with_its_units() -> None:
-    """Durations come out in seconds, and what is not said keeps its default."""
+    """Durations come out in seconds, and what is not written keeps its default."""
     latency = "{pairs: {max: 50}, half_width: 0.02, budget: 250ms, timeout: 2m, rounds: 3}"
     sweep = parse(read("x.yaml", f"{HEAD}jobs: {{latency: {latency}}}\n"))
     expected = Protocol(pairs_min=30, pairs_max=50, half_width=0.02, budget_s=0.25, timeout_s=120.0, rounds=3)
@@ -31,11 +31,11 @@ def test_a_protocol_is_read_with_its_units() -> None:
 
 @pytest.mark.parametrize("empty", ["jobs:\n", "jobs: {}\n", "zip:\nexclude:\nretry:\n"])
 def test_an_empty_key_is_its_default(empty: str) -> None:
-    """A key without a value asks for nothing special."""
+    """A key without a value has its default."""
     assert parse(read("x.yaml", HEAD + empty)) == parse(read("x.yaml", HEAD))
 
 
-def test_an_empty_kind_is_asked_with_its_defaults() -> None:
+def test_an_empty_kind_has_its_defaults() -> None:
     """Latency named without settings is latency where nothing is named."""
     assert parse(read("x.yaml", HEAD + "jobs: {latency: }\n")).jobs.protocols("vision") == {"latency": Protocol()}
 
@@ -56,7 +56,7 @@ def test_what_is_no_duration(written: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "key", "told"),
+    ("text", "line", "key", "message"),
     [
         ("name: x\n", 1, "schema", "is missing"),
         ("schema: 1\n", 1, "name", "is missing"),
@@ -85,12 +85,12 @@ def test_what_is_no_duration(written: Any) -> None:
         (HEAD + "zip: [a, b]\n", 3, "zip[0]", "needs a list"),
     ],
 )
-def test_wrong_keys_and_values(text: str, line: int, key: str, told: str) -> None:
+def test_wrong_keys_and_values(text: str, line: int, key: str, message: str) -> None:
     """Each message names file, line and key, and what would be right."""
     with pytest.raises(SweepError) as caught:
         parse(read("x.yaml", text))
     assert (caught.value.line, caught.value.key) == (line, key)
-    assert told in caught.value.problem
+    assert message in caught.value.problem
     assert str(caught.value).startswith(f"x.yaml:{line}: {key}: ")
 
 

@@ -30,7 +30,7 @@ def test_digest_is_pinned() -> None:
 
 
 def test_a_noun_counts_as_its_content() -> None:
-    """A noun and the mapping of its set fields have one digest, so a field added later with default `None` changes nothing."""
+    """A model and the mapping of its set fields have one digest, so a field added later with default `None` changes nothing."""
     assert canonical(Thing(size=3)) == canonical({"size": 3}) == '{"size":3}'
     assert hash(Thing(size=3)) == hash(Thing(size=3, note=None))
 

@@ -40,7 +40,7 @@ def test_job_ids_are_pinned() -> None:
 
 
 def test_a_job_and_its_comparisons_agree() -> None:
-    """A job read back from JSON asks the same questions with the same identities."""
+    """A job read back from JSON has the same questions with the same identities."""
     job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)), contents={"weights": "00"})
     again = Job.model_validate_json(job.model_dump_json())
     assert again == job
@@ -127,13 +127,13 @@ def test_images_are_satisfied_by_as_many_or_all() -> None:
 
 
 def test_overrides_that_repeat_the_condition_vanish() -> None:
-    """An override equal to the condition's value asks for nothing."""
+    """An override equal to the condition's value adds nothing."""
     overrides = Overrides(dtype="float32", runtime="compile", image_size=224)
     assert overrides.without_repeats(CONDITION) == Overrides(runtime="compile")
 
 
 def test_a_bisected_job_keeps_its_questions() -> None:
-    """Reducing a job to some pairs keeps their identities and drops the arms that nobody needs."""
+    """Reducing a job to some pairs keeps their identities and drops the arms that are not needed."""
     job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)))
     half = job.only([Pair(0, 2)])
     assert half.arms == (DENSE, TOME)
@@ -148,7 +148,7 @@ def test_a_pair_must_name_two_arms(pair: Pair) -> None:
 
 
 def test_documents_count_where_tasks_are_requested() -> None:
-    """More documents of a task satisfy fewer, all satisfy any, and where no task is asked they say nothing."""
+    """More documents of a task satisfy fewer, all satisfy any, and without a task they do not count."""
     every, many, few = (Protocol(tasks=("piqa",), documents=count) for count in (None, 50, 20))
     assert every.satisfies(many)
     assert many.satisfies(few)
@@ -191,16 +191,16 @@ def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, cont
     own = {key: value for key, value in contents.items() if key == "weights"}
     parts = {"question": question, "protocol": PROTOCOL_VERSION, "versions": {"a": 3, "b": 1}, "contents": own}
     assert job.comparison_ids() == (digest(parts),)
-    asked = [(arm.request(), [step.version for step in arm.stack]) for arm in job.arms]
-    whole = {"kind": kind, "condition": condition, "arms": asked, "pairs": [[0, 1]], "round": 2}
+    requested = [(arm.request(), [step.version for step in arm.stack]) for arm in job.arms]
+    whole = {"kind": kind, "condition": condition, "arms": requested, "pairs": [[0, 1]], "round": 2}
     assert job.job_id == digest({**whole, "protocol": PROTOCOL_VERSION, "contents": contents})
 
 
 def test_a_changed_copy_has_an_identity_of_its_own() -> None:
-    """What was computed of a noun is not carried over to a copy with other values, nor is it one of its fields."""
-    asked = (STACKED.arm_id, hash(STACKED), STACKED.canonical_text)
+    """What was computed of a value is not carried over to a copy with other values, nor is it one of its fields."""
+    requested = (STACKED.arm_id, hash(STACKED), STACKED.canonical_text)
     other = STACKED.model_copy(update={"replicate": 1})
-    assert not {other.arm_id, hash(other), other.canonical_text} & set(asked)
+    assert not {other.arm_id, hash(other), other.canonical_text} & set(requested)
     assert other.model_copy(update={"replicate": 0}).arm_id == STACKED.arm_id
     assert dict(STACKED).keys() == Arm.model_fields.keys()
     assert Arm.model_validate_json(STACKED.model_dump_json()) == STACKED

@@ -1,4 +1,4 @@
-"""The JSON Schema for editors: it knows what the reader knows."""
+"""The JSON Schema for editors: it accepts what the parser accepts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ HEAD = "schema: 1\nname: trial\n"
 
 @pytest.fixture(scope="module")
 def errors() -> Callable[[str], list[str]]:
-    """What the schema says against the text of a sweep."""
+    """The schema's errors for the text of a sweep."""
     schema = json_schema(METHODS)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -71,14 +71,14 @@ def test_what_the_reader_takes_the_schema_takes(
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], list[str]], fault: Callable[..., Exception]) -> None:
+def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], list[str]], refusal: Callable[..., Exception]) -> None:
     """What the reader refuses for its form, the schema refuses too."""
     written = BAD[name] + "\n"
     if "methods" not in written:
         written += "methods: [topk]\n"
     if "defaults" not in written:
         written += "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"
-    assert fault(written)
+    assert refusal(written)
     assert errors(HEAD + written)
 
 

@@ -31,7 +31,7 @@ def refused(text: str, **options: Any) -> SweepError:
     return caught.value
 
 
-def test_without_jobs_latency_alone_is_asked() -> None:
+def test_without_jobs_latency_alone_is_requested() -> None:
     """Accuracy is measured where it is named, and latency where nothing is, or where it is named too."""
     text = DEFAULTS + "methods: [topk]\n"
     kinds = {
@@ -54,7 +54,7 @@ def test_accuracy_has_its_own_protocol() -> None:
 
 
 def test_accuracy_is_not_multiplied_by_what_only_time_depends_on() -> None:
-    """Batch sizes, threads and runtimes make many latency jobs and one of accuracy, and nobody asked anything twice."""
+    """Batch sizes, threads and runtimes make many latency jobs and one of accuracy, and nothing is a duplicate."""
     text = (
         f"defaults: {{model: {DIGITS}, image_size: 32}}\naxes: {{batch_size: [1, 8], threads: [1, 2], runtime: [eager, compile]}}\n"
     )
@@ -91,23 +91,23 @@ def test_an_override_that_accuracy_does_not_depend_on_collapses() -> None:
 
 
 def test_what_is_written_twice_is_still_counted() -> None:
-    """A repeated arm is counted once, however many kinds of jobs ask it."""
+    """A repeated arm is counted once, however many kinds of jobs request it."""
     text = DEFAULTS + "axes: {batch_size: [1, 2]}\nmethods: [topk, {method: topk, keep_rate: 0.7}]\n"
     assert expand(text + BOTH).duplicates == 2
 
 
 def test_contents_come_from_the_caller() -> None:
-    """Further hashes join the checkpoint's, for each condition as its kind asks it; they make answers stale."""
-    asked: list[Condition] = []
+    """Further hashes join the checkpoint's, for each condition as its kind has it; they make answers stale."""
+    requested: list[Condition] = []
 
     def contents(condition: Condition) -> dict[str, str]:
-        asked.append(condition)
+        requested.append(condition)
         return {"recipe": "ab"} if condition.data is None else {"recipe": "ab", "data": "cd"}
 
     text = DEFAULTS.replace("32}", "32, weights: trained, data: digits}") + "axes: {batch_size: [1, 2]}\nmethods: [topk]\n"
     expansion = expand(text + BOTH, contents=contents)
     assert [job.content_hashes for job in expansion.jobs] == [{"recipe": "ab"}, {"recipe": "ab"}, {"recipe": "ab", "data": "cd"}]
-    assert len(asked) == 3
+    assert len(requested) == 3
     plain = expand(text + BOTH)
     assert [job.comparisons() for job in plain.jobs] == [job.comparisons() for job in expansion.jobs]
     assert not {*plain.jobs[2].comparison_ids()} & {*expansion.jobs[2].comparison_ids()}
@@ -148,9 +148,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "key", "told"), WRONG)
-def test_wrong_sweeps_of_accuracy(text: str, key: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "key", "expected"), WRONG)
+def test_wrong_sweeps_of_accuracy(text: str, key: str, expected: str) -> None:
     """Each message names the key and what would be right."""
     found = refused(text, corruptions=("jpeg", "contrast"))
     assert found.key == key
-    assert told in found.problem
+    assert expected in found.problem

@@ -48,7 +48,9 @@ class Skip:
 KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
 HEAD = "schema: 1\nname: trial\n"
 TINY = "defaults: {model: tiny_lm, prompt_tokens: 64, new_tokens: 16}\n"
-SPOKEN = Condition(model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="teacher_forcing", data="docs")
+GENERATION = Condition(
+    model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="teacher_forcing", data="docs"
+)
 BOTH = "jobs: {generation: {}, quality: {}}\n"
 
 
@@ -81,7 +83,7 @@ def test_defaults_are_spelled_out() -> None:
     """Cache, decoding and text are part of the condition even where the sweep does not name them, and the kind is generation."""
     expansion = expand(TINY + "methods: [skip]\n")
     assert [job.kind for job in expansion.jobs] == ["generation"]
-    assert expansion.jobs[0].condition == SPOKEN
+    assert expansion.jobs[0].condition == GENERATION
     explicit = TINY.replace("16}", "16, kv_cache: dynamic, decoding: teacher_forcing, data: docs}")
     assert expand(explicit + "methods: [skip]\n").jobs == expansion.jobs
 
@@ -92,8 +94,8 @@ def test_each_kind_has_its_protocol() -> None:
     assert generation.protocol == Protocol(pairs_min=31, half_width=0.02, budget_s=60, timeout_s=1800)
     assert quality.protocol == Protocol(characters=9, timeout_s=1800)
     tasks = "{tasks: [piqa, ./a.yaml], documents: 20}"
-    (asked,) = expand(f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n").jobs
-    assert asked.protocol == Protocol(tasks=("piqa", "./a.yaml"), documents=20, timeout_s=1800)
+    (requested,) = expand(f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n").jobs
+    assert requested.protocol == Protocol(tasks=("piqa", "./a.yaml"), documents=20, timeout_s=1800)
 
 
 def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
@@ -107,7 +109,7 @@ def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
 
 
 def test_arms_may_override_the_cache() -> None:
-    """A stack with another cache is one arm; an override that repeats the spelled-out default asks for nothing."""
+    """A stack with another cache is one arm; an override that repeats the spelled-out default adds nothing."""
     text = (
         TINY + "methods: [{stack: [skip, {method: skip, sparsity: 0.25}], kv_cache: virtual}, {method: skip, kv_cache: dynamic}]\n"
     )
@@ -128,12 +130,12 @@ def test_tokens_of_a_rule_are_those_of_the_prompt() -> None:
 def test_language_identities_are_pinned() -> None:
     """Golden identities of questions about language models, and of answers to them."""
     arm = Arm(stack=(Step(method="larosa", params={"sparsity": 0.5, "form": "absorbed"}),), overrides=Overrides(kv_cache="virtual"))
-    asked = Comparison(kind="generation", condition=SPOKEN, baseline=DENSE, arm=arm)
-    judged = Condition(model="tiny_lm", weights="trained", data="topics")
-    quality = Comparison(kind="quality", condition=judged, baseline=DENSE, arm=arm)
-    job = Job(kind="generation", condition=SPOKEN, arms=(DENSE, arm), pairs=(Pair(0, 1),), contents={"data": "ab"})
-    assert [arm.arm_id, asked.question_id, quality.question_id] == ["b48746195dc2411d", "f74457d3bff680d8", "9e8727634ce86625"]
-    assert [asked.comparison_id(), quality.comparison_id({"recipe": "ab"}), job.job_id] == [
+    requested = Comparison(kind="generation", condition=GENERATION, baseline=DENSE, arm=arm)
+    quality_condition = Condition(model="tiny_lm", weights="trained", data="topics")
+    quality = Comparison(kind="quality", condition=quality_condition, baseline=DENSE, arm=arm)
+    job = Job(kind="generation", condition=GENERATION, arms=(DENSE, arm), pairs=(Pair(0, 1),), contents={"data": "ab"})
+    assert [arm.arm_id, requested.question_id, quality.question_id] == ["b48746195dc2411d", "f74457d3bff680d8", "9e8727634ce86625"]
+    assert [requested.comparison_id(), quality.comparison_id({"recipe": "ab"}), job.job_id] == [
         "0af4f990f9bf44fc",
         "27e12bff3399a141",
         "815b354a8c36d1e0",
@@ -154,12 +156,12 @@ def test_a_folder_is_a_model(folder: Path) -> None:
 
 
 def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`./dir` is a folder, `org/name` is on the hub unless a folder of that name is here, which is told."""
+    """`./dir` is a folder, `org/name` is on the hub unless a folder of that name is here, which is an error."""
     monkeypatch.chdir(folder.parent)
     named = f"defaults: {{model: ./{folder.name}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
     assert expand(named).jobs[0].condition.model == f"./{folder.name}"
     hub = named.replace(f"./{folder.name}", "org/name").replace("64", "64000")
-    assert expand(hub).jobs[0].condition == SPOKEN.model_copy(
+    assert expand(hub).jobs[0].condition == GENERATION.model_copy(
         update={"model": "org/name", "prompt_tokens": 64000, "weights": "pretrained"}
     )
     (folder.parent / "org" / "name").mkdir(parents=True)
@@ -167,7 +169,7 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "expected"),
     [
         (lambda at: (at / "config.json").unlink(), "holds no config.json"),
         (lambda at: (at / "tokenizer.json").unlink(), "holds no tokenizer.json"),
@@ -197,12 +199,12 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
         ),
     ],
 )
-def test_a_folder_that_lacks_something(folder: Path, spoil: Any, told: str) -> None:
-    """What is missing or not supported is said at the line that names the folder."""
+def test_a_folder_that_lacks_something(folder: Path, spoil: Any, expected: str) -> None:
+    """What is missing or not supported is reported at the line that names the folder."""
     spoil(folder)
     found = refused(f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n")
     assert (found.line, found.key) == (4, "defaults.model")
-    assert told in found.problem
+    assert expected in found.problem
 
 
 def described(folder: Path, **fields: Any) -> None:
@@ -274,24 +276,24 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "key", "told"), WRONG)
-def test_wrong_sweeps_of_language_models(text: str, key: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "key", "expected"), WRONG)
+def test_wrong_sweeps_of_language_models(text: str, key: str, expected: str) -> None:
     """Each message names the key and what would be right."""
     found = refused(text)
     assert found.key == key
-    assert told in found.problem
+    assert expected in found.problem
     assert found.line is not None
 
 
 def test_pixels_are_those_of_images() -> None:
-    """A language model has no image size to be asked for."""
+    """A language model has no image size."""
     with pytest.raises(ValueError, match="tiny_lm has no image_size"):
-        assert SPOKEN.pixels
+        assert GENERATION.pixels
     assert Condition(model="m", image_size=32).pixels == 32
 
 
 def test_caches_are_the_words_of_the_condition() -> None:
-    """Every word for a cache can be asked for, and every named model can be swept over."""
+    """Every kind of cache can be requested, and every named model can be swept over."""
     words: tuple[KvCache, ...] = ("dynamic", "static", "virtual")
     axes = f"kv_cache: [{', '.join(words)}], model: [{', '.join(languages())}]"
     text = f"defaults: {{prompt_tokens: 8, new_tokens: 8}}\naxes: {{{axes}}}\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sweeps.job import Condition
 from sweeps.parsing.axis import Choice, Logspace, Range, expand_values
 from sweeps.parsing.yaml_reader import read
-from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault, arms
+from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal, arms
 
 
 def values(text: str, annotation: Any = float) -> list[Any]:
@@ -72,7 +72,7 @@ def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num:
 
 
 def test_an_each_is_a_value_with_its_own_line() -> None:
-    """Every value of a list knows its line, so that a message can point at it."""
+    """Every value of a list has its line, which messages name."""
     document = read("x.yaml", "a:\n  each:\n    - 1\n    - 2\n")
     assert expand_values(document, ("a",), document.root["a"], int)[1] == Choice(2, ("a", "each", 1))
     assert document.lines["a", "each", 1] == 4
@@ -162,10 +162,10 @@ def test_a_rule_sees_what_the_arm_overrides(expand: Expand) -> None:
     assert len(expand(text + "exclude: [{method: tome+topk}]\n").comparisons) == 2
 
 
-def test_an_impossible_size_may_be_excluded(expand: Expand, fault: Fault) -> None:
+def test_an_impossible_size_may_be_excluded(expand: Expand, refusal: Refusal) -> None:
     """A size that one model's patch does not divide is no error where a rule takes it out, and is one elsewhere."""
     text = "axes:\n  model: [deit_tiny_patch16_224, vit_base_patch32_224]\n  image_size: [32,\n    48]\n" + TOPK
-    error = fault(text)
+    error = refusal(text)
     assert (error.line, error.key) == (6, "axes.image_size[1]")
     assert "image_size 48 is not a multiple of vit_base_patch32_224's patch size 32; near by: 32 or 64" in error.problem
     assert expand(text + "exclude: [{model: {re: patch32}, image_size: 48}]\n").points == 3

@@ -20,7 +20,7 @@ PINNED = json.loads(Path(__file__).with_name("questions.json").read_text())
 REAL = "schema: 1\nname: trial\ndefaults: {model: deit_tiny_patch16_224, image_size: 224}\n"
 
 Expand = Callable[..., Expansion]
-Fault = Callable[..., SweepError]
+Refusal = Callable[..., SweepError]
 
 
 def params(expansion: Expansion) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def real(methods: str) -> Expansion:
 
 
 @pytest.mark.parametrize("file", PINNED)
-def test_shipped_sweeps_ask_what_they_always_asked(file: str) -> None:
+def test_shipped_sweeps_keep_their_questions(file: str) -> None:
     """Every question of a shipped sweep has the identity that it had, so that no stored answer is lost."""
     expansion = expand_file(FOLDER / file, methods=every(), networks=networks(), auto="cpu")
     questions = [comparison.question_id for comparison in expansion.comparisons]
@@ -53,16 +53,16 @@ def test_a_schedule_has_a_form_of_its_own(expand: Expand) -> None:
     assert [own["r"] for own in params(expand(MODEL + text))] == [8, [3] * 12, [4, 4]]
 
 
-def test_a_schedule_counts_the_blocks_of_each_model(fault: Fault, expand: Expand) -> None:
+def test_a_schedule_counts_the_blocks_of_each_model(refusal: Refusal, expand: Expand) -> None:
     """A schedule of another length names the model, its blocks and the length; a rule may take out the model that it is not for."""
     twelve = "{per_block: [" + ", ".join(["3"] * 12) + "]}"
-    error = fault(MODEL + "methods:\n  - method: tome\n    r: {per_block: [8, 13]}\n")
+    error = refusal(MODEL + "methods:\n  - method: tome\n    r: {per_block: [8, 13]}\n")
     assert (error.line, error.key) == (6, "methods[0].r.per_block")
     assert "lists 2 numbers, but deit_tiny_patch16_224 has 12 blocks; give 12" in error.problem
     assert "then: 0" in error.problem
     both = "defaults: {image_size: 32}\naxes: {model: [deit_tiny_patch16_224, vit_giant_patch16_224]}\n"
     text = f"{both}methods: [{{method: tome, r: {twelve}}}, {{method: tome, r: 4}}]\n"
-    assert "vit_giant_patch16_224 has 40 blocks; give 40" in fault(text).problem
+    assert "vit_giant_patch16_224 has 40 blocks; give 40" in refusal(text).problem
     rule = f"exclude: [{{model: vit_giant_patch16_224, r: {twelve}}}]\n"
     assert [len(job.pairs) for job in expand(text + rule).jobs] == [2, 1]
 
@@ -109,18 +109,18 @@ def test_words_and_lists_may_be_mixed() -> None:
         ("method: tome\n    r: {per_blok: [4, 4]}", "r.per_blok", "did you mean 'per_block'?"),
     ],
 )
-def test_wrong_forms_say_what_to_write(fault: Fault, written: str, key: str, problem: str) -> None:
+def test_errors_of_wrong_forms_have_the_right_form(refusal: Refusal, written: str, key: str, problem: str) -> None:
     """A list that is not in its form never changes its meaning silently: the message has the right form."""
-    error = fault(f"{MODEL}methods:\n  - {written}\n")
+    error = refusal(f"{MODEL}methods:\n  - {written}\n")
     assert (error.line, error.key) == (6, f"methods[0].{key}")
     assert problem in error.problem
 
 
-def test_rules_take_the_same_forms(expand: Expand, fault: Fault) -> None:
+def test_rules_take_the_same_forms(expand: Expand, refusal: Refusal) -> None:
     """A rule names a list value by its form; a list for a parameter without lists is refused, for it would match nothing."""
     text = MODEL + "methods: [{method: topk, layers: [{list: [3]}, {list: [3, 6]}], keep_rate: [0.5, 0.7]}]\n"
     assert len(params(expand(text + "exclude: [{layers: {list: [3, 6]}}]\n"))) == 2
-    assert "did you mean {in: […]}?" in fault(text + "exclude: [{keep_rate: [0.5, 0.7]}]\n").problem
+    assert "did you mean {in: […]}?" in refusal(text + "exclude: [{keep_rate: [0.5, 0.7]}]\n").problem
 
 
 @pytest.mark.parametrize("name", ["n", "'n'", '"n"'])

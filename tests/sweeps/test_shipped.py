@@ -41,7 +41,7 @@ def unskipped(step):
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_arm_can_run(file):
-    """The file is valid, is named like its sweep, and no arm is refused or has a budget out of reach; nothing is asked twice."""
+    """The file is valid, is named like its sweep, and no arm is refused or has a budget out of reach; nothing is duplicate."""
     expansion = expanded(file)
     assert expansion.sweep.name == file.removesuffix(".yaml")
     assert expansion.sweep.question.endswith("?")
@@ -74,7 +74,7 @@ def test_language_on_a_cpu_has_speed_and_quality_of_the_same_arms():
 
 @pytest.mark.parametrize("name", ON_GPU)
 def test_each_gpu_sweep_has_a_twin_for_the_cpu(name):
-    """The twin asks about the same methods, in at most 20 jobs of a model that a CPU can run, on the CPU only."""
+    """The twin has the same methods, in at most 20 jobs of a model that a CPU can run, on the CPU only."""
     large, small = expanded(f"{name}.yaml"), expanded(f"{name}_cpu.yaml")
     assert {job.condition.device for job in large.jobs} == {"cuda"}
     assert {job.condition.device for job in small.jobs} == {"cpu"}
@@ -127,7 +127,7 @@ def test_all_methods_at_one_price(name):
 
 
 def test_a_share_saved_is_swept_at_one_size():
-    """At each batch one image size is asked for, and at least three values of each method's parameter."""
+    """At each batch one image size is requested, and at least three values of each method's parameter."""
     for job in expanded("flops_saved.yaml").jobs:
         assert job.condition.image_size == 224
     for method in ("topk", "random", "tome"):

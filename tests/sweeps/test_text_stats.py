@@ -105,7 +105,7 @@ def test_pairing_is_what_makes_it_narrow() -> None:
 
 
 def test_verdicts() -> None:
-    """Worse, better, no different, and what cannot be told from so few and so different windows."""
+    """Worse, better, no different, and unclear for so few and so different windows."""
     random = np.random.default_rng(6)
     assert simulated(random, 400, 0.05, 0.02).verdict() == "worse"
     assert simulated(random, 400, -0.05, 0.02).verdict() == "better"
@@ -116,7 +116,7 @@ def test_verdicts() -> None:
 
 
 def test_equal_arms_are_the_same() -> None:
-    """An arm that says exactly what the baseline says is no different, with an interval of no width."""
+    """An arm with exactly the baseline's likelihoods is no different, with an interval of no width."""
     base = np.array([30.0, 10.0, 20.0])
     found = compare_texts(scores([base, base], np.array([10, 20, 15]), agree=np.full(3, 10), kl=np.zeros(3)), 0, 1)
     assert found.change[:3] == (0, 0, 0)

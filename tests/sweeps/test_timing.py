@@ -91,7 +91,7 @@ def test_what_a_pair_shares_cancels(times: list[tuple[float, float]], shared: li
     ],
 )
 def test_bad_times_are_refused_with_counts(baseline: list[float], arm: list[float], message: str) -> None:
-    """Times that cannot be times, or that do not pair up, are errors that say how many."""
+    """Times that cannot be times, or that do not pair up, are errors with their number."""
     with pytest.raises(ValueError, match=message):
         speedup(baseline, arm)
     with pytest.raises(ValueError, match=message):

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sweeps.parsing.yaml_reader import SweepError
-from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Fault
+from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal
 
 BATCH = MODEL + "axes:\n  batch_size: "
 ENTRY = MODEL + "methods:\n  - "
@@ -17,29 +17,29 @@ SEEDS = "seed: {range: {start: 1, stop: 9999}}"
 
 
 @pytest.mark.parametrize("axes", [f"{{{SIZES}}}", f"{{{SIZES}, {SEEDS}, threads: {{range: {{start: 1, stop: 9999}}}}}}"])
-def test_too_many_jobs_stop_the_count_early(fault: Fault, axes: str) -> None:
+def test_too_many_jobs_stop_the_count_early(refusal: Refusal, axes: str) -> None:
     """A sweep larger than `max_jobs` is refused with the number reached, without walking through it."""
-    error = fault(f"{MODEL}axes: {axes}\n{TOPK}limits:\n  max_jobs: 50\n")
+    error = refusal(f"{MODEL}axes: {axes}\n{TOPK}limits:\n  max_jobs: 50\n")
     assert (error.line, error.key) == (7, "limits.max_jobs")
     assert "reached 51 jobs, more than limits.max_jobs: 50" in error.problem
 
 
-def test_a_vast_grid_that_rules_empty_is_refused(fault: Fault) -> None:
+def test_a_vast_grid_that_rules_empty_is_refused(refusal: Refusal) -> None:
     """Rules cannot make the walk through a grid endless."""
-    error = fault(f"{MODEL}axes: {{{SIZES}, {SEEDS}}}\n{TOPK}exclude: [{{image_size: {{gt: 0}}}}]\nlimits: {{max_jobs: 50}}\n")
+    error = refusal(f"{MODEL}axes: {{{SIZES}, {SEEDS}}}\n{TOPK}exclude: [{{image_size: {{gt: 0}}}}]\nlimits: {{max_jobs: 50}}\n")
     assert "arms at points looked at" in error.problem
 
 
-def test_too_many_arms_are_refused_before_they_are_built(fault: Fault) -> None:
+def test_too_many_arms_are_refused_before_they_are_built(refusal: Refusal) -> None:
     """The product of an entry's lists is counted, not built."""
     entry = "{method: topk, keep_rate: {linspace: {start: 0.1, stop: 1, num: 9000}}, replicate: {range: {start: 0, stop: 9000}}}"
-    error = fault(f"{MODEL}methods: [{entry}]\n")
+    error = refusal(f"{MODEL}methods: [{entry}]\n")
     assert error.key == "methods[0]"
     assert "expands to 81009000 arms" in error.problem
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "key", "told"),
+    ("text", "line", "key", "expected"),
     [
         ("axes:\n  modle: [x]\n" + TOPK, 4, "axes.modle", "did you mean 'model'?"),
         ("axes:\n  tokens: [4]\n" + TOPK, 4, "axes.tokens", "unknown key 'tokens'"),
@@ -127,11 +127,11 @@ def test_too_many_arms_are_refused_before_they_are_built(fault: Fault) -> None:
         (GRID + "resources: [{zone: a}, {big: 0}]\n", 6, "resources", "big needs a label's value"),
     ],
 )
-def test_wrong_sweeps(fault: Fault, text: str, line: int, key: str, told: str) -> None:
+def test_wrong_sweeps(refusal: Refusal, text: str, line: int, key: str, expected: str) -> None:
     """Every wrong sweep ends with one message that names file, line and key, and what would be right."""
-    error = fault(text)
+    error = refusal(text)
     assert (error.line, error.key) == (line, key)
-    assert told in error.problem
+    assert expected in error.problem
     assert str(error) == f"trial.yaml:{line}: {key}: {error.problem}"
 
 

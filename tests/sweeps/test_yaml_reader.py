@@ -1,4 +1,4 @@
-"""Strict YAML: every key and value knows its line, and every trap ends with one message that names it."""
+"""Strict YAML: every key and value has its line, and every trap ends with one message that names it."""
 
 import time
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_scalars(written: str, value: object) -> None:
     ],
 )
 def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
-    """Scalars that YAML 1.1 reads otherwise than people do are errors that say where and what would be right."""
+    """Scalars that YAML 1.1 reads otherwise than people do are errors with their place and the right form."""
     error = problem(f"a: 1\nb:\n  - 2\n  - {written}\n")
     assert (error.file, error.line, error.key) == ("x.yaml", 4, "b[1]")
     assert hint in error.problem
@@ -95,7 +95,7 @@ def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ("", 1, "is empty"),
         ("# nothing but this\n", 1, "is empty"),
@@ -110,7 +110,7 @@ def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
         ("a: 1\nb: &x [*x]\n", 2, "an anchor contains itself"),
         ("a: *nowhere\n", 1, "undefined alias"),
         ("a: 1\n---\nb: 2\n", 2, "a second document starts here"),
-        ("a:\n\t- b\n", 2, "a tab stands where YAML wants spaces"),
+        ("a:\n\t- b\n", 2, "a tab stands where YAML needs spaces"),
         ("a: [1, 2\nb: 3\n", 2, "is not valid YAML"),
         ("a: 'open\n", 2, "is not valid YAML"),
         ("a: 1\n5: 2\n", 2, "a key must be a word, not 5"),
@@ -124,10 +124,10 @@ def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
         ("a: 1\n" * 200_001, None, "more than 1000000 characters"),
     ],
 )
-def test_what_is_no_plain_mapping_is_refused_at_its_line(text: str, line: int | None, told: str) -> None:
+def test_what_is_no_plain_mapping_is_refused_at_its_line(text: str, line: int | None, expected: str) -> None:
     """Whatever is not one document of plain values ends with one message that has the line."""
     error = problem(text)
-    assert told in error.problem
+    assert expected in error.problem
     assert error.line == line
     assert "\n" not in str(error)
 
@@ -150,12 +150,12 @@ def test_anchors_that_explode_are_refused_at_once() -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file, a folder and a file that is not UTF-8 are told apart."""
+    """A missing file, a folder and a file that is not UTF-8 have an error each."""
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("name: ok\nquestion: café\n".encode("latin-1"))
     cases = {tmp_path / "no.yaml": "no such file", tmp_path: "is a folder", latin: "is not UTF-8 text: byte 0xe9"}
-    for path, told in cases.items():
-        with pytest.raises(SweepError, match=told) as caught:
+    for path, expected in cases.items():
+        with pytest.raises(SweepError, match=expected) as caught:
             read(path)
         assert caught.value.file == str(path)
         assert caught.value.line == (2 if path == latin else None)
