@@ -187,12 +187,6 @@ class LanguageNetwork(FrozenModel):
         matrices = self.layers * tokens * self.layer_macs + (1 + decoded) * self.head_macs
         return matrices + 2 * attended * self.heads * self.head_dim
 
-    def kv_bytes(self, tokens: int, bytes_per_value: int) -> int:
-        """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
-        near = min(tokens, (self.window or tokens + 1) - 1)
-        kept = (self.layers - self.windowed) * tokens + self.windowed * near
-        return 2 * kept * self.kv_heads * self.head_dim * bytes_per_value
-
 
 class _MethodFile(Protocol):
     """What every file in `workers/methods/` provides; importing it imports no torch (tensors are touched inside functions)."""

@@ -13,6 +13,7 @@ from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.language_fixtures import spoken
 from tests.workers.saved_llm import saved, written
+from tests.workers.tiny_llms import kv_bytes
 from workers import methods
 from workers.arms.generation_workload import Workload
 from workers.arms.language import PROMPT_TOKENS
@@ -73,7 +74,7 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert found["gmacs_ttft"] == network.macs(24, 0) / 1e9
         assert found["gmacs_ttft"] + 5 * found["gmacs_tpot"] == pytest.approx(arm.gmacs)
         assert found["tokens_decoded"] == 6
-        assert found["kv_bytes_needed"] == network.kv_bytes(29, 4)
+        assert found["kv_bytes_needed"] == kv_bytes(network, 29, 4)
         assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
         assert found["peak_gb_per_s"] > 0.1
         assert found["decode_tokens_per_s"] == pytest.approx(1e3 / found["tpot"])

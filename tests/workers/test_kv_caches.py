@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from sweeps.job import KvCache
-from tests.workers.tiny_llms import CONFIGS, POSITIONS, decode_with, forward, greedy, prompt, tiny_llm
+from tests.workers.tiny_llms import CONFIGS, POSITIONS, decode_with, forward, greedy, kv_bytes, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import CacheMemory, cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
@@ -113,7 +113,7 @@ def test_crop() -> None:
         cache.crop(-150)
     virtual = caches[1]
     assert virtual.get_seq_length() == 50
-    assert cache_memory(virtual).needed == lm.network.kv_bytes(50, 4)
+    assert cache_memory(virtual).needed == kv_bytes(lm.network, 50, 4)
     assert resident(virtual) <= cache_memory(virtual).needed + PAGE * TENSORS
     dynamic, again = (greedy(lm, cache, text[:, 50:60], 20) for cache in caches)
     assert torch.equal(again, dynamic)
@@ -185,7 +185,7 @@ def test_sequences_are_picked() -> None:
         cache.batch_select_indices(torch.tensor([5, 1]))
         output.append(torch.cat([*parts, forward(lm, cache, prompt(2, 4))]))
     assert torch.equal(output[1], output[0])
-    assert cache_memory(caches[1]).needed == 2 * lm.network.kv_bytes(29, 4)
+    assert cache_memory(caches[1]).needed == 2 * kv_bytes(lm.network, 29, 4)
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -198,8 +198,8 @@ def test_memory_is_what_the_tokens_need(kind: KvCache, batch: int) -> None:
     for tokens in (1, 7, 100):
         forward(lm, cache, prompt(batch, tokens - cache.get_seq_length()))
         memory = cache_memory(cache)
-        assert memory.needed == batch * lm.network.kv_bytes(tokens, 4)
-        whole = batch * lm.network.kv_bytes(POSITIONS, 4)
+        assert memory.needed == batch * kv_bytes(lm.network, tokens, 4)
+        whole = batch * kv_bytes(lm.network, POSITIONS, 4)
         assert memory.virtual == (memory.needed if kind == "dynamic" else whole)
         expected = whole if kind == "static" else memory.needed
         # A tensor of the other two begins anywhere in a page, and may so touch one more.

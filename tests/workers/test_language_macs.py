@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.method import Architecture
-from tests.workers.tiny_llms import POSITIONS, prompt, tiny_llm
+from tests.workers.tiny_llms import POSITIONS, kv_bytes, prompt, tiny_llm
 from workers.arms.compiled_decode import last_logits
 from workers.kv_caches import cache_memory, make_cache
 from workers.models.language import LanguageModel
@@ -51,4 +51,4 @@ def test_bytes_of_a_window() -> None:
     cache = make_cache("dynamic", lm, 1, POSITIONS)
     with torch.inference_mode():
         last_logits(lm.model, {"input_ids": prompt(1, 29)}, cache)
-    assert cache_memory(cache).needed == lm.network.kv_bytes(29, 4)
+    assert cache_memory(cache).needed == kv_bytes(lm.network, 29, 4)

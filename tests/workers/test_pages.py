@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workers.host_pages import HostPages
-from tests.workers.tiny_llms import POSITIONS, decode_with, greedy, prompt, tiny_llm
+from tests.workers.tiny_llms import POSITIONS, decode_with, greedy, kv_bytes, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.mapped_reservation import MappedReservation, pages_to_leave, pages_to_map
@@ -67,7 +67,7 @@ def test_mapped_pages_follow_the_tokens() -> None:
     cache.layers[:] = [VirtualLayer(POSITIONS, reserving=lambda size, _: MappedReservation(size, pages)) for _ in cache.layers]
     output = greedy(lm, cache, prompt(1, 20), 60)
     assert torch.equal(output, decode_with(lm, "dynamic", 1, 20, 60))
-    ahead = 16 * lm.network.kv_bytes(1, 4)
+    ahead = 16 * kv_bytes(lm.network, 1, 4)
     memory = cache_memory(cache)
     assert memory.needed + ahead <= memory.resident <= memory.needed + ahead + 4096 * TENSORS
     assert memory.resident == 4096 * len(pages.memory)

@@ -11,7 +11,7 @@ from transformers.utils import logging
 
 from sweeps.geometry.llm_geometry import from_config
 from sweeps.job import KvCache
-from sweeps.method import Architecture
+from sweeps.method import Architecture, LanguageNetwork
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel
 
@@ -69,6 +69,13 @@ def tiny_llm(architecture: Architecture, dtype: torch.dtype = torch.float32, **m
             parameter.mul_(3)
     network = from_config(architecture, {"model_type": architecture, **config})
     return LanguageModel(model=model, tokenizer=Letters(), network=network, weights_hash=architecture)
+
+
+def kv_bytes(network: LanguageNetwork, tokens: int, bytes_per_value: int) -> int:
+    """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
+    near = min(tokens, (network.window or tokens + 1) - 1)
+    kept = (network.layers - network.windowed) * tokens + network.windowed * near
+    return 2 * kept * network.kv_heads * network.head_dim * bytes_per_value
 
 
 def prompt(batch: int, tokens: int) -> Tensor:

@@ -57,7 +57,6 @@ class Run(NamedTuple):
 
     @property
     def tokenizer_s(self) -> float:
-        """Seconds in the tokenizer."""
         return self.encoding_s + self.decoding_s
 
     @property
@@ -242,7 +241,6 @@ class ModelInputs:
                 self._widen(room - longest)
 
     def follow(self, tokens: Sequence[int]) -> None:
-        """One more token for each sequence."""
         self.tensors["input_ids"] = torch.tensor(tokens, device=self.device)[:, None]
         if self.padded:
             if self.room is None:

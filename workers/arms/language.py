@@ -48,7 +48,6 @@ class LanguageArm(PreparedArm):
 
     @property
     def prompt(self) -> int:
-        """Tokens of one sequence's prompt, on average."""
         return round(self.first.prompt_tokens / self.sequences)
 
     @property

@@ -3,8 +3,8 @@
 Shapes: B images, L blocks, D channels, K classes of the data.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome, MetricValue
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
 from sweeps.stats.classification import compare_predictions, share
+from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.data import data_hash, images
 from workers.data.corruptions import CORRUPTIONS
@@ -36,6 +37,8 @@ from workers.models.vision import shared_vision
 TOKENS_AT_ONCE: Mapping[str, int] = {"cpu": 2**14, "cuda": 2**16}
 """Tokens of a batch, by device: enough that arithmetic bounds a forward, few enough that its activations fit."""
 LARGEST_BATCH = 512
+PACKED = {"predicted": "i2", "rank": "i2", "margin": "f4"}
+"""Types in which the predictions of an arm are stored."""
 
 
 def run(job: Job) -> KindResult:
@@ -63,16 +66,6 @@ class LabelledBatch(NamedTuple):
     inputs: ImageInputs
 
 
-@dataclass
-class Evaluated:
-    """One arm's predictions so far, an array for each batch."""
-
-    predicted: list[NDArray[Any]] = field(default_factory=list)
-    rank: list[NDArray[Any]] = field(default_factory=list)
-    margin: list[NDArray[Any]] = field(default_factory=list)
-    diversity: list[NDArray[Any]] = field(default_factory=list)
-
-
 class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
     """One pass over the images, batch by batch."""
 
@@ -90,14 +83,15 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         self.places = evenly_spaced(len(self.images), job.protocol.images)
         self.total = len(self.places)
         self.inputs: ImageInputs = {}
-        self.evaluated: dict[int, Evaluated] = {}
+        self.evaluated: dict[int, defaultdict[str, list[NDArray[Any]]]] = {}
+        """By arm its predictions and the diversity of its tokens so far, an array for each batch."""
         self.kl: dict[Pair, list[NDArray[Any]]] = {pair: [] for pair in self.pairs}
-        self.likeness = {pair: FeatureSimilarity() for pair in self.first.values()}
+        self.similarity = {pair: FeatureSimilarity() for pair in self.first.values()}
         self.evaluated_places: list[int] = []
         self.unreadable: list[str] = []
 
     def prepare(self, index: int) -> VisionArm:
-        self.evaluated[index] = Evaluated()
+        self.evaluated[index] = defaultdict(list)
         return prepare_vision(self.job, index, self.loaded, self.inputs)
 
     def items(self) -> Iterable[LabelledBatch]:
@@ -128,19 +122,25 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         logits_BK, labels_B1, kept = output.logits_BK, item.labels_B[:, None], self.evaluated[arm.index]
         true_B1 = logits_BK.gather(1, labels_B1)
         others_BK = logits_BK.scatter(1, labels_B1, -torch.inf)
-        kept.predicted.append(self.outputs_K[logits_BK.argmax(-1)].cpu().numpy())
-        kept.rank.append((others_BK > true_B1).sum(-1).cpu().numpy())
-        kept.margin.append((true_B1[:, 0] - others_BK.amax(-1)).cpu().numpy())
-        kept.diversity.append(output.features.diversity_B.cpu().numpy())
+        kept["predicted"].append(self.outputs_K[logits_BK.argmax(-1)].cpu().numpy())
+        kept["rank"].append((others_BK > true_B1).sum(-1).cpu().numpy())
+        kept["margin"].append((true_B1[:, 0] - others_BK.amax(-1)).cpu().numpy())
+        kept["diversity"].append(output.features.diversity_B.cpu().numpy())
 
     def compare(self, pair: Pair, baseline: BatchOutput, arm: BatchOutput) -> None:
         self.kl[pair].append(divergence(baseline.logits_BK, arm.logits_BK).cpu().numpy())
-        if pair in self.likeness:
-            self.likeness[pair].add(baseline.features.blocks_LBD, arm.features.blocks_LBD)
+        if pair in self.similarity:
+            self.similarity[pair].add(baseline.features.blocks_LBD, arm.features.blocks_LBD)
 
-    def result(self) -> Mapping[str, Any]:
-        flags = ("unreadable_images",) if self.unreadable else ()
-        return {"predictions": self.predictions, "flags": flags}
+    def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
+        """With accuracy, and what each arm loses against the first baseline that it is compared with."""
+        batch = min(self.batch_size, len(self.evaluated_places))
+        plain = {arm.index: arm.outcome().model_copy(update={"batch": batch}) for arm in self.remaining}
+        outcomes = [
+            outcome.model_copy(update={"metrics": (*self._own(index), *self._losses(outcome, plain))})
+            for index, outcome in plain.items()
+        ]
+        return outcomes, {"predictions": self.predictions, "flags": raised(unreadable_images=bool(self.unreadable))}
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -156,10 +156,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             unreadable=tuple(self.unreadable),
             arms=tuple(
                 ArmImages(
-                    arm=index,
-                    predicted=pack(np.concatenate(self.evaluated[index].predicted), "i2"),
-                    rank=pack(np.concatenate(self.evaluated[index].rank), "i2"),
-                    margin=pack(np.concatenate(self.evaluated[index].margin), "f4"),
+                    arm=index, **{name: pack(np.concatenate(self.evaluated[index][name]), code) for name, code in PACKED.items()}
                 )
                 for index in arms
             ),
@@ -170,19 +167,10 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             ),
         )
 
-    def outcomes(self) -> Sequence[ArmOutcome]:
-        """With accuracy, and what each arm loses against the first baseline that it is compared with."""
-        batch = min(self.batch_size, len(self.evaluated_places))
-        outcomes = {arm.index: arm.outcome().model_copy(update={"batch": batch}) for arm in self.remaining}
-        return [
-            outcome.model_copy(update={"metrics": (*self._own(index), *self._losses(outcome, outcomes))})
-            for index, outcome in outcomes.items()
-        ]
-
     def _own(self, index: int) -> list[MetricValue]:
         rank = unpack(next(each.rank for each in self.predictions.arms if each.arm == index), "i2")
         metrics = [estimated("top1", share(rank == 0)), estimated("top5", share(rank < 5))]
-        diversity = np.concatenate(self.evaluated[index].diversity)
+        diversity = np.concatenate(self.evaluated[index]["diversity"])
         if (finite := diversity[np.isfinite(diversity)]).size:
             metrics.append(metric_value("diversity", float(finite.mean()), n=finite.size))
         return metrics
@@ -196,12 +184,12 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         metrics = [estimated(name, estimate) for name, estimate in estimates.items() if estimate]
         if found.margin_change_p05 is not None:
             metrics.append(metric_value("margin_change_p05", found.margin_change_p05, n=found.images))
-        likeness = self.likeness[pair]
-        for name, blocks in (("cka", likeness.cka), ("angle", likeness.angles)):
+        similarity = self.similarity[pair]
+        for name, blocks in (("cka", similarity.cka), ("angle", similarity.angles)):
             if blocks:
                 rows = {name: float(np.mean(blocks)), f"{name}_last": blocks[-1]}
                 rows |= {f"{name}_block_{block}": value for block, value in enumerate(blocks)}
-                metrics += [metric_value(key, value, n=likeness.images) for key, value in rows.items()]
+                metrics += [metric_value(key, value, n=similarity.images) for key, value in rows.items()]
         baseline = outcomes[pair.baseline]
         cost = (outcome.gmacs + outcome.gmacs_overhead) / (baseline.gmacs + baseline.gmacs_overhead)
         return [*metrics, metric_value("relative_cost", cost)]

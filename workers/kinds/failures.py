@@ -5,7 +5,7 @@ import gc
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -20,6 +20,13 @@ from workers.measure.timeout import CompilationTimedOut, TimedOut
 
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch names the size of an allocation that failed, on a CPU and on a GPU."""
+REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
+    "timeout": (TimedOut,),
+    "unsupported": (Unsupported,),
+    "not_a_number": (NotANumberError,),
+    "out_of_memory": (MemoryError, torch.OutOfMemoryError),
+}
+"""The names of failures by their exceptions; any other is an `error`."""
 _A = TypeVar("_A")
 Context = Callable[[], AbstractContextManager[None]]
 
@@ -89,21 +96,10 @@ class FailureCollector:
 
 def failure(arm: int | None, error: BaseException, context: str) -> Failure:
     """The row of an error; the message is one line that begins with `context`."""
-    reason, text = _reason(error), str(error).strip().partition("\n")[0] or type(error).__name__
-    if reason == "out_of_memory":
+    reason: FailureReason = next((name for name, kinds in REASONS.items() if isinstance(error, kinds)), "error")
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    if reason == "out_of_memory" or (reason == "error" and "can't allocate memory" in str(error)):
+        reason = "out_of_memory"
         size = _ALLOCATION.search(text)
         text = f"memory ran out{f' at a request for {size[1]} more' if size else ''}; a smaller batch, input or dtype needs less"
     return Failure(arm=arm, reason=reason, message=f"{context}: {text}", detail="".join(traceback.format_exception(error)))
-
-
-def _reason(error: BaseException) -> FailureReason:
-    """The failure's name; `error` for what is not foreseen."""
-    if isinstance(error, TimedOut):
-        return "timeout"
-    if isinstance(error, Unsupported):
-        return "unsupported"
-    if isinstance(error, NotANumberError):
-        return "not_a_number"
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error):
-        return "out_of_memory"
-    return "error"

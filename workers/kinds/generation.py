@@ -26,12 +26,12 @@ from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, Deadline, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
-from workers.measure.bandwidth import bandwidth
 from workers.measure.energy import measured_energy
 from workers.measure.environment import PROJECT
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import estimated, median_time, metric_value
+from workers.measure.timer import bandwidth
 
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""

@@ -65,16 +65,11 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
         """Keep what the outcome needs of the two outputs for one item."""
 
     @abstractmethod
-    def outcomes(self) -> Sequence[ArmOutcome]:
-        """Of the arms that have not failed, at the end."""
-
-    @abstractmethod
-    def result(self) -> Mapping[str, Any]:
-        """The payload and the flags of the job, at the end."""
+    def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
+        """At the end the outcomes of the remaining arms, and the payload and the flags of the job."""
 
     @property
     def remaining(self) -> list[_A]:
-        """Arms that have not failed."""
         return [arm for index, arm in self.arms.items() if index not in self.failures.arms]
 
     def read_item(self, item: _Item) -> None:
@@ -111,8 +106,8 @@ def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, 
                     kind.read_item(item)
                     if not kind.remaining:
                         break
-        outcomes = kind.outcomes() if kind.remaining else ()
-        return failures.result(outcomes, **kind.result()) if outcomes else failures.result()
+        outcomes, fields = kind.result() if kind.remaining else ((), {})
+        return failures.result(outcomes, **fields) if outcomes else failures.result()
 
 
 @contextlib.contextmanager
@@ -125,7 +120,6 @@ def explain_timeout(done: Callable[[], str], bounded_by: str) -> Iterator[None]:
 
 
 def _eager(job: Job) -> Job:
-    """The job without runtime, batch size and cache."""
     plain = {"runtime": None, "kv_cache": None}
     arms = tuple(arm.model_copy(update={"overrides": arm.overrides.model_copy(update=plain)}) for arm in job.arms)
     condition = job.condition.model_copy(update={"batch_size": 1, "runtime": "eager"})

@@ -110,7 +110,10 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         difference.agree.append(agree)
         difference.kl.append(kl)
 
-    def result(self) -> Mapping[str, Any]:
+    def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
+        outcomes = [self._outcome(arm) for arm in self.remaining]
+        if self.job.protocol.tasks:  # after the counters were read, because they count the tasks as well
+            outcomes = self._with_tasks(outcomes)
         indices = {arm.index for arm in self.remaining}
         scores = TextScores(
             windows=len(self.text),
@@ -131,12 +134,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
             ),
             complete=self.complete,
         )
-        return {"text_scores": scores}
-
-    def outcomes(self) -> Sequence[ArmOutcome]:
-        outcomes = [self._outcome(arm) for arm in self.remaining]
-        # After the counters were read, because they count the tasks as well.
-        return self._with_tasks(outcomes) if self.job.protocol.tasks else outcomes
+        return outcomes, {"text_scores": scores}
 
     def _outcome(self, arm: ScoredArm) -> ArmOutcome:
         """With what it differs by from the first baseline that it is compared with."""

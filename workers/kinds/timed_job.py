@@ -165,7 +165,6 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left."""
         return self.at - time.monotonic()
 
     @contextlib.contextmanager
@@ -204,14 +203,12 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector, Deadline], Tim
 
 
 def _extend(outcome: ArmOutcome, more: ArmMetrics) -> ArmOutcome:
-    """The outcome with more metrics and flags, each flag once."""
     flags = tuple(dict.fromkeys((*outcome.flags, *more.flags)))
     return outcome.model_copy(update={"metrics": (*outcome.metrics, *more.metrics), "flags": flags})
 
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector from running inside a sample."""
     running = gc.isenabled()
     gc.collect()
     gc.disable()

@@ -99,8 +99,8 @@ class FeatureSimilarity:
         both_L, one_L, other_L = self.hsic_3L
         if not bool(((one_L > 0) & (other_L > 0)).all()):
             return []
-        likeness: list[float] = (both_L / (one_L * other_L).sqrt()).tolist()
-        return likeness
+        cka: list[float] = (both_L / (one_L * other_L).sqrt()).tolist()
+        return cka
 
 
 def hsic(k_LBB: Tensor, l_LBB: Tensor) -> Tensor:

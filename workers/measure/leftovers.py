@@ -99,7 +99,6 @@ def resident() -> int:
 
 
 def _allocated() -> int:
-    """Bytes of tensors on the GPU."""
     return torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0  # type: ignore[no-untyped-call]
 
 

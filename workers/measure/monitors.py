@@ -155,13 +155,11 @@ class GpuSamples:
         self.values: dict[str, list[float]] = {}
 
     def add(self, handle: Any) -> None:
-        """One sample of what the GPU offers."""
         for name, query in _GPU_QUERIES.items():
             with contextlib.suppress(pynvml.NVMLError):
                 self.values.setdefault(name, []).append(float(query(handle)))
 
     def findings(self) -> tuple[dict[str, float], set[str]]:
-        """Readings and flags."""
         readings = {name: summary(self.values[key]) for name, key, summary in _GPU_SUMMARIES if self.values.get(key)}
         flags = set()
         if reasons := [int(bits) for bits in self.values.get("reasons", [])]:

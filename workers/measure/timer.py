@@ -1,4 +1,4 @@
-"""The stopwatch: resolution of the timer, forwards in one sample, and the time of a sample."""
+"""The stopwatch: resolution of the timer, forwards in one sample, the time of a sample; and the bandwidth of sequential reads."""
 
 import functools
 import math
@@ -13,6 +13,10 @@ from sweeps.job import Device
 MIN_SAMPLE_S = 1e-3
 MIN_RESOLUTIONS = 10_000
 """A sample is at least this many times as long as the timer's resolution: the reading error stays below 0.01 %."""
+
+READ_BYTES = {"cpu": 2**28, "cuda": 2**30}
+"""Far more than any cache holds."""
+READS = 7
 
 TimedStep = Callable[[], object]
 """One forward pass; its result is discarded."""
@@ -47,7 +51,6 @@ def inner_loop(forward_s: float) -> int:
 
 
 def stopwatch(device: Device) -> Stopwatch:
-    """The stopwatch for steps that run on `device`."""
     return _cuda_stopwatch() if device == "cuda" else _cpu_timing
 
 
@@ -81,3 +84,24 @@ def _cuda_stopwatch() -> Stopwatch:
         return SampleTime(wall / inner, began.elapsed_time(ended) / 1e3 / inner)
 
     return timing
+
+
+def bandwidth(device: Device) -> float:
+    """Gigabytes (1e9) per second of the best of 7 reads of one large tensor with the threads set now; measured once per process.
+
+    The upper bound of decoding one token at a time.
+    """
+    return _bandwidth(device, torch.get_num_threads())
+
+
+@functools.cache
+def _bandwidth(device: Device, threads: int) -> float:  # noqa: ARG001 - threads are set already; another number reads at another speed
+    values = torch.ones(READ_BYTES[device] // 4, device=device)
+    best = float("inf")
+    for _ in range(READS):
+        synchronise(device)
+        started = time.perf_counter()
+        values.sum()
+        synchronise(device)
+        best = min(best, time.perf_counter() - started)
+    return READ_BYTES[device] / best / 1e9

@@ -167,7 +167,6 @@ def load_language(condition: Condition) -> LanguageModel:
 
 
 def _known(condition: Condition) -> LanguageModel:
-    """A size of `CONFIGS`."""
     name, config = condition.model, dict(CONFIGS[condition.model])
     network = from_config(name, config)
     if condition.weights == recipes.TRAINED:
@@ -191,7 +190,6 @@ def _known(condition: Condition) -> LanguageModel:
 
 
 def _folder(folder: Path, condition: Condition) -> LanguageModel:
-    """A model saved with `save_pretrained`."""
     try:
         geometry(str(folder))
     except ValueError as error:
