@@ -62,19 +62,19 @@ def _calm() -> Iterator[None]:
         yield
 
 
-def one_by_one(lm: LanguageModel, tokens: int) -> int:
-    """MACs of so many tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
+def one_by_one(lm: LanguageModel, tokens: int) -> list[int]:
+    """At `n`, the MACs of `n` tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
     model: Any = clone_shared(lm.model)
     if model._can_set_attn_implementation():
         model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
     one_B1 = torch.zeros((1, 1), dtype=torch.long)
-    cache, total = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).past_key_values, 0
+    cache, counted = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).past_key_values, [0, 0]
     for _ in range(tokens - 1):
         with FlopCounterMode(display=False) as counter:
             model(input_ids=one_B1, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        total += counter.get_total_flops() // 2
-    return int(total)
+        counted.append(counted[-1] + counter.get_total_flops() // 2)
+    return counted
 
 
 @pytest.mark.parametrize("architecture", ["gemma2", "mixtral", "qwen3_next"])
@@ -100,11 +100,11 @@ def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
     """MACs of the prompt and of what follows are those that torch counts token by token, beyond a sliding window too."""
     lm = load_language(Condition(**place(places, architecture)))
     head = lm.model.get_output_embeddings().weight.numel()
-    prompt, total = one_by_one(lm, PROMPT), one_by_one(lm, PROMPT + NEW)
+    counted = one_by_one(lm, PROMPT + NEW)
     # What a layer's first token costs is no step of `one_by_one`; between it and the second one lies one more key of attention.
-    first = 3 * one_by_one(lm, 2) - one_by_one(lm, 3)
-    assert lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == total - prompt
-    assert lm.macs(PROMPT, 0) == first + prompt - (PROMPT - 1) * head
+    first = 3 * counted[2] - counted[3]
+    assert lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == counted[PROMPT + NEW] - counted[PROMPT]
+    assert lm.macs(PROMPT, 0) == first + counted[PROMPT] - (PROMPT - 1) * head
 
 
 def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
