@@ -11,13 +11,14 @@ import networkx as nx
 import pytest
 from grimp import ImportGraph, build_graph
 
+from tests import mutants
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
 
-FOLDER_CYCLES: set[str] = set()
 NAMES_FILE = ROOT / "tests/fixtures/names_defined_twice.txt"
-"""These list what is still to do: each may become shorter, not longer."""
+"""Names that are still defined twice: the list may become shorter, not longer."""
 
 
 def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
@@ -46,15 +47,15 @@ def test_no_import_cycle_between_files(graph: ImportGraph) -> None:
 def test_no_import_cycle_between_folders(graph: ImportGraph) -> None:
     """Seen as folders, at every level, the source has no cycle either; a folder may import its own parts and they each other."""
     edges = [(one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one)]
-    found = set()
+    found = []
     for package in sorted({module.rpartition(".")[0] for module in graph.modules} - {""}):
         below = f"{package}."
         inside = [
             (one[len(below) :], other[len(below) :]) for one, other in edges if one.startswith(below) and other.startswith(below)
         ]
         if cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in inside):
-            found.add(package)
-    assert sorted(found ^ FOLDER_CYCLES) == []
+            found.append(package)
+    assert found == []
     assert cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in edges) == []
 
 
@@ -78,6 +79,12 @@ def test_test_modules_do_not_import_each_other() -> None:
             if any(part.startswith("test_") for name in names if name.startswith("tests.") for part in name.split(".")[1:3]):
                 wrong.append(path)
     assert sorted(set(wrong)) == []
+
+
+def test_mutants_name_files_that_exist() -> None:
+    """Each pattern of files that `tests/mutants.py` changes finds some, and the tests that cover them are there."""
+    assert {pattern for pattern in mutants.COVER if not list(ROOT.glob(pattern))} == set()
+    assert {test for tests in (*mutants.COVER.values(), mutants.SLOW) for test in tests if not (ROOT / test).exists()} == set()
 
 
 def test_sql_is_only_in_the_store() -> None:
