@@ -20,7 +20,7 @@ from workers.measure.timeout import CompilationTimedOut, TimedOut
 
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch names the size of an allocation that failed, on a CPU and on a GPU."""
-REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
+_REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
     "timeout": (TimedOut,),
     "unsupported": (Unsupported,),
     "not_a_number": (NotANumberError,),
@@ -96,7 +96,7 @@ class FailureCollector:
 
 def failure(arm: int | None, error: BaseException, context: str) -> Failure:
     """The row of an error; the message is one line that begins with `context`."""
-    reason: FailureReason = next((name for name, kinds in REASONS.items() if isinstance(error, kinds)), "error")
+    reason: FailureReason = next((name for name, kinds in _REASONS.items() if isinstance(error, kinds)), "error")
     text = str(error).strip().partition("\n")[0] or type(error).__name__
     if reason == "out_of_memory" or (reason == "error" and "can't allocate memory" in str(error)):
         reason = "out_of_memory"
