@@ -166,12 +166,9 @@ class Arm(FrozenModel):
         """Name for tables and legends: `dense`, `topk`, or `a+b` for a stack."""
         return "+".join(step.method for step in self.stack) or "dense"
 
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """What its parameters name outside the sweep: the text (`data`) or the file (`file`) that a method is made from."""
-        return self._names
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
         return tuple(step.params[key] for step in self.stack for key in NAMING if isinstance(step.params.get(key), str))
 
     def condition(self, condition: Condition) -> Condition:
@@ -213,7 +210,7 @@ class Comparison(FrozenModel):
         """
         own = content_hashes or {}
         if any(key.startswith(NAMED) for key in own):
-            names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names()}
+            names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names}
             own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
         versions = _versions((*self.baseline.versions, *self.arm.versions))
         question = f'"protocol":{PROTOCOL_VERSION},"question":"{self.question_id}","versions":{versions}'

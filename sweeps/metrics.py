@@ -25,8 +25,8 @@ class MetricSpec:
     label: str
     """For people: `time to the first token`."""
     read: Read = "once"
-    """`round`: a sample of every round of a timed job; `item`: for every image or text window; `once`: in a pass of its own;
-    `counter`: counted by a method. Other counters are the method's own, and not declared."""
+    """`round`: a sample of every round of a timed job, pooled over attempts; `item`: for every image or text window; `once`: in a
+    pass of its own; `counter`: counted by a method. Other counters are the method's own, and not declared."""
     compared: Contrast | None = None
     """How arms are compared, if they are: `ratio`, baseline over arm; `difference`, by how much the arm is worse."""
     better: Better | None = None
@@ -42,11 +42,6 @@ class MetricSpec:
     """Whether its samples are a series of their own; else they are `Samples.seconds`, the time of a forward."""
     work: str | None = None
     """For people: what it times, whose MACs stand beside it."""
-
-    @property
-    def pooled(self) -> bool:
-        """Whether attempts are pooled: samples of rounds are new evidence, another pass over the same items is not."""
-        return self.read == "round"
 
 
 Metrics = Iterator[MetricSpec]

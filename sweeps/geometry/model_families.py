@@ -32,7 +32,8 @@ class ModelFamily(Protocol):
     data_forms: ClassVar[tuple[str, ...]]
     """How `data` can be written."""
 
-    def names(self) -> Iterable[str]:
+    @property
+    def networks(self) -> Mapping[str, Network | LanguageNetwork]:
         """The models that are known by name."""
 
     def has(self, model: str) -> bool: ...
@@ -66,9 +67,6 @@ class VisionModels:
     networks: Mapping[str, Network]
     modality: ClassVar[Modality] = "vision"
     data_forms: ClassVar[tuple[str, ...]] = ("digits", f"imagefolder:{PLACEHOLDER}", f"huggingface:{PLACEHOLDER}")
-
-    def names(self) -> Iterable[str]:
-        return self.networks
 
     def has(self, model: str) -> bool:
         return model in self.networks or model.startswith(HUB)
@@ -111,9 +109,6 @@ class LanguageModels:
     modality: ClassVar[Modality] = "language"
     data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PLACEHOLDER}")
     defaults: ClassVar[Mapping[str, str]] = {"kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs"}
-
-    def names(self) -> Iterable[str]:
-        return self.networks
 
     def has(self, model: str) -> bool:
         return model in self.networks or is_folder(model) or is_hub(model)

@@ -93,7 +93,7 @@ class KnownNames:
     def _check_model(self, document: Document, model: str, path: KeyPath) -> None:
         family = self.family(model)
         if family is None:
-            raise document.error(path, not_known(model, [name for known in self.families for name in known.names()]))
+            raise document.error(path, not_known(model, [name for known in self.families for name in known.networks]))
         if family.modality != self.modality:
             own = f"this sweep is about {self.modality} models"
             raise document.error(path, f"{model} is a {family.modality} model, but {own}; write a sweep for each of the two")

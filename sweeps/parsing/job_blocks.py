@@ -92,7 +92,7 @@ class Hasher:
         """What the parameters of an arm (written at `path`) name, for `Job.content_hashes`. Raises `SweepError`."""
         unknown = [
             (step.method, key, name)
-            for step in (arm.stack if arm.names() else ())
+            for step in (arm.stack if arm.names else ())
             for key in NAMING
             if isinstance(name := step.params.get(key), str) and name not in self.names
         ]
@@ -103,4 +103,4 @@ class Hasher:
             except (OSError, ValueError) as error:
                 why = f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
                 raise self.document.error(path, f"{method}.{key} cannot be used: {why}") from None
-        return {f"{NAMED}{name}": self.names[name] for name in arm.names()}
+        return {f"{NAMED}{name}": self.names[name] for name in arm.names}
