@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 
 from orchestrator.failure_isolation import Task, baseline_alone, baseline_key, bisect, failed_outcome, isolated_outcome
 from orchestrator.interruption import stop_requested
-from orchestrator.nodes import Node
-from orchestrator.occupancy import fits, room
+from orchestrator.nodes import Node, fits, room
 from orchestrator.ray_cluster.cluster import Cluster, Finished, Running
 from orchestrator.ray_cluster.supervisors import WorkerPlace
 from orchestrator.worker_supervisor import WorkerFailure
@@ -18,7 +17,7 @@ from store import owners, queue
 from store.engine import Engine
 from store.errors import StoreError
 from store.record import LeaseError, record
-from sweeps.job import Arm, Condition, Device, Job, Occupation
+from sweeps.job import Arm, Condition, Job
 from sweeps.outcome import ANSWERING_FAILURES, FailureReason, Outcome
 from sweeps.parsing.file_schema import Retry
 
@@ -92,7 +91,7 @@ class Dispatcher:
         self._summary = Summary()
 
     def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:
-        self._refuse_infeasible()
+        self._require_devices()
         renewed = time.monotonic()
         try:
             self._fill()
@@ -112,7 +111,7 @@ class Dispatcher:
                     self._fill()
                 tick()
             if not stopped():
-                self._refuse_infeasible()  # the node that offered the device may have died
+                self._require_devices()  # the node that offered the device may have died
             return self._summary._replace(interrupted=stopped())
         finally:
             for running in self._tasks:
@@ -120,7 +119,7 @@ class Dispatcher:
             for task in self._tasks.values():
                 self._give_back(task)
 
-    def _refuse_infeasible(self) -> None:
+    def _require_devices(self) -> None:
         self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
 
     def _fill(self) -> None:
@@ -135,7 +134,8 @@ class Dispatcher:
         if there and not room(node, there):
             return None
         for device in reversed(node.devices):
-            for queued in self._claim(device, node, there[0].occupation if there else None):
+            offer, beside = node.offer(device, self._demands), there[0].occupation if there else None
+            for queued in queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, beside=beside):
                 if fits(queued.job, node, there):
                     return queued
                 queue.release(self._engine, queued.row, self._owner)
@@ -143,10 +143,6 @@ class Dispatcher:
 
     def _jobs_on(self, node: Node) -> list[Job]:
         return [running.job for running in self._tasks if running.node.node_id == node.node_id]
-
-    def _claim(self, device: Device, node: Node, beside: Occupation | None) -> list[queue.QueuedJob]:
-        offer = node.offer(device, self._demands)
-        return queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, beside=beside)
 
     def _start(self, node: Node, task: Task) -> None:
         job = task.queued.job if task.failure is None else baseline_alone(task.queued.job)
@@ -182,19 +178,16 @@ class Dispatcher:
                 self._replace_worker.add(running.place)
             self._record(running.node, task, result if task.failure is None else self._isolate(running.node, task, result))
         elif result.kind == "node_died":
-            self._after_node_death(running.node, task, result)
+            if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
+                self._retry_later(running.node, task, result)
+            else:
+                self._record(running.node, task, failed_outcome(task, running.node, result, None))
         elif result.kind == "out_of_memory" and self._jobs_on(running.node) and task.executions < self._retry.max_attempts:
             self._retry_later(running.node, task, result)  # the memory may have been that of another job there
         elif task.failure is not None:
             self._record(running.node, task, self._isolate(running.node, task, result))
         else:
             self._after_failure(running.node, task, result)
-
-    def _after_node_death(self, node: Node, task: Task, failure: WorkerFailure) -> None:
-        if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
-            self._retry_later(node, task, failure)
-        else:
-            self._record(node, task, failed_outcome(task, node, failure, None))
 
     def _after_failure(self, node: Node, task: Task, failure: WorkerFailure) -> None:
         job = task.queued.job

@@ -17,7 +17,8 @@ class Forecast:
         self._open: dict[_Round, tuple[Kind, float]] = {}
         self._took: dict[Kind, float] = {}
         self._estimated: dict[Kind, float] = {}
-        self._running: dict[Job, float] = {}
+        self.running: dict[Job, float] = {}
+        """Jobs that run, and since when."""
         self._elsewhere: set[_Round] = set()
         self._parallel = 1
 
@@ -34,20 +35,16 @@ class Forecast:
 
     def start(self, job: Job, now: float) -> None:
         """`job`, one of those expected or a part of one, began, or began again after it waited for its host."""
-        self._running[job] = now
-        self._parallel = max(self._parallel, len(self._running))
+        self.running[job] = now
+        self._parallel = max(self._parallel, len(self.running))
 
-    def wait(self, job: Job) -> None:
-        """`job` waits for its host, and does not run yet."""
-        self._running.pop(job, None)
-
-    def end(self, job: Job) -> None:
-        """`job` ended without an answer; it, or its parts, are still to come."""
-        self._running.pop(job, None)
+    def stop(self, job: Job) -> float | None:
+        """`job` waits for its host or ended without an answer: it, or its parts, are still to come. Returns when it began."""
+        return self.running.pop(job, None)
 
     def answer(self, job: Job, now: float, took_s: float | None = None) -> None:
         """`job` was answered, after it was measured for `took_s` seconds (default: since it began)."""
-        began = self._running.pop(job, None)
+        began = self.running.pop(job, None)
         took_s = now - began if took_s is None and began is not None else took_s
         estimated = sum(self._open.pop(key, (job.kind, 0.0))[1] for key in _rounds(job))
         if took_s is not None:
@@ -65,7 +62,7 @@ class Forecast:
         for key in self._elsewhere:
             expected.pop(key, None)
         gone = math.fsum(
-            min(now - began, math.fsum(expected.get(key, 0.0) for key in _rounds(job))) for job, began in self._running.items()
+            min(now - began, math.fsum(expected.get(key, 0.0) for key in _rounds(job))) for job, began in self.running.items()
         )
         return max(0.0, math.fsum(expected.values()) - gone) / self._parallel
 

@@ -1,13 +1,13 @@
-"""Nodes: what a node of the cluster offers, by its own report and by what was declared to Ray; imports no Ray."""
+"""Nodes: what a node of the cluster offers, and which jobs of one dispatcher may run there at once; imports no Ray."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from orchestrator import package_version
 from orchestrator.sites import Site
 from orchestrator.worker_supervisor import NodeInfo
-from sweeps.job import Device
+from sweeps.job import Device, Job
 from sweeps.outcome import Environment
 
 
@@ -73,3 +73,34 @@ def check_node(row: Mapping[str, Any], info: NodeInfo) -> CheckedNode:
 def excluded(row: Mapping[str, Any], reason: str) -> CheckedNode:
     """A node that cannot be used, and why."""
     return CheckedNode(None, (f"node {node_name(row)} is left out: {reason}",))
+
+
+def room(node: Node, there: Sequence[Job]) -> bool:
+    """Whether a job might fit beside those that run there: none has the node alone, and a GPU or cores are left."""
+    occupations = {job.occupation for job in there}
+    if "device" in occupations:
+        return len(there) < node.gpus
+    return "node" not in occupations and sum(_cores(job, node) for job in there) < max(1, node.cpus)
+
+
+def fits(job: Job, node: Node, there: Sequence[Job]) -> bool:
+    """Whether `job` may start beside those that run there; between dispatchers the host lock decides.
+
+    Timing needs an idle node, or with `exclusive: device` a GPU beside such jobs alone; other jobs enough cores and a GPU each.
+    """
+    if not there:
+        return True
+    if job.occupation == "node" or {job.occupation} != {other.occupation for other in there} or not room(node, there):
+        return False
+    if job.occupation == "device":
+        return True
+    gpus = sum(other.condition.device == "cuda" for other in (*there, job))
+    return sum(_cores(other, node) for other in (*there, job)) <= max(1, node.cpus) and (
+        job.condition.device == "cpu" or gpus <= node.gpus
+    )
+
+
+def _cores(job: Job, node: Node) -> int:
+    """A CPU job without `threads` uses all cores; on a GPU it feeds the device, one of the node's several."""
+    share = node.cpus if job.condition.device == "cpu" else node.cpus // max(1, node.gpus)
+    return job.condition.threads or max(1, share)

@@ -15,8 +15,8 @@ from sweeps.stats.classification import compare_predictions
 from sweeps.stats.timing import speedup, verdict
 from workers.methods.arm_labels import arm_label
 
-Results = dict[Pair, tuple[str, Conclusion]]
-"""For each pair that was measured its numbers as text, and the conclusion whose word follows them."""
+Result = tuple[str, Conclusion] | None
+"""Of a pair: its numbers as text, and the conclusion whose word follows them; `None` if it was not measured."""
 
 
 def job_label(job: Job) -> str:
@@ -34,69 +34,58 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
     """One line for each comparison of an outcome: its numbers and verdict, or why there are none."""
     failures = {failure.arm: failure for failure in outcome.failures}
     several = len({pair.baseline for pair in outcome.job.pairs}) > 1
-    results = RESULTS[KINDS[outcome.job.kind].payload](outcome)
+    result_of = RESULTS[KINDS[outcome.job.kind].payload]
     for pair in outcome.job.pairs:
         arm, baseline = outcome.job.arms[pair.arm], outcome.job.arms[pair.baseline]
         label = f"  {arm_label(arm)}" + (f" against {arm_label(baseline)}" if several else "")
         failure = next((failures[index] for index in (pair.arm, pair.baseline, None) if index in failures), None)
-        if failure is not None or pair not in results:
-            yield Text(f"{label}: {f'{failure.reason}: {failure.message}' if failure else 'no samples'}", style="red")
+        if failure is not None:
+            yield Text(f"{label}: {failure.reason}: {failure.message}", style="red")
+        elif (result := result_of(outcome, pair)) is None:
+            yield Text(f"{label}: no samples", style="red")
         else:
-            numbers, conclusion = results[pair]
+            numbers, conclusion = result
             yield Text(f"{label}: {numbers} {conclusion.word}", style=style_of(conclusion.word))
 
 
-def _speedups(outcome: Outcome) -> Results:
+def _speedups(outcome: Outcome, pair: Pair) -> Result:
     """Speed-ups by every metric, and the conclusion on the first metric of the kind."""
-    if outcome.samples is None:
-        return {}
-    metrics = KINDS[outcome.job.kind].metrics
-    series: Mapping[str, Sequence[Sequence[float]]] = outcome.samples.series or {metrics[0]: outcome.samples.seconds}
-    column = {arm: index for index, arm in enumerate(outcome.samples.arms)}
-    found: Results = {}
-    for pair in outcome.job.pairs:
-        if {pair.arm, pair.baseline} <= column.keys():
-            ratios = {}
-            for metric in (name for name in metrics if name in series):
-                seconds = np.asarray(series[metric])
-                estimate = speedup(seconds[:, column[pair.baseline]], seconds[:, column[pair.arm]])
-                word = verdict(estimate, pairs_min=outcome.job.protocol.pairs_min)
-                ratios[metric] = conclude(SPEEDUP, estimate.value, estimate.low or None, estimate.high, verdict=word)
-            texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]
-            found[pair] = ", ".join(texts), next(iter(ratios.values()))
-    return found
+    samples, metrics = outcome.samples, KINDS[outcome.job.kind].metrics
+    if samples is None or not set(pair) <= set(samples.arms):
+        return None
+    series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {metrics[0]: samples.seconds}
+    ratios = {}
+    for metric in (name for name in metrics if name in series):
+        baseline, arm = (np.asarray(series[metric])[:, samples.arms.index(index)] for index in (pair.baseline, pair.arm))
+        estimate = speedup(baseline, arm)
+        word = verdict(estimate, pairs_min=outcome.job.protocol.pairs_min)
+        ratios[metric] = conclude(SPEEDUP, estimate.value, estimate.low or None, estimate.high, verdict=word)
+    texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]
+    return ", ".join(texts), next(iter(ratios.values()))
 
 
-def _top1_drops(outcome: Outcome) -> Results:
-    """Top-1 accuracy and its drop."""
+def _top1_drop(outcome: Outcome, pair: Pair) -> Result:
     predictions = outcome.predictions
-    found: Results = {}
-    if predictions is not None:
-        evaluated = {images.arm for images in predictions.arms}
-        for pair in (pair for pair in outcome.job.pairs if {pair.baseline, pair.arm} <= evaluated):
-            compared = compare_predictions(predictions, pair.baseline, pair.arm)
-            drop = conclude(TOP1, *compared.drop[:3], verdict=compared.verdict())
-            top1 = f"top-1 {compared.top1_baseline.value:.2f} > {compared.top1.value:.2f} %"
-            found[pair] = f"{top1}, drop {drop.numbers} points", drop
-    return found
+    if predictions is None or not set(pair) <= {images.arm for images in predictions.arms}:
+        return None
+    compared = compare_predictions(predictions, pair.baseline, pair.arm)
+    drop = conclude(TOP1, *compared.drop[:3], verdict=compared.verdict())
+    return f"top-1 {compared.top1_baseline.value:.2f} > {compared.top1.value:.2f} %, drop {drop.numbers} points", drop
 
 
-def _text_changes(outcome: Outcome) -> Results:
-    """Bits per byte and their change."""
-    found: Results = {}
-    if outcome.text_scores is not None:
-        for pair in outcome.job.pairs:
-            if all(text_stats.scored(outcome.text_scores, arm) for arm in pair):
-                compared = text_stats.compare_texts(outcome.text_scores, pair.baseline, pair.arm)
-                change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
-                levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
-                found[pair] = f"{levels}, change {change.numbers}", change
-    return found
+def _text_change(outcome: Outcome, pair: Pair) -> Result:
+    scores = outcome.text_scores
+    if scores is None or not all(text_stats.scored(scores, arm) for arm in pair):
+        return None
+    compared = text_stats.compare_texts(scores, pair.baseline, pair.arm)
+    change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
+    levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
+    return f"{levels}, change {change.numbers}", change
 
 
-RESULTS: Mapping[Payload, Callable[[Outcome], Results]] = {
+RESULTS: Mapping[Payload, Callable[[Outcome, Pair], Result]] = {
     "samples": _speedups,
-    "predictions": _top1_drops,
-    "text_scores": _text_changes,
+    "predictions": _top1_drop,
+    "text_scores": _text_change,
 }
 """How the raw data of each payload are compared."""

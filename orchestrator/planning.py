@@ -24,7 +24,6 @@ from store.submission import NewSweep, submit_sweep
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Condition, Device, Job
 from sweeps.number_format import count, duration
-from sweeps.outcome import Environment
 from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.protocol import Protocol
 from workers.data import check_head, data_hash
@@ -55,11 +54,6 @@ class Plan:
     @property
     def jobs(self) -> tuple[Job, ...]:
         return tuple(wanted.job for wanted in self.wanted)
-
-    @property
-    def environments(self) -> Mapping[Device, Collection[Environment]]:
-        """The environments that the sites offer."""
-        return by_device(self.sites)
 
     @property
     def at_most_s(self) -> float:

@@ -107,7 +107,11 @@ def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
     return [
         {
             "model": one.workload.model,
-            **({"image_size": one.workload.size} if one.workload.new_tokens is None else _token_counts(one.workload)),
+            **(
+                {"image_size": one.workload.size}
+                if one.workload.new_tokens is None
+                else {"prompt_tokens": one.workload.size, "new_tokens": one.workload.new_tokens}
+            ),
             "arm": arm_label(one.arm),
             "tokens": one.tokens,
             "gmacs": one.gmacs,
@@ -116,10 +120,6 @@ def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
         }
         for one in shown.counted
     ]
-
-
-def _token_counts(workload: ArmWorkload) -> dict[str, Any]:
-    return {"prompt_tokens": workload.size, "new_tokens": workload.new_tokens}
 
 
 def _arms_by_workload(expansion: Expansion) -> ArmsByWorkload:

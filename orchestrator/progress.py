@@ -36,7 +36,6 @@ class Display:
         self._console = console
         self._comparisons = self._done = 0
         self._forecast = Forecast()
-        self._running: dict[Job, float] = {}
         self._waiting: dict[Job, float] = {}
         """Jobs that wait for their host, and since when."""
         self._waited: set[Job] = set()
@@ -79,10 +78,9 @@ class Display:
         now = time.monotonic()
         if event.what in {"started", "baseline_check"}:
             self._begin(event.job, now)
-        if event.what == "waiting" and (since := self._running.pop(event.job, None)) is not None:
+        if event.what == "waiting" and (since := self._forecast.stop(event.job)) is not None:
             self._waiting[event.job] = since
             self._waited.add(event.job)
-            self._forecast.wait(event.job)
             self._bar.update(self._task, description=f"waiting for its host: {job_label(event.job)}")
         if event.what == "begun" and self._waiting.pop(event.job, None) is not None:
             self._begin(event.job, now)
@@ -94,18 +92,16 @@ class Display:
         elif event.message:
             if event.what in {"retried", "split", "dropped"}:
                 self._forget(event.job)
-                self._forecast.end(event.job)
             text = f"{job_label(event.job)}: {event.message}; {CONSEQUENCES.get(event.what, event.what)}"
             self._print(Text(text, style="yellow"))
 
     def _begin(self, job: Job, now: float) -> None:
-        self._running[job] = now
         self._forecast.start(job, now)
         self._bar.update(self._task, description=job_label(job))
 
     def _show_outcome(self, job: Job, outcome: Outcome, now: float) -> None:
         self._done += len(job.pairs)
-        took_s = now - self._running.pop(job, now)
+        took_s = now - self._forecast.running.get(job, now)
         if job in self._waited:  # its start is seen late or not at all
             took_s = outcome.ended_at - outcome.started_at
         self._forget(job)
@@ -119,9 +115,9 @@ class Display:
         """Show that the run goes on; called about twice a second."""
         now = time.monotonic()
         self._bar.update(self._task, left=self._left(now))
-        if self._console.is_terminal or now - self._printed < SILENT_S or not (self._running or self._waiting):
+        if self._console.is_terminal or now - self._printed < SILENT_S or not (self._forecast.running or self._waiting):
             return
-        states = (("measuring ", self._running), ("waiting for its host: ", self._waiting))
+        states = (("measuring ", self._forecast.running), ("waiting for its host: ", self._waiting))
         listed = [
             f"{state}{'; '.join(f'{job_label(job)}, for {duration(now - since)}' for job, since in jobs.items())}"
             for state, jobs in states
@@ -146,7 +142,7 @@ class Display:
         return ", ".join(filter(None, (own, f"{held} measured by other runs" if self._elsewhere else "")))
 
     def _forget(self, job: Job) -> None:
-        self._running.pop(job, None)
+        self._forecast.stop(job)
         self._waiting.pop(job, None)
         self._waited.discard(job)
 

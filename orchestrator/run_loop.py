@@ -10,7 +10,7 @@ from orchestrator.planning import Plan, make_plan, require_feasible, submit_plan
 from orchestrator.progress import Display
 from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.ray_cluster.connect import ClusterError
-from orchestrator.sites import Site, by_device, demand_text
+from orchestrator.sites import Site, demand_text
 from store import queue
 from store.answers import Round, environments_since
 from store.engine import Engine
@@ -103,7 +103,7 @@ def offers(sites: Collection[Site], plan: Plan) -> list[Offer]:
 
 def _environments(sites: Collection[Site]) -> set[str]:
     """Those of the sites, by their ids: what a node answered counts after it has left."""
-    return {environment.environment_id for found in by_device(sites).values() for environment in found}
+    return {found.environment_id for site in sites for found in site.environments.values()}
 
 
 def _wait_for_others(engine: Engine, sweep: int, display: Display, here: Collection[Offer]) -> bool:

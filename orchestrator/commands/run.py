@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +21,7 @@ from store.errors import EmptyStoreError, StoreError
 from store.location import location, sqlite_path
 from sweeps.job import Device
 from sweeps.number_format import count
-from sweeps.outcome import Environment, Outcome
+from sweeps.outcome import Outcome
 from sweeps.parsing.expand import Expansion
 from workers.measure.environment import devices
 
@@ -63,7 +63,7 @@ def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: De
         engine = connect(db)
         repeated = set() if again is None else _comparison_ids(expansion)
         if again is not None and again != "all":
-            repeated &= _doubted(engine, by_device(sites), again)
+            repeated &= _doubted(engine, sites, again)
         plan = make_plan(expansion, engine, sites, again=repeated)
         console.print(planning.describe_plan(plan))
         sweep = planning.submit_plan(engine, plan)
@@ -95,8 +95,8 @@ def _comparison_ids(of: Expansion | Plan) -> set[str]:
     return {comparison_id for job in of.jobs for comparison_id in job.comparison_ids()}
 
 
-def _doubted(engine: Engine, environments: Mapping[Device, Collection[Environment]], doubt: Doubt) -> set[str]:
-    return doubted(engine, doubt, [each.environment_id for found in environments.values() for each in found])
+def _doubted(engine: Engine, sites: Collection[Site], doubt: Doubt) -> set[str]:
+    return doubted(engine, doubt, [found.environment_id for site in sites for found in site.environments.values()])
 
 
 def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
@@ -116,7 +116,7 @@ def _conclude(console: "Console", engine: Engine, plan: Plan, file: Path) -> int
             verb = "is" if len(comparisons) == 1 else "are"
             console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
 
-    unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.environments, "unclear")) - plan.insufficient.keys()
+    unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.sites, "unclear")) - plan.insufficient.keys()
     show(unclear, f"answered, but unclear: {command} --again --only unclear", "yellow")
     short, failed = left & plan.insufficient.keys(), (left & plan.errors.keys()) - plan.insufficient.keys()
     fewest = min((plan.insufficient[comparison_id] for comparison_id in short), default=0)

@@ -17,6 +17,7 @@ OBJECT_STORE_BYTES = 100_000_000
 CONNECT_S = 5.0
 HEAD_PORT = 6379
 TOKEN, TOKEN_PATH = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+_EXPORT = f'export {TOKEN}="$(ssh HEAD ray get-auth-token)", or {TOKEN_PATH}=FILE, with the token of the cluster\'s head'
 
 
 class ClusterError(UserError):
@@ -76,15 +77,11 @@ def join(address: str) -> tuple[str, str]:
         raise ClusterError(f"the Ray cluster at {found.address} requires a token, but {MODE}=disabled is set here; unset {MODE}")
     source = _token_source()
     if source is None:
-        raise ClusterError(f"the Ray cluster at {found.address} requires a token and none is here; {_export()}")
+        raise ClusterError(f"the Ray cluster at {found.address} requires a token and none is here; {_EXPORT}")
     found = probe(found.address, "token")
     if found.state == "unauthenticated":
-        raise ClusterError(f"the Ray cluster at {found.address} refuses the token of {source}; {_export()}")
+        raise ClusterError(f"the Ray cluster at {found.address} refuses the token of {source}; {_EXPORT}")
     return _checked(found), "token"
-
-
-def _export() -> str:
-    return f'export {TOKEN}="$(ssh HEAD ray get-auth-token)", or {TOKEN_PATH}=FILE, with the token of the cluster\'s head'
 
 
 def _token_source() -> str | None:
@@ -93,7 +90,7 @@ def _token_source() -> str | None:
         return TOKEN
     if file := os.environ.get(TOKEN_PATH):
         if not Path(file).is_file():
-            raise ClusterError(f"{TOKEN_PATH} names {file}, and there is no such file; {_export()}")
+            raise ClusterError(f"{TOKEN_PATH} names {file}, and there is no such file; {_EXPORT}")
         return file
     usual = Path.home() / ".ray" / "auth_token"
     return str(usual) if usual.is_file() else None

@@ -115,7 +115,7 @@ def _sentences(by_baseline: Mapping[str, Sequence[ArmComparison]]) -> Iterator[s
     for baseline, comparisons in by_baseline.items():
         for each in comparisons:
             first = each.label not in clauses
-            text = each.describe(baseline) if first else f"{each.describe_main_speedup()} against {baseline}"
+            text = each.describe(baseline) if first else f"{each.describe_speedup(each.metrics[0])} against {baseline}"
             clauses.setdefault(each.label, []).append(text)
     for label, texts in clauses.items():
         yield f"{label}: {'; '.join(texts)}"

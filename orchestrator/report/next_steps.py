@@ -1,21 +1,15 @@
 """Next steps: what to do about results that are flagged, unclear, or rest on too few pairs; and what the verdict words mean."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
 from orchestrator.report.section import rows_of
 from orchestrator.report.speedup import speedup_of
+from sweeps.flags import ADVICE
 from sweeps.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count
-
-ADVICE: Mapping[str, str] = {
-    "contended": "the machine was busy; when it is quiet, run again",
-    "throttled": "the device lowered its clocks; let it cool, fix its clocks, and run again",
-    "warmup_not_converged": "warm-up had not converged; run again",
-}
-"""For flags that another run may not have."""
 
 
 def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:

@@ -18,10 +18,17 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Itera
     """
     columns = [[cell(row[index]) for row in rows] for index in range(len(headings))]
     names = [cell(heading) for heading in headings]
-    widths = [_width(name, column) for name, column in zip(names, columns, strict=True)]
-    right = [_is_numeric([row[index] for row in rows]) for index in range(len(headings))]
+    widths, right = [], []
+    for index, (name, column) in enumerate(zip(names, columns, strict=True)):
+        widths.append(max([_cells(name), *(size for size in map(_cells, column) if size <= WIDEST)]))
+        kinds = {type(row[index]) for row in rows} - {type(None)}
+        right.append(bool(kinds) and kinds <= {int, float, bool})
     for cells in (names, *zip(*columns, strict=True)):
-        yield GAP.join(_padded(text, width, to_right) for text, width, to_right in zip(cells, widths, right, strict=True)).rstrip()
+        padded = []
+        for text, width, to_right in zip(cells, widths, right, strict=True):
+            filling = " " * (width - _cells(text))
+            padded.append(filling + text if to_right else text + filling)
+        yield GAP.join(padded).rstrip()
 
 
 def cell(value: Any) -> str:
@@ -32,25 +39,9 @@ def cell(value: Any) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def _width(name: str, column: Sequence[str]) -> int:
-    """Terminal cells that the heading and all values up to `WIDEST` need."""
-    return max(_cells(name), max((size for size in map(_cells, column) if size <= WIDEST), default=0))
-
-
 def _cells(text: str) -> int:
     """Terminal cells that a text takes: East Asian letters take two."""
     return len(text) if text.isascii() else cell_len(text)
-
-
-def _padded(text: str, width: int, to_right: bool) -> str:
-    filling = " " * (width - _cells(text))
-    return filling + text if to_right else text + filling
-
-
-def _is_numeric(values: Sequence[Any]) -> bool:
-    """Whether a column holds numbers, and nothing else but NULL."""
-    kinds = {type(value) for value in values} - {type(None)}
-    return bool(kinds) and kinds <= {int, float, bool}
 
 
 def markdown_row(cells: Sequence[Any]) -> str:

@@ -30,7 +30,7 @@ def test_jobs_side_by_side_and_parts_of_jobs() -> None:
     for one in jobs[:2]:
         forecast.start(one, 0.0)
     forecast.answer(jobs[0], 8.0)
-    forecast.end(jobs[1])
+    forecast.stop(jobs[1])
     assert forecast.left_s(8.0) == pytest.approx(8.0)
     for pair in jobs[1].pairs:
         part = jobs[1].only([pair])
@@ -45,13 +45,13 @@ def test_time_spent_waiting_is_no_duration() -> None:
     forecast = Forecast()
     forecast.expect(jobs)
     forecast.start(jobs[0], 0.0)
-    forecast.wait(jobs[0])
+    forecast.stop(jobs[0])
     forecast.start(jobs[0], 60.0)
     forecast.answer(jobs[0], 68.0)
     assert forecast.left_s(68.0) == pytest.approx(8 * (job_seconds(jobs[1]) + job_seconds(jobs[2])) / job_seconds(jobs[0]))
     before = forecast.left_s(68.0)
     forecast.start(jobs[1], 68.0)
-    forecast.wait(jobs[1])
+    forecast.stop(jobs[1])
     assert forecast.left_s(100.0) == before
     forecast.answer(jobs[1], 108.0, took_s=8.0)
     assert forecast.left_s(108.0) == pytest.approx(8 * job_seconds(jobs[2]) / job_seconds(jobs[0]))

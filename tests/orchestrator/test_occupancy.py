@@ -2,8 +2,7 @@
 
 import pytest
 
-from orchestrator.nodes import Node
-from orchestrator.occupancy import fits, room
+from orchestrator.nodes import Node, fits, room
 from sweeps.job import Device, Job, Kind
 from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
