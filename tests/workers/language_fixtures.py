@@ -57,7 +57,7 @@ def apply(lm, params):
 '''
 
 
-def spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def scripted_language_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a language method that counts its calls and does something besides, and give the arm that uses it."""
     folder = tmp_path / "methods"
     folder.mkdir()

@@ -15,7 +15,7 @@ from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.predictions import unpack
 from sweeps.protocol import Protocol
 from sweeps.stats.classification import compare_predictions, predictions_problem
-from tests.workers.faulty import faulty as method_files
+from tests.workers.scripted_arm import scripted_arm as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.kinds import accuracy, item_job
@@ -65,7 +65,7 @@ def answers(outcome: Outcome) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndar
     }
 
 
-faulty = pytest.fixture(method_files)
+scripted_arm = pytest.fixture(method_files)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def folder(tmp_path: Path) -> Condition:
     return DIGITS.model_copy(update={"data": f"imagefolder:{tmp_path / 'images'}"})
 
 
-def test_the_evaluation_is_what_the_model_says() -> None:
+def test_the_evaluation_is_what_the_model_predicts() -> None:
     """Predicted classes, ranks, margins and KL are those of a plain forward of the same images, in their order."""
     outcome = run(job(DENSE, HALF))
     assert not outcome.failures
@@ -178,9 +178,9 @@ def test_two_baselines() -> None:
         ("raise MemoryError", "out_of_memory"),
     ],
 )
-def test_an_arm_that_fails_on_the_way(faulty: Any, body: str, reason: str) -> None:
+def test_an_arm_that_fails_on_the_way(scripted_arm: Any, body: str, reason: str) -> None:
     """An arm that goes wrong among the images is a failure of its own; the others are evaluated on all of them."""
-    outcome = run(job(DENSE, faulty("broken", LATE + body), HALF))
+    outcome = run(job(DENSE, scripted_arm("broken", LATE + body), HALF))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, reason)]
     assert "while evaluating broken" in outcome.failures[0].message
     assert [arm.arm for arm in outcome.arms] == [0, 2]
@@ -190,17 +190,17 @@ def test_an_arm_that_fails_on_the_way(faulty: Any, body: str, reason: str) -> No
     assert metrics(outcome.arms[1])["kl"] > 0
 
 
-def test_all_arms_fail(faulty: Any) -> None:
+def test_all_arms_fail(scripted_arm: Any) -> None:
     """Where no arm is left the evaluation ends, and the failures are all there is."""
-    outcome = run(job(faulty("broken", LATE + "raise RuntimeError('on purpose')")))
+    outcome = run(job(scripted_arm("broken", LATE + "raise RuntimeError('on purpose')")))
     assert [failure.arm for failure in outcome.failures] == [0]
     assert outcome.arms == ()
     assert outcome.predictions is None
 
 
-def test_a_baseline_that_fails(faulty: Any) -> None:
+def test_a_baseline_that_fails(scripted_arm: Any) -> None:
     """Arms whose baseline failed keep their answers to the images; only what compares them is missing."""
-    outcome = run(job(faulty("broken", LATE + "raise RuntimeError('on purpose')"), HALF))
+    outcome = run(job(scripted_arm("broken", LATE + "raise RuntimeError('on purpose')"), HALF))
     assert [failure.arm for failure in outcome.failures] == [0]
     assert set(metrics(outcome.arms[0])) == {"top1", "top5", "diversity"}
 
@@ -253,9 +253,9 @@ def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, message: str) 
     assert outcome.predictions is None
 
 
-def test_time_that_is_up_is_no_arms_fault(faulty: Any) -> None:
+def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
     """When the time-out ends the pass over the images the whole job fails, and the message names how far it came."""
-    slow = faulty("slow", LATE + "time.sleep(60)")
+    slow = scripted_arm("slow", LATE + "time.sleep(60)")
     with alarm(3):
         outcome = run(job(DENSE, slow))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "timeout")]

@@ -107,7 +107,7 @@ def test_weights_are_shared_where_they_are_unchanged(steps: int, domain: str) ->
     assert new == {"model.embed_tokens.weight", "lm_head.weight"} | (outer if steps else set())
 
 
-def test_the_given_speaker_stays_as_it_was(domain: str) -> None:
+def test_the_given_model_stays_as_it_was(domain: str) -> None:
     """Neither its weights, nor its configuration, nor its tokenizer change."""
     given = lm("qwen2")
     before, tokens = logits(given).clone(), given.tokenizer.encode(HELD_OUT)

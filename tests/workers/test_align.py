@@ -33,9 +33,9 @@ def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
     """Never fewer than requested, never more than there were, less than one tile too many, and a multiple unless none is gone."""
     counts = sorted(counts, reverse=True)
     patches = counts[0] + 7
-    for asked, kept in zip(counts, rounded := aligned(counts, patches, prefix, align), strict=True):
-        assert asked <= kept <= patches
-        assert kept == patches or ((kept + prefix) % align == 0 and kept - asked < align)
+    for requested, kept in zip(counts, rounded := aligned(counts, patches, prefix, align), strict=True):
+        assert requested <= kept <= patches
+        assert kept == patches or ((kept + prefix) % align == 0 and kept - requested < align)
     assert list(rounded) == sorted(rounded, reverse=True)
     assert aligned(counts, patches, prefix, None) == tuple(counts)
     assert aligned(counts, patches, prefix, 1) == tuple(counts)

@@ -39,10 +39,10 @@ def place(places: dict[str, str], architecture: str) -> dict[str, str]:
 
 def answered(where: dict[str, str], kind: Any, *arms: Arm, **condition: Any) -> Outcome:
     """A job without a fresh process for each arm; each arm is compared with the first."""
-    asked = {"threads": 1, "prompt_tokens": PROMPT, "new_tokens": NEW, "decoding": "teacher_forcing", **where, **condition}
+    requested = {"threads": 1, "prompt_tokens": PROMPT, "new_tokens": NEW, "decoding": "teacher_forcing", **where, **condition}
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     protocol = Protocol(pairs_min=2, pairs_max=2, characters=600)
-    job = Job(kind=kind, condition=Condition(**asked), arms=arms, pairs=pairs, protocol=protocol)
+    job = Job(kind=kind, condition=Condition(**requested), arms=arms, pairs=pairs, protocol=protocol)
     return run(job, pass_seconds=0.01, isolated=False) if kind == "generation" else run(job)
 
 

@@ -85,7 +85,7 @@ def test_random_rotations_are_repeatable():
     assert not torch.allclose(first[0], calibrate.random_rotations(network, seed=1)[0])
 
 
-def test_text_that_is_too_short_is_told(tmp_path):
+def test_text_that_is_too_short_is_an_error(tmp_path):
     """The message names how many tokens there are, how many are requested, and what to do."""
     (tmp_path / "short.txt").write_text("\n\n".join(f"Paragraph {number}." for number in range(12)))
     with pytest.raises(

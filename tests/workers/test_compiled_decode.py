@@ -51,7 +51,7 @@ def logits_of(
 
 
 @pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_one_graph_says_what_eager_steps_say(architecture: Architecture) -> None:
+def test_one_graph_gives_what_eager_steps_give(architecture: Architecture) -> None:
     """Logits and texts are the same on every architecture, and further runs compile nothing anew."""
     passages = TOGETHER if architecture in ("gpt2", "mistral", "phi") else ALONE
     decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "teacher_forcing"
@@ -148,22 +148,22 @@ def test_compiling_is_in_the_first_call_and_in_no_sample(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-def test_the_code_generator_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_generator_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With torch's own code generator logits and texts are those of eager steps; a fresh process finds the code and runs it."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "code"))
-    asked = job(tmp_path, COMPILED)
-    outcome = run(asked, pass_seconds=0.05)
+    requested = job(tmp_path, COMPILED)
+    outcome = run(requested, pass_seconds=0.05)
     assert not outcome.failures
     assert not outcome.arms[0].flags
     assert {"load_s", "peak_rss_isolated"} <= {metric.name for metric in outcome.arms[0].metrics}
-    eager, compiled = (build_language(asked.condition, arm, {}) for arm in (STATIC, COMPILED))
-    agree(logits_of(compiled, cut_texts(asked)), logits_of(eager, cut_texts(asked)))
+    eager, compiled = (build_language(requested.condition, arm, {}) for arm in (STATIC, COMPILED))
+    agree(logits_of(compiled, cut_texts(requested)), logits_of(eager, cut_texts(requested)))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA graphs")
 @pytest.mark.parametrize("passages", [ALONE, TOGETHER])
 @pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_a_captured_step_says_what_eager_steps_say(architecture: Architecture, passages: tuple[Passage, ...]) -> None:
+def test_a_captured_step_gives_what_eager_steps_give(architecture: Architecture, passages: tuple[Passage, ...]) -> None:
     """Logits and texts are the same in the run that captures and in those that replay."""
     lm = replace(tiny_llm(architecture), model=copy.deepcopy(tiny_llm(architecture).model).to("cuda"))
     captured = replace(lm, steps=CapturedSteps(lm))

@@ -87,7 +87,7 @@ def test_the_authors_counts_and_means():
 def test_younger_parameters_leave_identities_as_they_were():
     """Golden: arms that do not name them are the arms of before."""
     known = {"dpcknn": ({"keep_rate": 0.5}, "9341eae5349e1aea"), "hquota": ({"r": 13}, "acbfc9454903ecdd")}
-    for name, (asked, arm_id) in known.items():
+    for name, (requested, arm_id) in known.items():
         method = of_modality("vision")[name]
-        params = method.Params.model_validate(asked).model_dump(mode="json", by_alias=True)
+        params = method.Params.model_validate(requested).model_dump(mode="json", by_alias=True)
         assert Arm(stack=(Step(method=name, params=params),)).arm_id == arm_id

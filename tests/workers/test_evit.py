@@ -45,8 +45,8 @@ def test_published_macs():
     """DeiT-S at keep rates 0.7 and 0.5 takes the 3.0 and 2.3 GMACs of the authors' table."""
     deit_s = networks()["deit_small_patch16_224"]
     for keep_rate, published in ((0.7, 3.0), (0.5, 2.3)):
-        asked = Params(keep_rate=keep_rate)
-        total = deit_s.macs(224, tokens(asked, deit_s, 224)) + macs(asked, deit_s, 224)
+        requested = Params(keep_rate=keep_rate)
+        total = deit_s.macs(224, tokens(requested, deit_s, 224)) + macs(requested, deit_s, 224)
         assert round(total / 1e9, 1) == published
 
 

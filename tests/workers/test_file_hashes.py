@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
     return root
 
 
-def asked(data: Path) -> str:
+def requested(data: Path) -> str:
     """The hash that goes into a comparison's identity."""
     return data_hash(Condition(model="test_vit", image_size=64, data=f"imagefolder:{data}"))["data"]
 
@@ -80,10 +80,10 @@ def times_put_back(data: Path) -> None:
 @pytest.mark.parametrize("change", [same_size, renamed, relabelled, times_put_back])
 def test_a_change_that_keeps_names_and_sizes_changes_the_identity(data: Path, change: Callable[[Path], None]) -> None:
     """Swapped images, another label and a file whose times were put back: all of the same size, and each another hash."""
-    before = asked(data)
-    assert asked(data) == before
+    before = requested(data)
+    assert requested(data) == before
     change(data)
-    assert asked(data) != before
+    assert requested(data) != before
 
 
 def test_unchanged_files_are_read_once(data: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
-from tests.workers.language_fixtures import spoken
+from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import kv_bytes
 from workers import methods
@@ -23,7 +23,7 @@ from workers.run import run
 QUICK = Protocol(pairs_min=7, pairs_max=7)
 """An odd number of rounds, whose median is one of them: the median rate is then exactly one over the median time."""
 
-spoken = pytest.fixture(spoken)
+scripted_language_arm = pytest.fixture(scripted_language_arm)
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def job(place: dict[str, str], arms: Iterable[Arm], protocol: Protocol = QUICK, **condition: Any) -> Job:
     """A job of short texts on one thread, each arm compared with the first."""
     arms = tuple(arms)
-    asked = {"threads": 1, "prompt_tokens": 24, "new_tokens": 6, "kv_cache": "dynamic", "decoding": "teacher_forcing", **place}
+    fields = {"threads": 1, "prompt_tokens": 24, "new_tokens": 6, "kv_cache": "dynamic", "decoding": "teacher_forcing", **place}
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return Job(kind="generation", condition=Condition(**{**asked, **condition}), arms=arms, pairs=pairs, protocol=protocol)
+    return Job(kind="generation", condition=Condition(**{**fields, **condition}), arms=arms, pairs=pairs, protocol=protocol)
 
 
-def answered(asked: Job, **options: Any) -> Outcome:
+def answered(requested: Job, **options: Any) -> Outcome:
     """The outcome without a fresh process for each arm, which takes seconds."""
-    return run(asked, pass_seconds=0.05, **{"isolated": False, **options})
+    return run(requested, pass_seconds=0.05, **{"isolated": False, **options})
 
 
 def metrics(arm: ArmOutcome) -> dict[str, float]:
@@ -104,15 +104,15 @@ def test_greedy_batches_in_another_type(place: dict[str, str]):
     assert metrics(outcome.arms[0])["kv_bytes_needed"] > metrics(outcome.arms[1])["kv_bytes_needed"]
 
 
-def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
+def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: Any):
     """Each failure has its own reason, and the other arms are measured as if alone; a method's counters become rows."""
     arms = [
         DENSE,
-        spoken("refusing", refusal="not today"),
-        spoken("nan", "output = output * float('nan')"),
-        spoken("greedy", "import torch; torch.empty(10**15)"),
-        spoken("late", "if len(calls) > 20: raise ValueError('late')", reset="None"),
-        spoken("counting"),
+        scripted_language_arm("refusing", refusal="not today"),
+        scripted_language_arm("nan", "output = output * float('nan')"),
+        scripted_language_arm("greedy", "import torch; torch.empty(10**15)"),
+        scripted_language_arm("late", "if len(calls) > 20: raise ValueError('late')", reset="None"),
+        scripted_language_arm("counting"),
         Arm(overrides=Overrides(runtime="cudagraph")),
         Arm(stack=(Step(method="tome"),)),
     ]
@@ -176,8 +176,8 @@ def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_p
     """The same in a quality job, where masked tokens stand for decoded ones; LaRoSA's online form leaves none out."""
     arms = [DENSE, sparse("teal"), sparse("larosa", form="online")]
     place = {**place, "model": str(saved(tmp_path / "model", max_position_embeddings=1024))}
-    asked = job(place, arms, QUICK.model_copy(update={"characters": 3000})).model_copy(update={"kind": "quality"})
-    outcome = run(asked)
+    requested = job(place, arms, QUICK.model_copy(update={"characters": 3000})).model_copy(update={"kind": "quality"})
+    outcome = run(requested)
     assert not outcome.failures
     dense, teal, online = outcome.arms
     network = load_language(Condition(**place)).network
@@ -187,9 +187,9 @@ def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_p
     assert online.gmacs == dense.gmacs
 
 
-def test_a_failing_baseline_fails_its_arms(place: dict[str, str], spoken: Any):
+def test_a_failing_baseline_fails_its_arms(place: dict[str, str], scripted_language_arm: Any):
     """An arm whose only baseline failed is not measured, with that reason."""
-    outcome = answered(job(place, [spoken("broken", "raise ValueError('broken')"), DENSE]))
+    outcome = answered(job(place, [scripted_language_arm("broken", "raise ValueError('broken')"), DENSE]))
     assert reasons(outcome) == {0: "error", 1: "error"}
     assert "its baseline broken" in outcome.failures[1].message
 
@@ -209,7 +209,7 @@ def test_text_that_is_not_here_fails_the_job(place: dict[str, str], tmp_path: Pa
     assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path}"))) == {None: "unsupported"}
 
 
-def test_an_arm_that_says_something_else_is_flagged(place: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+def test_an_arm_that_generates_another_text_is_flagged(place: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     """A run that decoded other tokens than the first one breaks the identity and is marked."""
     plain, count = Workload.run, itertools.count()
 

@@ -142,14 +142,14 @@ def test_what_a_cache_lacks(home: Path) -> None:
 
 
 def test_code_of_others_is_not_run(home: Path) -> None:
-    """A model that brings its own code is unsupported, and nothing is asked on the terminal."""
+    """A model that brings its own code is unsupported, and no question appears on the terminal."""
     file = cached(home, "org/code") / "config.json"
     file.write_text(json.dumps({"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
     with pytest.raises(Unsupported, match="org/code contains custom code"):
         load_language(point("org/code"))
 
 
-def asked(name: str, text: str, **options: Any) -> Outcome:
+def requested(name: str, text: str, **options: Any) -> Outcome:
     """The outcome of a generation job on a model."""
     condition = Condition(model=name, weights="pretrained", data=text, prompt_tokens=16, new_tokens=4, threads=1)
     protocol = Protocol(pairs_min=2, pairs_max=2)
@@ -159,7 +159,7 @@ def asked(name: str, text: str, **options: Any) -> Outcome:
 
 def test_a_job_on_a_model_that_is_not_here(home: Path) -> None:
     """One failure row that names what to do; it is no answer, so that the job is tried again."""
-    outcome = asked("org/none", written(home / "text"))
+    outcome = requested("org/none", written(home / "text"))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
     assert outcome.failures[0].message.startswith("before any arm could run: org/none: it is not complete in ")
 
@@ -170,7 +170,7 @@ def test_a_job_on_a_cached_model(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     cached(home, "org/name")
     monkeypatch.setenv("HF_HOME", str(home))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    outcome = asked("org/name", written(home / "text"), pass_seconds=0.01)
+    outcome = requested("org/name", written(home / "text"), pass_seconds=0.01)
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(), ()]
     assert all("load_s" in {metric.name for metric in arm.metrics} for arm in outcome.arms)

@@ -136,7 +136,7 @@ def test_saved_to_disk(tmp_path: Path) -> None:
     assert levels(f"huggingface:{tmp_path}#train") == levels(f"huggingface:{tmp_path}/train") == [8, 8]
 
 
-def test_columns_that_say_nothing(tmp_path: Path) -> None:
+def test_columns_without_meaning(tmp_path: Path) -> None:
     """A table without images or classes, labels that are no classes, and a broken file are named."""
     file = tmp_path / "x.parquet"
     data = f"huggingface:{file}"

@@ -136,7 +136,7 @@ def test_device_time_stands_beside_wall_time() -> None:
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("no"), TimedOut("late")])
-def test_a_fault_names_its_arm(fault: BaseException) -> None:
+def test_an_error_names_its_arm(fault: BaseException) -> None:
     """What a step raises arrives with the step's column, in calibration, warm-up and rounds alike."""
 
     def raising() -> None:
@@ -154,7 +154,7 @@ def test_a_fault_names_its_arm(fault: BaseException) -> None:
         assert caught.value.__cause__ is fault
 
 
-def test_ctrl_c_is_no_fault_of_an_arm() -> None:
+def test_ctrl_c_is_no_failure_of_an_arm() -> None:
     """A keyboard interrupt passes through as it is."""
 
     def raising() -> None:
@@ -181,7 +181,7 @@ def test_warm_up_goes_on_until_every_arm_is_steady() -> None:
     assert slow.seconds[1] > slow.seconds[0]
 
 
-def test_warm_up_gives_up_and_says_so() -> None:
+def test_warm_up_gives_up_and_is_not_steady() -> None:
     """An arm that never stops getting faster is measured all the same, marked as not steady."""
     source = iter(range(1000, 0, -1))
     warmup = warm_up([lambda: 1.1 ** next(source)], 1, seed="a", stopwatch=clock, deadline=NEVER)

@@ -45,7 +45,7 @@ def resident(cache: Any) -> int:
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("architecture", list(CONFIGS))
-def test_all_caches_say_the_same(architecture: Any, batch: int) -> None:
+def test_all_caches_give_the_same_tokens(architecture: Any, batch: int) -> None:
     """Greedy tokens of every architecture (grouped heads, biases, absolute positions) do not depend on the cache."""
     lm = tiny_llm(architecture)
     dynamic, static, virtual = (decode_with(lm, kind, batch, 20, 30) for kind in ("dynamic", "static", "virtual"))

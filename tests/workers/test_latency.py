@@ -11,7 +11,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
-from tests.workers.faulty import faulty as method_files
+from tests.workers.scripted_arm import scripted_arm as method_files
 from workers.kinds.latency import consistent
 from workers.measure.energy import Energy
 from workers.measure.environment import cores
@@ -28,7 +28,7 @@ PASS_S = 0.05
 DENSE = Arm()
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
 
-faulty = pytest.fixture(method_files)
+scripted_arm = pytest.fixture(method_files)
 
 
 def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
@@ -117,15 +117,15 @@ def test_energy_by_hand() -> None:
     assert Energy().metrics({"image": 5}, 3) == []
 
 
-def test_faulty_arms_fail_alone(faulty: Any) -> None:
+def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
     """Each failure has its reason, arm, message and traceback, and the other arms are measured as if alone."""
     arms = [
         DENSE,
-        faulty("refusing", refusal="not today"),
-        faulty("nan", "output = output * float('nan')"),
-        faulty("greedy", "torch.empty(10**15)"),
-        faulty("raising", "raise ValueError('an error\\nin two lines')"),
-        faulty("raising_late", "if len(calls) > 12: raise ValueError('late')"),
+        scripted_arm("refusing", refusal="not today"),
+        scripted_arm("nan", "output = output * float('nan')"),
+        scripted_arm("greedy", "torch.empty(10**15)"),
+        scripted_arm("raising", "raise ValueError('an error\\nin two lines')"),
+        scripted_arm("raising_late", "if len(calls) > 12: raise ValueError('late')"),
         Arm(stack=(Step(method="missing"),)),
         TOPK,
     ]
@@ -144,10 +144,10 @@ def test_faulty_arms_fail_alone(faulty: Any) -> None:
     assert [arm.arm for arm in outcome.arms if "latency" in metrics(arm)] == [0, 7]
 
 
-def test_a_failing_baseline_fails_its_pairs_and_says_so(faulty: Any) -> None:
+def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -> None:
     """An arm whose only baseline failed is not measured; one that has another baseline is."""
     pairs = [Pair(0, 1), Pair(0, 2), Pair(3, 2)]
-    outcome = run(job([faulty("broken", "raise ValueError('broken')"), TOPK, TOPK, DENSE], pairs=pairs), pass_seconds=PASS_S)
+    outcome = run(job([scripted_arm("broken", "raise ValueError('broken')"), TOPK, TOPK, DENSE], pairs=pairs), pass_seconds=PASS_S)
     assert reasons(outcome) == {0: "error", 1: "error"}
     assert "its baseline broken" in outcome.failures[1].message
     assert "broken" in outcome.failures[1].message
@@ -173,17 +173,17 @@ def test_a_model_that_cannot_be_loaded_fails_the_whole_job() -> None:
     assert outcome.samples is None
 
 
-def test_a_broken_promise_of_tokens_is_flagged(faulty: Any) -> None:
+def test_a_broken_promise_of_tokens_is_flagged(scripted_arm: Any) -> None:
     """A method that promises fewer tokens than its blocks see is measured and marked."""
-    outcome = run(job([DENSE, faulty("liar", promise="[:-1] + ((1, 1),)")]), pass_seconds=PASS_S)
+    outcome = run(job([DENSE, scripted_arm("liar", promise="[:-1] + ((1, 1),)")]), pass_seconds=PASS_S)
     assert [arm.flags for arm in outcome.arms if "token_trace_mismatch" in arm.flags] == [outcome.arms[1].flags]
     assert not outcome.failures
 
 
 @pytest.mark.alone
-def test_the_alarm_takes_the_arm_that_hangs_and_leaves_the_others_their_time(faulty: Any) -> None:
+def test_the_alarm_takes_the_arm_that_hangs_and_leaves_the_others_their_time(scripted_arm: Any) -> None:
     """One arm hangs while it is timed: it times out, and the rest is measured in as much time again."""
-    arms = [DENSE, faulty("hanging", "if len(calls) > 12: time.sleep(60)"), TOPK]
+    arms = [DENSE, scripted_arm("hanging", "if len(calls) > 12: time.sleep(60)"), TOPK]
     run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
     with alarm(4):
         outcome = run(job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=4)), pass_seconds=PASS_S)

@@ -201,7 +201,7 @@ def test_scored_tokens_count_as_decoded_during_their_forward_only(tmp_path: Path
     assert seen == [3, 2, None]
 
 
-def test_a_tokenizer_knows_what_opens_a_text():
+def test_a_tokenizer_has_the_tokens_that_begin_a_text():
     """Special tokens that a tokenizer puts before every text are found, and none where it puts none."""
     from tokenizers.processors import TemplateProcessing
 

@@ -38,7 +38,7 @@ def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: st
     assert output.log_p_TV.exp().sum(-1) == pytest.approx(torch.ones(len(scored)), rel=1e-4)
 
 
-def test_greedy_is_what_the_model_would_say() -> None:
+def test_greedy_is_what_the_model_would_generate() -> None:
     """The text of a greedy loop is greedy, and no longer so with another last token."""
     lm = tiny_llm("llama")
     tokens = lm.tokenizer.encode("begin")

@@ -140,7 +140,7 @@ def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
         ('{"tokenizer": "a", "tokens": 9, "ngram": [[1, 2]]}', "ngram: Extra"),
     ],
 )
-def test_broken_files_say_what_is_wrong(text: str, message: str, tmp_path: Path) -> None:
+def test_broken_files_are_errors_that_name_the_place(text: str, message: str, tmp_path: Path) -> None:
     """A file that is no whole vocabulary is refused by name and reason."""
     file = tmp_path / "vocabulary.json"
     file.write_text(text)

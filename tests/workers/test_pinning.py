@@ -64,7 +64,7 @@ def test_topology_is_read_as_the_kernel_writes_it(tmp_path: Path) -> None:
     assert parse_core_list("0-2,8,10-11\n") == (0, 1, 2, 8, 10, 11)
 
 
-def test_gpu_that_cannot_be_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without NVML an index must name one of the node's GPUs."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "99")
     with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES=99 names none of 2"):

@@ -43,7 +43,7 @@ def attended(batch, count):
 
 
 @pytest.mark.parametrize(("prefix", "r"), [(0, 1), (1, 4), (2, 9), (5, 7)])
-def test_merges_as_the_paper_says(prefix, r):
+def test_merges_as_in_the_paper(prefix, r):
     """Batched merging does to each image what loops do, with and without sizes."""
     for size in (None, torch.randint(1, 4, (3, 20, 1)).float()):
         x, seen = torch.randn(3, 20, 6), attended(3, 20)

@@ -39,8 +39,8 @@ def job(*steps: Step, **condition: object) -> Job:
     )
 
 
-def measured(asked: Job) -> Outcome:
-    outcome = run(asked, pass_seconds=0.05)
+def measured(requested: Job) -> Outcome:
+    outcome = run(requested, pass_seconds=0.05)
     assert not outcome.failures, outcome.failures
     return outcome
 
@@ -95,8 +95,8 @@ def test_changed_settings_are_put_back_and_named(what: str, when: str, named: li
 
 def test_settings_changed_in_an_accuracy_job_are_put_back() -> None:
     """Not only where times are taken: the arms after the one at fault answer in a clean process."""
-    asked = job(untidy("dtype", when="forward"), model="digits_vit_64", data="digits")
-    outcome = run(asked.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)}))
+    requested = job(untidy("dtype", when="forward"), model="digits_vit_64", data="digits")
+    outcome = run(requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)}))
     assert (outcome.failures, flagged(outcome)) == ((), [1])
     assert torch.get_default_dtype() == torch.float32
 
@@ -111,7 +111,7 @@ def test_variables_that_torch_sets_while_it_compiles_are_no_change(monkeypatch: 
     assert before.restore() == ["environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"]
 
 
-def test_children_left_by_a_job_are_killed_and_said() -> None:
+def test_children_left_by_a_job_are_killed_and_noted() -> None:
     """Arm and job are flagged: the process ran beside the samples of every arm."""
     outcome = measured(job(untidy("child"), TIDY))
     assert flagged(outcome) == [1]
@@ -121,7 +121,7 @@ def test_children_left_by_a_job_are_killed_and_said() -> None:
         os.kill(pid, 0)
 
 
-def test_process_that_grew_or_kept_a_thread_asks_to_be_replaced() -> None:
+def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
     """In a process of its own, because the thread stays: 190 MB a job and a thread cannot be put back."""
     code = """
         import sys, os

@@ -13,7 +13,7 @@ from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.outcome import ArmOutcome
 from sweeps.predictions import unpack
 from sweeps.protocol import Protocol
-from tests.workers.language_fixtures import spoken
+from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
@@ -25,7 +25,7 @@ from workers.models.language import load_language
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
-spoken = pytest.fixture(spoken)
+scripted_language_arm = pytest.fixture(scripted_language_arm)
 HALF = Arm(overrides=Overrides(dtype="bfloat16"))
 
 
@@ -111,7 +111,7 @@ class Doubled:
         return str(self.inner.decode([token % (self.size // 2) for token in tokens]))
 
 
-def test_bits_per_byte_know_no_tokens():
+def test_bits_per_byte_depend_on_no_tokens():
     """A tokenizer with two equal names for every token costs exactly one bit per token, and the text's bytes stay what they are."""
     lm = tiny_llm("gpt2", tie_word_embeddings=False)
     wide: Any = tiny_llm("gpt2", tie_word_embeddings=False, vocab_size=192)
@@ -137,9 +137,14 @@ def test_long_contexts_are_cut_and_long_texts_refused():
         score(lm, Window("x", "y" * 300))
 
 
-def test_faulty_arms_fail_alone(place: dict[str, str], spoken: Any):
+def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: Any):
     """Each failure has its own reason, and the other arms are scored."""
-    arms = [DENSE, spoken("nan", "output = output * float('nan')"), spoken("refusing", refusal="not today"), spoken("counting")]
+    arms = [
+        DENSE,
+        scripted_language_arm("nan", "output = output * float('nan')"),
+        scripted_language_arm("refusing", refusal="not today"),
+        scripted_language_arm("counting"),
+    ]
     outcome = run(job(place, arms, 800))
     assert {failure.arm: failure.reason for failure in outcome.failures} == {1: "not_a_number", 2: "unsupported"}
     assert [arm.arm for arm in outcome.arms] == [0, 3]

@@ -56,7 +56,7 @@ def test_a_compiled_arm_leaves_no_weights_behind():
     assert model() is None
 
 
-def test_each_job_asks_for_the_time_that_compiling_takes():
+def test_each_job_gets_the_time_that_compiling_takes():
     """A job may take its time-out and, for each arm that is compiled, that of a compilation; an eager override needs none."""
     protocol = Protocol(timeout_s=60, compile_timeout_s=100)
     point = Condition(model="test_vit", image_size=64)

@@ -176,7 +176,7 @@ def test_several_sequences_fall_back_visibly():
     assert proof["kernel_calls"] == proof["achieved_sparsity"] == 0
 
 
-def test_routes_agree_and_are_told():
+def test_routes_agree_and_are_counted():
     """Both routes give the same logits, and the proof names the one that ran."""
     given = speaker_of("qwen2")
     arms = {}

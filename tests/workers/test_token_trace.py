@@ -63,7 +63,7 @@ def test_hooks_are_gone_afterwards():
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
-def test_a_block_that_runs_twice_is_told():
+def test_a_block_that_runs_twice_is_an_error():
     """A model whose blocks do not each run once has no trace."""
     model = built()
     model.blocks.append(model.blocks[0])

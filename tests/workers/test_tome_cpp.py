@@ -70,7 +70,7 @@ def test_what_is_not_a_number_stays_so():
 
 @compiled
 @pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
-def test_a_model_says_the_same_with_compiled_merging(name):
+def test_a_model_predicts_the_same_with_compiled_merging(name):
     """Logits with `implementation: native` are those of the torch code."""
     tome, model = of_modality("vision")["tome"], small(name)
     x = images(2)
@@ -158,8 +158,8 @@ def test_it_is_no_part_of_a_compiled_graph():
 )
 def test_the_route_that_runs_is_recorded(method, own, params, route):
     """Left to itself the arm takes the compiled route where it can, and its outcome names the one that ran; dense has none."""
-    asked = of_modality("vision")[method].Params(r=2, **params).model_dump(mode="json")
-    arm = Arm(stack=(Step(method=method, params=asked),), overrides=Overrides(**own))
+    requested = of_modality("vision")[method].Params(r=2, **params).model_dump(mode="json")
+    arm = Arm(stack=(Step(method=method, params=requested),), overrides=Overrides(**own))
     protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
     condition = Condition(model="test_vit", image_size=64, threads=1)
     outcome = run(Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol), pass_seconds=0.01)
@@ -203,8 +203,8 @@ def test_without_a_compiler_auto_is_torch(without_compiler):
 )
 def test_the_automatic_choice_keeps_identities(method, params, arm_id):
     """Not given and `auto` are one arm, the one that it was before there was a choice; golden."""
-    asked = of_modality("vision")[method].Params(r=13, **params).model_dump(mode="json")
-    assert Arm(stack=(Step(method=method, params=asked),)).arm_id == arm_id
+    requested = of_modality("vision")[method].Params(r=13, **params).model_dump(mode="json")
+    assert Arm(stack=(Step(method=method, params=requested),)).arm_id == arm_id
 
 
 @compiled
@@ -220,7 +220,7 @@ def test_equal_similarities_go_to_the_first():
         torch.testing.assert_close(found[0, len(left)], x[0, [1, 2, 4, 6]].mean(0))
 
 
-def test_a_machine_without_a_compiler_says_so(monkeypatch):
+def test_a_machine_without_a_compiler_gives_the_reason(monkeypatch):
     """Without a compiler the reason names what was looked for."""
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):

@@ -14,7 +14,7 @@ import torch
 from sweeps.job import DENSE, Arm, Condition, Job, Pair
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
-from tests.workers.language_fixtures import spoken
+from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
@@ -25,7 +25,7 @@ from workers.models.language import load_language
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
-spoken = pytest.fixture(spoken)
+scripted_language_arm = pytest.fixture(scripted_language_arm)
 third_party = pytest.mark.filterwarnings("default")  # lm-eval and datasets warn of themselves
 TEXTS = {"simple": "The if statement is", "empty": "", "spaced": "A class definition \n "}
 CHOICES = ([" used for conditional execution", " never", " a loop", " x"], [" one", " two"], ["yes", "no", "perhaps"])
@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"model": str(saved(folder / "model", max_position_embeddings=1024)), "data": written(folder / "text")}
 
 
-def asked(
+def requested(
     place: dict[str, str], tasks: Sequence[str], arms: Sequence[Arm] = (DENSE, Arm(replicate=1)), documents: int | None = None
 ) -> Outcome:
     """The answer to a quality job with these tasks."""
@@ -116,7 +116,7 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
     """Bits per byte are measured all the same, each arm is flagged, and the log names once for each task what to do."""
     monkeypatch.setitem(sys.modules, "lm_eval", None)
     with caplog.at_level(logging.WARNING, "workers"):
-        outcome = asked(place, ["hellaswag", "piqa", "hellaswag"])
+        outcome = requested(place, ["hellaswag", "piqa", "hellaswag"])
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
     assert outcome.text_scores is not None
@@ -127,7 +127,7 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
 
 def test_without_tasks_nothing_is_flagged(place: dict[str, str]) -> None:
     """A job without tasks has no metrics of them."""
-    assert [arm.flags for arm in asked(place, ()).arms] == [(), ()]
+    assert [arm.flags for arm in requested(place, ()).arms] == [(), ()]
 
 
 @third_party
@@ -135,7 +135,7 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
     """Accuracies are those of the choices' likelihoods, the plain ones and those per character, with lm-eval's standard error."""
     pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
     before = dict(os.environ)
-    outcome = asked(place, [task(tmp_path)])
+    outcome = requested(place, [task(tmp_path)])
     assert {name: value for name, value in os.environ.items() if before.get(name) != value and "OFFLINE" in name} == {}
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(), ()]
@@ -165,11 +165,11 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
 
 
 @third_party
-def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_path: Path, spoken: Any) -> None:
+def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_path: Path, scripted_language_arm: Any) -> None:
     """Two of three documents, the same for every arm; what an arm loses is the difference of the accuracies, with an interval."""
     pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
-    arms = [DENSE, spoken("upside_down", "output = -output")]
-    outcome = asked(place, [task(tmp_path)], arms, documents=2)
+    arms = [DENSE, scripted_language_arm("upside_down", "output = -output")]
+    outcome = requested(place, [task(tmp_path)], arms, documents=2)
     assert not outcome.failures
     dense, other = (shots(arm) for arm in outcome.arms)
     assert [row.n for row in (*dense.values(), *other.values())] == [2] * 4
@@ -199,7 +199,7 @@ def test_a_task_that_cannot_be_run_here(
     (tmp_path / "bad").mkdir()
     bad = task(tmp_path / "bad", **fields)
     with caplog.at_level(logging.WARNING, "workers"):
-        outcome = asked(place, [bad, task(tmp_path / "good")])
+        outcome = requested(place, [bad, task(tmp_path / "good")])
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
     assert all(len(shots(arm)) == 2 for arm in outcome.arms)
@@ -208,11 +208,11 @@ def test_a_task_that_cannot_be_run_here(
 
 
 @third_party
-def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path: Path, spoken: Any) -> None:
+def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path: Path, scripted_language_arm: Any) -> None:
     """What the model raises is a failure of that arm and no flag of the task."""
     pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
-    arms = [DENSE, spoken("short", "assert output.shape[1] > 30, 'too short'"), spoken("counting")]
-    outcome = asked(place, [task(tmp_path)], arms)
+    arms = [DENSE, scripted_language_arm("short", "assert output.shape[1] > 30, 'too short'"), scripted_language_arm("counting")]
+    outcome = requested(place, [task(tmp_path)], arms)
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "error")]
     assert "while running zero-shot tasks with short(): too short" in outcome.failures[0].message
     assert [arm.arm for arm in outcome.arms] == [0, 2]

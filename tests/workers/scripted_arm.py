@@ -40,17 +40,17 @@ def apply(model, params):
     fitted = clone_shared(model)
     calls = []
 
-    def fault(module, inputs, output):
+    def change(module, inputs, output):
         calls.append(None)
         {body}
         return output
 
-    fitted.register_forward_hook(fault)
+    fitted.register_forward_hook(change)
     return fitted
 '''
 
 
-def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def scripted_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a method file that does something wrong, and give the arm that uses it."""
 
     def write(name: str, body: str = "pass", *, refusal: str | None = None, promise: str = "") -> Arm:
