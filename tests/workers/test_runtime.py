@@ -13,7 +13,6 @@ from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import Deadline
 from workers.measure.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models.runtime import Autocast, Compiled
 from workers.models.share_weights import clone_shared
@@ -81,18 +80,17 @@ def test_compiling_has_a_limit_of_its_own():
 
 def test_compiling_does_not_shorten_the_measuring():
     """The job's deadline moves on by what compiling took, also after another arm hung; a failed compilation does not restart it."""
-    faults = FailureCollector()
-    deadline = Deadline(Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,)), faults)
-    deadline.began -= 100  # as if the job had run for so long
+    failures = FailureCollector(Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,)))
+    failures.deadline -= 100  # as if the job had run for so long
     for _ in range(2):
-        before = deadline.left
-        with deadline.stopped():
+        before = failures.left_s
+        with failures.stopped():
             time.sleep(0.3)
-        assert deadline.left == pytest.approx(before, abs=0.1)
-        with faults.collect(0, "trying"):
+        assert failures.left_s == pytest.approx(before, abs=0.1)
+        with failures.collect(0, "trying"):
             raise CompilationTimedOut("too long")
-        assert before - 10 < deadline.left < before
-        faults.last_timeout = time.monotonic() - 50
+        assert before - 10 < failures.left_s < before
+        failures.deadline = time.monotonic() - 50 + failures.allowed_s
 
 
 def test_autocast_computes_in_half_precision_on_a_cpu():

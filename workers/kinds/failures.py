@@ -6,7 +6,6 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import torch
@@ -20,6 +19,8 @@ from workers.measure.timeout import CompilationTimedOut, TimedOut
 
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch names the size of an allocation that failed, on a CPU and on a GPU."""
+TIMEOUT_SHARE = 0.9
+"""So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
 _REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
     "timeout": (TimedOut,),
     "unsupported": (Unsupported,),
@@ -28,16 +29,16 @@ _REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
 }
 """The names of failures by their exceptions; any other is an `error`."""
 _A = TypeVar("_A")
-Context = Callable[[], AbstractContextManager[None]]
 
 
 class FailureCollector:
-    """The failures of a job so far; a failed arm is left out from then on."""
+    """The failures of a job so far, and when it must end; a failed arm is left out from then on."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: Job) -> None:
         self.rows: list[Failure] = []
-        self.last_timeout: float | None = None
-        """Reading of `time.monotonic()` when the alarm last rang: it leaves the other arms as long again."""
+        self.allowed_s = TIMEOUT_SHARE * job.protocol.timeout_s
+        self.deadline = time.monotonic() + self.allowed_s
+        """Reading of `time.monotonic()`; compiling does not count, and an alarm that rang leaves the other arms as long again."""
         self.changes = Changes()
         """What the arms changed in the process."""
 
@@ -57,7 +58,7 @@ class FailureCollector:
 
     def add(self, arm: int | None, error: BaseException, doing: str) -> None:
         if isinstance(error, TimedOut) and not isinstance(error, CompilationTimedOut):
-            self.last_timeout = time.monotonic()
+            self.deadline = time.monotonic() + self.allowed_s
         self.rows.append(failure(arm, error, f"while {doing}"))
         traceback.clear_frames(error.__traceback__)  # their tensors would stay allocated as long as the exception
         gc.collect()
@@ -70,11 +71,25 @@ class FailureCollector:
         message = f"not measured: its baseline {name} failed {cause.message}"
         self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
 
-    def prepare(self, job: Job, make: Callable[[int], _A], compiling: Context = contextlib.nullcontext) -> list[_A]:
-        """The arms that `make` builds, by their indices in the job; those that compile do so within `compiling()`."""
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline."""
+        return self.deadline - time.monotonic()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Time that does not count, because it has a limit of its own."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.deadline += time.monotonic() - start
+
+    def prepare(self, job: Job, make: Callable[[int], _A]) -> list[_A]:
+        """The arms that `make` builds, by their indices in the job."""
         prepared = []
         for index, arm in enumerate(job.arms):
-            with self.collect(index, f"preparing {arm}"), compiling() if index in job.compiled else contextlib.nullcontext():
+            with self.collect(index, f"preparing {arm}"), self.stopped() if index in job.compiled else contextlib.nullcontext():
                 prepared.append(make(index))
         return prepared
 

@@ -24,7 +24,7 @@ from workers.arms.prepared import raised
 from workers.errors import Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import ArmMetrics, Deadline, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.energy import measured_energy
 from workers.measure.environment import PROJECT
@@ -49,8 +49,8 @@ def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) 
 class GenerationKind(TimedKind[LanguageArm]):
     """Runs of the workload, one a sample; their parts are series of the samples."""
 
-    def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float, isolated: bool) -> None:
-        super().__init__(job, failures, deadline)
+    def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float, isolated: bool) -> None:
+        super().__init__(job, failures)
         self.pass_seconds = pass_seconds
         self.texts = cut_texts(job)
         self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
@@ -125,7 +125,7 @@ class GenerationKind(TimedKind[LanguageArm]):
                 input=self.job.model_copy(update=alone).model_dump_json(),
                 capture_output=True,
                 text=True,
-                timeout=self.deadline.left,
+                timeout=self.failures.left_s,
                 check=True,
                 env={**os.environ, "PYTHONPATH": path},
             )

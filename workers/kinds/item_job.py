@@ -95,7 +95,7 @@ def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, 
     Arms run eagerly, whatever the runtime, batch size and cache: none of these changes what a model computes. Raises `TimedOut`,
     and what `declare` raises.
     """
-    failures = FailureCollector()
+    failures = FailureCollector(job)
     use_threads(job.condition)
     with torch.inference_mode():
         kind = declare(_eager(job), failures)

@@ -14,7 +14,7 @@ from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.kinds.timed_job import ArmMetrics, Deadline, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.measure.energy import measured_energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
@@ -35,8 +35,8 @@ def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
 class LatencyKind(TimedKind[VisionArm]):
     """Forwards of one input; a hook counts them and their images."""
 
-    def __init__(self, job: Job, failures: FailureCollector, deadline: Deadline, *, pass_seconds: float) -> None:
-        super().__init__(job, failures, deadline)
+    def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float) -> None:
+        super().__init__(job, failures)
         self.pass_seconds = pass_seconds
         self.loaded = shared_vision(job.condition, job.content_hashes)
         self.inputs: ImageInputs = {}

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -21,8 +20,6 @@ from workers.measure.monitors import Watch, watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 
-TIMEOUT_SHARE = 0.9
-"""So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
 _A = TypeVar("_A", bound=PreparedArm)
 
 
@@ -50,9 +47,9 @@ class TimedKind(ABC, Generic[_A]):
 
     passes: Sequence[SoloPass[_A]] = ()
 
-    def __init__(self, job: Job, failures: FailureCollector, deadline: "Deadline") -> None:
+    def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load what all arms share. Raises what that raises: no arm caused it."""
-        self.job, self.failures, self.deadline = job, failures, deadline
+        self.job, self.failures = job, failures
 
     @abstractmethod
     def prepare(self, index: int) -> _A:
@@ -112,9 +109,9 @@ class TimedKind(ABC, Generic[_A]):
         named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
         with self.failures.changes.timed(stopwatch(job.condition.device), named) as clock:
             inner = self.inner_loop(steps, clock)
-            timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": self.deadline.at}
+            timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": self.failures.deadline}
             warmup = warm_up(steps, inner, **timing, **self.warmup_options(arms))
-            budget_s = min(job.protocol.budget_s, self.deadline.left - reserve_s)
+            budget_s = min(job.protocol.budget_s, self.failures.left_s - reserve_s)
             with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
                 for arm in arms:
                     observers.enter_context(self.observed(arm))
@@ -139,7 +136,7 @@ class TimedKind(ABC, Generic[_A]):
         outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples, column))
         with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
             for each in self.passes:
-                enough = self.deadline.left >= each.needed_s(arm)
+                enough = self.failures.left_s >= each.needed_s(arm)
                 outcome = _extend(outcome, each.measure(arm) if enough else ArmMetrics(flags=[each.skipped]))
         return outcome
 
@@ -152,45 +149,16 @@ class Timed(NamedTuple):
     watch: Watch
 
 
-class Deadline:
-    """When a job must end: its time-out counts from the start, less compiling, and anew whenever the alarm has rung."""
-
-    def __init__(self, job: Job, failures: FailureCollector) -> None:
-        self.began, self.allowed, self.failures = time.monotonic(), TIMEOUT_SHARE * job.protocol.timeout_s, failures
-
-    @property
-    def at(self) -> float:
-        """As a reading of `time.monotonic()`."""
-        return (self.failures.last_timeout or self.began) + self.allowed
-
-    @property
-    def left(self) -> float:
-        return self.at - time.monotonic()
-
-    @contextlib.contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Time that does not count, because it has a limit of its own."""
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            stopped_s = time.monotonic() - start
-            self.began += stopped_s
-            if self.failures.last_timeout is not None:
-                self.failures.last_timeout += stopped_s
-
-
-def run_timed(job: Job, declare: Callable[[Job, FailureCollector, Deadline], TimedKind[_A]]) -> KindResult:
+def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]]) -> KindResult:
     """Measure the job's arms; an error of an arm becomes a failure and the others are measured.
 
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
-    failures = FailureCollector()
-    deadline = Deadline(job, failures)
+    failures = FailureCollector(job)
     use_threads(job.condition)
     with torch.inference_mode():
-        kind = declare(job, failures, deadline)
-        arms = failures.prepare(job, kind.prepare, deadline.stopped)
+        kind = declare(job, failures)
+        arms = failures.prepare(job, kind.prepare)
         timed = kind.time(arms)
         outcomes = [kind.measure_alone(arm, timed) for arm in arms]
     flags = set(timed.watch.flags if timed else ())
