@@ -13,7 +13,7 @@ from store.derive.savings_curves import GMACS_SAVED, REQUESTED, SAME_CURVES, SAM
 from store.row_mapping import insert_into
 from store.tables.derived import BreakEvenRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
-from store.views.public import newest_answer
+from store.views.columns import newest_answer
 from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import Curve, Point
 from sweeps.stats.timing import ANALYSIS_VERSION

@@ -140,10 +140,8 @@ class ItemStore(PayloadStore[T]):
     model: type[T]
     field: str
     """Of `Outcome`."""
-
-    @abstractmethod
-    def contradiction(self, data: T) -> str | None:
-        """How the data contradict themselves."""
+    problem: Callable[[Any], str | None]
+    """How data of `model` contradict themselves."""
 
     @abstractmethod
     def columns(self, data: T) -> dict[str, Any]:
@@ -151,7 +149,7 @@ class ItemStore(PayloadStore[T]):
 
     def read(self, outcome: Outcome) -> T | None:
         data: T | None = getattr(outcome, self.field)
-        if data is not None and (why := self.contradiction(data)):
+        if data is not None and (why := self.problem(data)):
             raise ValueError(f"in its {self.field} {why}")
         return data
 
@@ -187,9 +185,7 @@ class PredictionStore(ItemStore[Predictions]):
     field = "predictions"
     analysis_version = QUALITY_ANALYSIS_VERSION
     model, table, size = Predictions, ImagePredictionsRow, "images"
-
-    def contradiction(self, data: Predictions) -> str | None:
-        return classification.predictions_problem(data)
+    problem = staticmethod(classification.predictions_problem)
 
     def columns(self, data: Predictions) -> dict[str, Any]:
         return {
@@ -230,9 +226,7 @@ class TextScoreStore(ItemStore[TextScores]):
     field = "text_scores"
     analysis_version = QUALITY_ANALYSIS_VERSION
     model, table, size = TextScores, TextScoresRow, "characters"
-
-    def contradiction(self, data: TextScores) -> str | None:
-        return text_stats.scores_problem(data)
+    problem = staticmethod(text_stats.scores_problem)
 
     def columns(self, data: TextScores) -> dict[str, Any]:
         return {

@@ -8,7 +8,7 @@ from sqlalchemy import Row, Select, and_, bindparam, or_, select
 
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
-from store.views.public import gmacs_saved, newest_answer
+from store.views.columns import gmacs_saved, newest_answer
 from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 

@@ -75,40 +75,40 @@ class SampleSeriesRow(SQLModel, table=True):
     seconds: bytes = Field(sa_type=LargeBinary)
 
 
-class ImagePredictionsRow(SQLModel, table=True):
+class ItemColumns(SQLModel):
+    """Columns of results for each image or text window."""
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    listing: str
+    """Hash of what was evaluated."""
+    payload: bytes = Field(sa_type=LargeBinary)
+    """The results as zlib-compressed JSON."""
+
+
+class ImagePredictionsRow(ItemColumns, table=True):
     """What each arm of an attempt predicted for each image."""
 
     __tablename__ = "image_predictions"
     __table_args__: Any = (finite_number("images", "> 0"), finite_number("unreadable", ">= 0"))
 
-    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     images: int
     """Images evaluated."""
     unreadable: int
     """Images that could not be read."""
     classes: int
-    listing: str
-    """Hash of what was evaluated."""
-    payload: bytes = Field(sa_type=LargeBinary)
-    """The predictions as zlib-compressed JSON."""
 
 
-class TextScoresRow(SQLModel, table=True):
+class TextScoresRow(ItemColumns, table=True):
     """The likelihood that each arm of an attempt gave each window of a text."""
 
     __tablename__ = "text_scores"
     __table_args__: Any = (finite_number("windows", "> 0"), finite_number("characters", ">= 0"))
 
-    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     windows: int
     characters: int
     """Characters read."""
     complete: bool
     """Whether the text has no more."""
-    listing: str
-    """Hash of the text."""
-    payload: bytes = Field(sa_type=LargeBinary)
-    """The scores as zlib-compressed JSON."""
 
 
 class ReportedColumns(SQLModel):

@@ -57,7 +57,7 @@ def an_outcome(
     environment: Environment = CPU,
     host: str = "here",
 ) -> Outcome:
-    """What a worker would say of `job` had its arms these true speed-ups over the first one; failed arms have no samples."""
+    """What a worker would report of `job` had its arms these true speed-ups over the first one; failed arms have no samples."""
     random = np.random.default_rng(seed)
     failed = {failure.arm for failure in failures}
     ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
@@ -113,7 +113,7 @@ def an_evaluation(
     flags: Sequence[str] = (),
     unreadable: Sequence[str] = (),
 ) -> Outcome:
-    """What a worker would say of an accuracy job did its arms lose these shares of images."""
+    """What a worker would report of an accuracy job did its arms lose these shares of images."""
     random = np.random.default_rng(seed)
     failed = {failure.arm for failure in failures}
     ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)

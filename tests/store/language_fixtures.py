@@ -32,10 +32,10 @@ def a_generation_job(
     prompt_tokens: int = 64, arms: Sequence[Arm] = (larosa(0.5),), baselines: Sequence[Arm] = (DENSE,), **condition: Any
 ) -> Job:
     """A block of arms, each compared with all baselines."""
-    said = {"model": MODEL, "new_tokens": 32, "kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs", **condition}
+    fields = {"model": MODEL, "new_tokens": 32, "kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs", **condition}
     return Job(
         kind="generation",
-        condition=Condition(prompt_tokens=prompt_tokens, **said),
+        condition=Condition(prompt_tokens=prompt_tokens, **fields),
         arms=(*baselines, *arms),
         pairs=_pairs(len(baselines), len(arms)),
     )
@@ -45,10 +45,10 @@ def a_quality_job(
     arms: Sequence[Arm] = (larosa(0.5),), baselines: Sequence[Arm] = (DENSE,), characters: int | None = None, **condition: Any
 ) -> Job:
     """The same arms judged."""
-    said = {"model": MODEL, "data": "docs", **condition}
+    fields = {"model": MODEL, "data": "docs", **condition}
     return Job(
         kind="quality",
-        condition=Condition(**said),
+        condition=Condition(**fields),
         arms=(*baselines, *arms),
         pairs=_pairs(len(baselines), len(arms)),
         protocol=Protocol(characters=characters),
@@ -66,7 +66,7 @@ def a_generation(
     flags: Sequence[str] = (),
     environment: Environment = CPU,
 ) -> Outcome:
-    """What a worker would say of `job` had its arms these true speed-ups of decoding, and none for the first token."""
+    """What a worker would report of `job` had its arms these true speed-ups of decoding, and none for the first token."""
     random = np.random.default_rng(0)
     failed = {failure.arm for failure in failures}
     ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
@@ -124,7 +124,7 @@ def a_reading(
     tokens: Sequence[int] | None = None,
     complete: bool = False,
 ) -> Outcome:
-    """What a worker would say of a quality job did its arms need so many more bits a byte; `tokens` are those of a window."""
+    """What a worker would report of a quality job did its arms need so many more bits a byte; `tokens` are those of a window."""
     random = np.random.default_rng(1)
     failed = {failure.arm for failure in failures}
     ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)

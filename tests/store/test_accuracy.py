@@ -33,7 +33,7 @@ def kept(engine: Engine) -> list[Any]:
 
 
 def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """The store gives back the very evaluation, knows it again, and tells another one apart."""
+    """The store gives back the very evaluation, knows it again, and distinguishes another one."""
     outcome = make_evaluation(make_job(kind="accuracy"), unreadable=["a/b.png"])
     assert record(engine, None, None, outcome)
     assert kept(engine) == [outcome.predictions]
@@ -43,28 +43,32 @@ def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_eva
 
 
 def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """Every figure of the accuracy view is what sweeps.stats.classification says of the evaluation."""
+    """Every figure of the accuracy view is what `sweeps.stats.classification` computes from the predictions."""
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
     outcome = make_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
     record(engine, None, None, outcome)
     assert outcome.predictions is not None
     found = rows(engine, "SELECT * FROM accuracy ORDER BY params")
     for arm, row in enumerate(found, start=1):
-        said = compare_predictions(outcome.predictions, 0, arm)
-        assert said.kl is not None
-        assert said.margin_change is not None
+        agreement = compare_predictions(outcome.predictions, 0, arm)
+        assert agreement.kl is not None
+        assert agreement.margin_change is not None
         assert (row["top1_baseline"], row["top1"], row["top5_baseline"], row["top5"]) == (
-            said.top1_baseline.value,
-            said.top1.value,
-            said.top5_baseline,
-            said.top5,
+            agreement.top1_baseline.value,
+            agreement.top1.value,
+            agreement.top5_baseline,
+            agreement.top5,
         )
         counts = ("images", "only_baseline_correct", "only_arm_correct", "mcnemar_p")
         figures = ("top1_drop", "top1_drop_low", "top1_drop_high", *counts)
-        assert tuple(row[name] for name in figures) == said.drop
-        assert (row["kl"], row["kl_low"], row["kl_high"]) == said.kl[:3]
-        assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == said.margin_change[:3]
-        assert (row["margin_change_p05"], row["verdict"], row["floor"]) == (said.margin_change_p05, said.verdict(), TOP1_FLOOR)
+        assert tuple(row[name] for name in figures) == agreement.drop
+        assert (row["kl"], row["kl_low"], row["kl_high"]) == agreement.kl[:3]
+        assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == agreement.margin_change[:3]
+        assert (row["margin_change_p05"], row["verdict"], row["floor"]) == (
+            agreement.margin_change_p05,
+            agreement.verdict(),
+            TOP1_FLOOR,
+        )
     known = {"kind": "accuracy", "data": "digits", "corruption": "jpeg", "severity": 3, "unreadable": 2, "source": "imported"}
     assert {name: found[0][name] for name in known} == known
     assert [row["verdict"] for row in found] == ["worse", "worse"]
@@ -86,7 +90,7 @@ def test_accuracy_and_speed_stand_in_one_join(
 
 
 def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """An arm that gave no numbers is in failures with its data; the innocent one is in accuracy; a later answer clears it."""
+    """An arm that gave no numbers is in failures with its data; the other one is in accuracy; a later answer clears it."""
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
     sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), job.comparisons(), [])
     failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
@@ -103,7 +107,7 @@ def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation
 
 
 def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """An accuracy outcome that says nothing of an arm is a failure that is no answer."""
+    """An accuracy outcome without results of an arm is a failure that is no answer."""
     outcome = make_evaluation(make_job(kind="accuracy")).model_copy(update={"predictions": None})
     record(engine, None, None, outcome)
     (failed,) = rows(engine, "SELECT reason, message FROM failures")
@@ -149,7 +153,7 @@ def test_reanalyse_rebuilds_accuracy(
 
 
 @pytest.mark.parametrize(
-    ("made", "seen", "asked", "expected"),
+    ("made", "seen", "requested", "expected"),
     [
         (None, 400, None, True),
         (None, 400, 100, True),
@@ -167,27 +171,27 @@ def test_answered(
     make_evaluation: MakeOutcome,
     made: int | None,
     seen: int,
-    asked: int | None,
+    requested: int | None,
     expected: bool,
 ) -> None:
-    """As many images as are asked answer a question, or all there are."""
+    """As many images as are requested answer a question, or all there are."""
     outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=made)), images=seen)
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
-    found = answers(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id]).answered
+    found = answers(engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]).answered
     assert found == ({(comparison, 0)} if expected else set())
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(100, False), (1000, True), (None, True)])
+@pytest.mark.parametrize(("requested", "expected"), [(100, False), (1000, True), (None, True)])
 def test_a_time_out_answers_for_as_many_images(
-    *, engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, asked: int | None, expected: bool
+    *, engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, requested: int | None, expected: bool
 ) -> None:
     """Fewer images may be done in the same time, so they are tried."""
     failure = Failure(arm=None, reason="timeout", message="too slow")
     outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure])
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
-    found = answers(engine, {comparison: Protocol(images=asked)}, [outcome.environment.environment_id]).answered
+    found = answers(engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]).answered
     assert found == ({(comparison, 0)} if expected else set())
 
 

@@ -1,4 +1,4 @@
-"""Which questions need not be asked again, and the small tables of reading.py."""
+"""Which questions need not be measured again, and the lists of `store.queries`."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,21 +24,21 @@ def rows(engine: Engine, sql: str) -> list[tuple[object, ...]]:
     return run_query(engine.url.database, sql).rows
 
 
-def is_answered(engine: Engine, outcomes: Sequence[Outcome], asked: Protocol) -> bool:
+def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol) -> bool:
     for outcome in outcomes:
         record(engine, None, None, outcome)
     comparison, environment = outcomes[0].job.comparison_ids()[0], outcomes[0].environment.environment_id
-    found = answers(engine, {comparison: asked}, [environment])
-    return found.answered == {(comparison, number) for number in range(asked.rounds)}
+    found = answers(engine, {comparison: requested}, [environment])
+    return found.answered == {(comparison, number) for number in range(requested.rounds)}
 
 
 @pytest.mark.parametrize(
-    ("measured", "noise", "asked", "expected"),
+    ("measured", "noise", "requested", "expected"),
     [
         (Protocol(), 0.001, Protocol(), True),  # narrow enough
         (Protocol(budget_s=1), 0.001, Protocol(budget_s=99), True),  # narrow enough, however it was measured
         (Protocol(), 0.5, Protocol(), True),  # wide, but asking the same again would not help
-        (Protocol(), 0.5, Protocol(budget_s=99), False),  # wide, and now more is asked
+        (Protocol(), 0.5, Protocol(budget_s=99), False),  # wide, and now more is requested
         (Protocol(), 0.01, Protocol(half_width=0.0001), False),
         (Protocol(), 0.001, Protocol(pairs_min=100), False),
         (Protocol(), 0.001, Protocol(rounds=2), False),
@@ -51,11 +51,11 @@ def test_precision(
     make_outcome: MakeOutcome,
     measured: Protocol,
     noise: float,
-    asked: Protocol,
+    requested: Protocol,
     expected: bool,
 ) -> None:
-    """An answer counts if it is as narrow as asked, or was measured under a protocol that asked as much."""
-    assert is_answered(engine, [make_outcome(make_job(protocol=measured), noise=noise)], asked) is expected
+    """An answer counts if it is as narrow as requested, or was measured under a protocol that requested as much."""
+    assert is_answered(engine, [make_outcome(make_job(protocol=measured), noise=noise)], requested) is expected
 
 
 def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -68,7 +68,7 @@ def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     assert answers(engine, {comparison: protocol}, [CPU.environment_id]).answered == {(comparison, 0), (comparison, 2)}
 
 
-def test_pairs_reached_decide_not_pairs_asked(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_pairs_reached_decide_not_pairs_requested(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """An attempt that was cut short answers nothing, however little its pairs scatter; the next one adds its pairs to them."""
     cut = make_outcome(make_job(), pairs=12, noise=0.0001)
     comparison, environment = cut.job.comparison_ids()[0], cut.environment.environment_id
@@ -126,7 +126,7 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
 
 
 @pytest.mark.parametrize(
-    ("reason", "asked", "expected"),
+    ("reason", "requested", "expected"),
     [
         ("out_of_memory", Protocol(), True),
         ("unsupported", Protocol(half_width=0.0001, rounds=3), True),
@@ -136,11 +136,11 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
     ],
 )
 def test_failures(
-    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, asked: Protocol, expected: bool
+    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, requested: Protocol, expected: bool
 ) -> None:
     """Failures that answer the question are answers; a time-out only while no more time is allowed."""
     outcome = make_outcome(make_job(), failures=[Failure(arm=1, reason=reason, message="so")])
-    assert is_answered(engine, [outcome], asked) is expected
+    assert is_answered(engine, [outcome], requested) is expected
 
 
 def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

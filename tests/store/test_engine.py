@@ -142,7 +142,7 @@ def test_folders(tmp_path: Path) -> None:
 
 
 def test_damaged_file(engine: Engine, path: Path) -> None:
-    """The error for a damaged store says that it is damaged."""
+    """The error for a damaged store states that it is damaged."""
     engine.dispose()
     content = bytearray(path.read_bytes())
     content[100:] = b"\xff" * (len(content) - 100)
@@ -183,7 +183,7 @@ def test_read_only_file(open_folder: Path) -> None:
 
 
 def test_full_disk_loses_nothing(engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> None:
-    """When the file cannot grow the error says so, what was stored stays, and recording goes on once there is room."""
+    """When the file cannot grow the error states it, what was stored stays, and recording goes on once there is room."""
     room = {"pages": 100}
     event.listen(engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {room['pages']}"))
     outcomes = [make_outcome(make_job(16 * size), pairs=300, seed=size) for size in range(2, 60)]

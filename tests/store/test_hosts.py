@@ -17,7 +17,7 @@ MakeOutcome = Callable[..., Outcome]
 CURVES = """SELECT host, axis, verdict, points, points_missing, x FROM break_even ORDER BY host, axis"""
 
 
-def asked(engine: Engine, jobs: Sequence[Job], name: str = "hosts") -> int:
+def requested(engine: Engine, jobs: Sequence[Job], name: str = "hosts") -> int:
     return submit_sweep(engine, NewSweep(name, "text", "?"), jobs, [])
 
 
@@ -40,7 +40,7 @@ def test_attempts_of_two_hosts_are_not_pooled(engine: Engine, make_job: MakeJob,
 def test_points_of_two_hosts_are_not_spliced(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Points shared out between two hosts are two curves, each of which lacks what the other measured; a whole one none."""
     jobs = [make_job(size) for size in (64, 128, 224, 384)]
-    asked(engine, jobs)
+    requested(engine, jobs)
     for job, speedup, host in zip(jobs, (0.7, 0.9, 1.2, 1.5), "abab", strict=True):
         record(engine, None, None, make_outcome(job, speedups=(speedup,), host=host))
     found = rows(engine, CURVES)
@@ -56,7 +56,7 @@ def test_points_of_two_hosts_are_not_spliced(engine: Engine, make_job: MakeJob, 
 def test_a_failure_is_no_missing_point(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """A size that ran out of memory is answered, though it is no point; the host that had the failure is named beside it."""
     jobs = [make_job(size) for size in (64, 128, 4096)]
-    asked(engine, jobs)
+    requested(engine, jobs)
     for job in jobs[:2]:
         record(engine, None, None, make_outcome(job, host="a"))
     lost = Failure(arm=1, reason="out_of_memory", message="too large")
@@ -66,10 +66,10 @@ def test_a_failure_is_no_missing_point(engine: Engine, make_job: MakeJob, make_o
 
 
 def test_an_old_version_of_a_method_is_not_missing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """What was asked of an older version of a method, and is answered by the new one, does not leave a curve incomplete."""
-    asked(engine, [make_job(size) for size in (64, 128)])
+    """What was requested of an older version of a method, and is answered by the new one, does not leave a curve incomplete."""
+    requested(engine, [make_job(size) for size in (64, 128)])
     jobs = [make_job(size, version=2) for size in (64, 128)]
-    asked(engine, jobs)
+    requested(engine, jobs)
     for job in jobs:
         record(engine, None, None, make_outcome(job))
     assert {(row["points"], row["points_missing"]) for row in rows(engine, CURVES)} == {(2, 0)}
@@ -78,7 +78,7 @@ def test_an_old_version_of_a_method_is_not_missing(engine: Engine, make_job: Mak
 def test_curves_along_savings_keep_hosts_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Keep rates shared out between two hosts: a curve for each that has three of them, with the number that it lacks."""
     jobs = [make_job(keep_rates=(rate,)) for rate in (0.9, 0.7, 0.5, 0.3)]
-    asked(engine, jobs)
+    requested(engine, jobs)
     for place, (job, host) in enumerate(zip(jobs, "aaab", strict=True)):
         outcome = make_outcome(job, speedups=(0.9 + place / 10,), host=host)
         arms = (outcome.arms[0], outcome.arms[1].model_copy(update={"gmacs": outcome.arms[1].gmacs * (1 - place / 10)}))
@@ -90,7 +90,7 @@ def test_curves_along_savings_keep_hosts_apart(engine: Engine, make_job: MakeJob
 def test_reanalysis_rebuilds_rows_of_all_hosts(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """The same rows come back, whatever the order in which they were derived first."""
     jobs = [make_job(size, keep_rates=(0.3, 0.5, 0.7)) for size in (64, 128, 224)]
-    asked(engine, jobs)
+    requested(engine, jobs)
     for host in "ab":
         for job in jobs[: 2 if host == "b" else 3]:
             record(engine, None, None, make_outcome(job, speedups=(0.8, 1.1, 1.3), host=host))

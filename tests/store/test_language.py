@@ -33,15 +33,15 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 
 def submit(engine: Engine, *outcomes: Outcome) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
-    asked = [
+    requested = [
         (job.comparison(Pair(*pair)), job.content_hashes) for outcome in outcomes for job in [outcome.job] for pair in job.pairs
     ]
-    submit_sweep(engine, NewSweep("spoken", "text", "?"), asked, [])
+    submit_sweep(engine, NewSweep("language", "text", "?"), requested, [])
     for outcome in outcomes:
         record(engine, None, None, outcome)
 
 
-def test_speed_is_told_by_three_metrics(engine: Engine) -> None:
+def test_speed_has_three_metrics(engine: Engine) -> None:
     """First token, output token and character have a row each, equal to the statistics of their series; latency has none."""
     outcome = a_generation(a_generation_job())
     record(engine, None, None, outcome)
@@ -144,7 +144,7 @@ def test_a_series_that_is_no_time_is_no_measurement(engine: Engine, spoilt: floa
     assert "not positive and finite" in why["message"]
 
 
-def test_a_failure_is_told_once(engine: Engine) -> None:
+def test_a_failure_is_listed_once(engine: Engine) -> None:
     """An arm that ran out of memory has one row among the failures, though no metric has an answer; the sweep counts it once."""
     job = a_generation_job(arms=[larosa(0.5), larosa(0.25)])
     submit(engine, a_generation(job, (1.0, 1.0, 1.2), failures=[Failure(arm=1, reason="out_of_memory", message="prefill")]))
@@ -217,7 +217,7 @@ def test_speed_and_quality_join(engine: Engine) -> None:
 
 
 def test_a_failed_reading_is_a_failure_of_quality(engine: Engine) -> None:
-    """An arm without a finite likelihood, and one that the worker failed, are told among the failures."""
+    """An arm without a finite likelihood, and one that the worker failed, are listed among the failures."""
     job = a_quality_job([larosa(0.5), larosa(0.25)])
     outcome = a_reading(job, (0.0, float("nan"), 0.0), failures=[Failure(arm=2, reason="not_a_number", message="nan logits")])
     record(engine, None, None, outcome)
@@ -250,20 +250,20 @@ def test_quality_is_answered_by_as_many_characters(engine: Engine) -> None:
     assert answers(engine, {comparison: Protocol()}, HERE).answered == {(comparison, 0)}
 
 
-def test_quality_is_answered_by_the_tasks_that_were_asked_for(engine: Engine) -> None:
-    """An answer without an asked task is not enough; one that was asked for more is, and a time-out only for as many."""
+def test_quality_is_answered_by_the_tasks_that_were_requested(engine: Engine) -> None:
+    """An answer without an requested task is not enough; one that was requested more is, and a time-out only for as many."""
     job = a_quality_job(characters=1000)
-    asked = job.model_copy(update={"protocol": Protocol(characters=1000, tasks=("piqa", "./a.yaml"))})
-    (comparison,) = asked.comparison_ids()
+    requested = job.model_copy(update={"protocol": Protocol(characters=1000, tasks=("piqa", "./a.yaml"))})
+    (comparison,) = requested.comparison_ids()
     assert job.comparison_ids() == (comparison,)
     record(engine, None, None, a_reading(job))
-    assert answers(engine, {comparison: asked.protocol}, HERE).answered == set()
+    assert answers(engine, {comparison: requested.protocol}, HERE).answered == set()
     late = Failure(arm=None, reason="timeout", message="slow")
-    record(engine, None, None, a_reading(asked, ended_at=NOW + 1, failures=[late]))
-    assert answers(engine, {comparison: asked.protocol}, HERE).answered == {(comparison, 0)}
+    record(engine, None, None, a_reading(requested, ended_at=NOW + 1, failures=[late]))
+    assert answers(engine, {comparison: requested.protocol}, HERE).answered == {(comparison, 0)}
     one = Protocol(characters=1000, tasks=("./a.yaml",))
     assert answers(engine, {comparison: one}, HERE).answered == set()
-    record(engine, None, None, a_reading(asked, ended_at=NOW + 2))
+    record(engine, None, None, a_reading(requested, ended_at=NOW + 2))
     assert answers(engine, {comparison: one}, HERE).answered == {(comparison, 0)}
     assert answers(engine, {comparison: Protocol(characters=1000, tasks=("hellaswag",))}, HERE).answered == set()
     assert stricter(one, Protocol(characters=5, tasks=("piqa", "./a.yaml"))).tasks == ("./a.yaml", "piqa")

@@ -100,7 +100,7 @@ def test_connecting_again_changes_nothing(engine: Engine, path: Path) -> None:
 
 
 def test_newer_schema_is_refused(engine: Engine, path: Path) -> None:
-    """A store of a newer program is neither read nor changed, and the message says what to do."""
+    """A store of a newer program is neither read nor changed, and the message states what to do."""
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     before = dump(path)
@@ -111,7 +111,7 @@ def test_newer_schema_is_refused(engine: Engine, path: Path) -> None:
 
 
 def test_a_schema_that_is_too_old_is_refused(engine: Engine, path: Path) -> None:
-    """A store of the first development version is neither read nor changed, and the message says what to do."""
+    """A store of the first development version is neither read nor changed, and the message states what to do."""
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     before = dump(path)

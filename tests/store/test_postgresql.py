@@ -69,8 +69,8 @@ def assert_same(engines: tuple[Engine, Engine], *expected: str) -> None:
         assert columns[0] == columns[1]
 
 
-def spoken(folder: Path) -> list[Outcome]:
-    """What the worker says of a model of two layers: speed and quality, an arm in bfloat16 and one that cannot run beside it."""
+def language_outcomes(folder: Path) -> list[Outcome]:
+    """What the worker reports of a model of two layers: speed and quality, an arm in bfloat16 and one that cannot run beside it."""
     condition = {
         "model": str(saved(folder / "model", max_position_embeddings=1024)),
         "weights": "pretrained",
@@ -87,8 +87,8 @@ def spoken(folder: Path) -> list[Outcome]:
 
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     """Store a sweep that asks for what the outcomes answer, and these."""
-    asked = [(each.job.comparison(Pair(*pair)), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
-    submit_sweep(engine, NewSweep("spoken", "text", "?"), asked, [])
+    requested = [(each.job.comparison(Pair(*pair)), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
+    submit_sweep(engine, NewSweep("language", "text", "?"), requested, [])
     for outcome in outcomes:
         assert record(engine, None, None, outcome)
         assert not record(engine, None, None, outcome)
@@ -105,7 +105,7 @@ def test_the_schema_is_that_of_the_tables(engines: tuple[Engine, Engine]) -> Non
 
 def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Engine, Engine], tmp_path: Path) -> None:
     """A worker's own outcomes, of speed and of quality, give the same rows in every view, joined and analysed again too."""
-    outcomes = spoken(tmp_path)
+    outcomes = language_outcomes(tmp_path)
     for engine in engines:
         submitted(engine, outcomes)
     assert_same(engines, "speedup", "arm", "generation", "quality", "failures", "metric", "sweep_comparison")

@@ -65,7 +65,7 @@ def test_nothing_of_an_outcome_is_lost(engine: Engine, make_job: MakeJob, make_o
 
 
 def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Every figure of the speedup view is what sweeps.stats.timing says of the raw samples."""
+    """Every figure of the speedup view is what `sweeps.stats.timing` computes from the raw samples."""
     outcome = make_outcome(make_job(keep_rates=(0.3, 0.5, 0.7)), speedups=(1.5, 1.0, 0.8), seed=3)
     record(engine, None, None, outcome)
     assert outcome.samples is not None
@@ -83,10 +83,10 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
 
 
 def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The break_even view holds what sweeps.stats.breakeven says of the points of the speedup view, on both axes."""
+    """The break_even view has what `sweeps.stats.breakeven` computes from the points of the speedup view, on both axes."""
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
-    asked = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
-    submit_sweep(engine, NewSweep("sweep", "text", "?"), asked, jobs)
+    requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
+    submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     points = rows(engine, "SELECT * FROM speedup")
@@ -181,7 +181,7 @@ def test_a_raised_version_replaces_the_answer(engine: Engine, make_job: MakeJob,
 
 
 def test_failures(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The failed arm is in failures and not in speedup, the innocent one the other way round; measuring later clears it."""
+    """The failed arm is in failures and not in speedup, the other one the other way round; measuring later clears it."""
     job = make_job(keep_rates=(0.3, 0.5))
     oom = Failure(arm=1, reason="out_of_memory", message="no room")
     record(engine, None, None, make_outcome(job, speedups=(1, 2), failures=[oom]))
@@ -198,12 +198,12 @@ def test_failures(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) 
     assert rows(engine, "SELECT count(*) AS kept FROM failure") == [{"kept": 1}]
 
 
-@pytest.mark.parametrize(("arm", "guilty"), [(0, 2), (1, 1), (None, 2)])
-def test_who_fails_with_whom(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, arm: int | None, guilty: int) -> None:
+@pytest.mark.parametrize(("arm", "failures"), [(0, 2), (1, 1), (None, 2)])
+def test_who_fails_with_whom(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, arm: int | None, failures: int) -> None:
     """A failed baseline fails all its pairs, a failed arm its own, a failed job everything."""
     failure = Failure(arm=arm, reason="crash", message="signal 11")
     record(engine, None, None, make_outcome(make_job(keep_rates=(0.3, 0.5)), speedups=(1, 1), failures=[failure]))
-    assert len(rows(engine, "SELECT * FROM failures")) == guilty
+    assert len(rows(engine, "SELECT * FROM failures")) == failures
 
 
 @pytest.mark.parametrize(("reason", "state"), [("timeout", "done"), ("error", "failed")])
@@ -216,7 +216,7 @@ def test_state_of_the_job(engine: Engine, make_job: MakeJob, make_outcome: MakeO
 
 
 def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A pair of which an outcome says nothing is not lost: it is a failure that is no answer."""
+    """A pair without results in an outcome is not lost: it is a failure that is no answer."""
     outcome = make_outcome(make_job()).model_copy(update={"samples": None})
     record(engine, None, None, outcome)
     (failed,) = rows(engine, "SELECT reason, message FROM failures")

@@ -124,7 +124,7 @@ class Row(NamedTuple):
         raise AttributeError(name)
 
 
-def test_curves_are_told_apart_by_whatever_else_differs() -> None:
+def test_curves_differ_in_whatever_else_differs() -> None:
     """One curve for each parameter that moves alone; lists and words are no positions; equal others stay together."""
     written = [
         f'{{"keep_rate":{rate},"layers":{layers},"mode":"{mode}","tau":{tau}}}'

@@ -1,0 +1,80 @@
+"""The views of arms: each arm in its condition with its metrics side by side."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, func, or_, select
+
+from store.tables.planned import EnvironmentRow, core
+from store.tables.results import ArmResultRow, AttemptRow, MetricRow
+from store.views.columns import CONDITION, REPORTED, gmacs_total, named
+from sweeps.kinds import kinds_of
+from sweeps.metrics import METRICS, MetricSpec
+
+ATTEMPT, ARM, METRIC, ENVIRONMENT = core(AttemptRow), core(ArmResultRow), core(MetricRow), core(EnvironmentRow)
+
+
+def _declared() -> list[MetricSpec]:
+    """Metrics that the view `arm` has a column for; those of a family (`zeroshot_*`) are rows of `metric` alone."""
+    return [spec for name, spec in METRICS.items() if "*" not in name]
+
+
+def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
+    """Column of the view `arm` for a metric, and how many of its units each unit is that a worker may report."""
+    if spec.unit == "ms":
+        return f"{spec.name}_ms", {"s": 1000}
+    if spec.unit in {"B", "MiB"}:
+        return spec.name if "bytes" in spec.name else f"{spec.name}_bytes", {"MiB": 1048576}
+    return spec.name, {}
+
+
+def arm_view() -> Select[Any]:
+    """For each arm and condition the newest attempt, one without a flag before one with any."""
+    wide = []
+    for spec in _declared():
+        name, factors = metric_column(spec)
+        scaled = METRIC.c.value * case(*((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1) if factors else None
+        wide.append(func.max(case((METRIC.c.metric == spec.name, METRIC.c.value if scaled is None else scaled))).label(name))
+    metrics = select(METRIC.c.attempt, METRIC.c.arm, *wide).group_by(METRIC.c.attempt, METRIC.c.arm).subquery("metrics")
+    other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
+
+    def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
+        return case((and_(arm.c.flags == "", of.c.flags == ""), 0), else_=1)
+
+    old, new = flagged(ARM, ATTEMPT), flagged(other, attempt)
+    better = (
+        select(other.c.attempt)
+        .join(attempt, attempt.c.id == other.c.attempt)
+        .where(
+            other.c.arm_condition_id == ARM.c.arm_condition_id,
+            attempt.c.environment == ATTEMPT.c.environment,
+            attempt.c.host == ATTEMPT.c.host,
+            or_(new < old, and_(new == old, attempt.c.id > ATTEMPT.c.id)),
+        )
+        .correlate(ARM, ATTEMPT)
+    )
+    columns = (
+        *named(ARM, "attempt arm arm_id kind condition_id arm_condition_id"),
+        *named(ATTEMPT, "environment host"),
+        *named(ENVIRONMENT, "device device_name"),
+        *named(ARM, (*CONDITION, "threads", "batch", "parameters", "tokens", "tokens_final", "gmacs", "gmacs_overhead")),
+        gmacs_total(ARM).label("gmacs_total"),
+        *(metrics.c[column.name] for column in wide),
+        ARM.c.flags.label("arm_flags"),
+        ATTEMPT.c.flags.label("job_flags"),
+        *named(ATTEMPT, "source ended_at"),
+        *named(ARM, REPORTED),
+    )
+    source = (
+        ARM.join(ATTEMPT, ATTEMPT.c.id == ARM.c.attempt)
+        .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment)
+        .outerjoin(metrics, and_(metrics.c.attempt == ARM.c.attempt, metrics.c.arm == ARM.c.arm))
+    )
+    return select(*columns).select_from(source).where(~exists(better))
+
+
+def generation_view() -> Select[Any]:
+    arm = CreateView(arm_view(), "arm").table
+    other = {metric_column(spec)[0] for spec in _declared() if spec.modality == "vision" or spec.read == "item"}
+    hidden = other | {"image_size", "corruption", "severity", "batch"}
+    timed = [kind.name for kind in kinds_of("language") if kind.timed]
+    return select(*(column for column in arm.c if column.name not in hidden)).where(arm.c.kind.in_(timed))

@@ -1,0 +1,46 @@
+"""Expressions that several views, and the derivation of curves, select by."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Float, FromClause, and_, exists, func, or_, select
+
+from store.tables.derived import EffectRow
+from store.tables.planned import ArmColumns, ComparisonRow, core
+from store.tables.results import ReportedColumns
+
+EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
+
+
+def newest_answer(effect: FromClause) -> ColumnElement[bool]:
+    """Whether no newer answer to the question of a row of `effect_row` exists in its environment on its host.
+
+    A raised method VERSION or protocol makes the answer of the older comparison_id stale.
+    """
+    newer = EFFECT.alias("newer")
+    later = or_(
+        newer.c.measured_at > effect.c.measured_at,
+        and_(newer.c.measured_at == effect.c.measured_at, newer.c.comparison_id > effect.c.comparison_id),
+    )
+    same = (newer.c[name] == effect.c[name] for name in ("question_id", "environment", "host"))
+    return ~exists(select(newer.c.metric).where(*same, later).correlate_except(newer))
+
+
+def gmacs_total(table: FromClause) -> ColumnElement[float]:
+    """GMACs of an arm, those that its method adds included."""
+    return table.c.gmacs + func.coalesce(table.c.gmacs_overhead, 0.0)
+
+
+def gmacs_saved(effect: FromClause) -> ColumnElement[float]:
+    """Share of the baseline's GMACs that the arm saves."""
+    return 1 - gmacs_total(effect) / func.nullif(effect.c.gmacs_baseline, 0.0, type_=Float())
+
+
+def named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[Any]]:
+    return [table.c[name] for name in (names.split() if isinstance(names, str) else names)]
+
+
+CONDITION = tuple(name for name in ArmColumns.model_fields if name not in {"arm_id", "kind", "device", "condition_id"})
+"""Columns of an arm and its condition that views have."""
+REPORTED = tuple(ReportedColumns.model_fields)
+"""Further columns of an arm, with which views end."""
