@@ -15,7 +15,7 @@ from sweeps.stats.classification import compare_predictions
 from sweeps.stats.timing import speedup, verdict
 from workers.methods.arm_labels import arm_label
 
-Result = tuple[str, Conclusion] | None
+_Result = tuple[str, Conclusion] | None
 """Of a pair: its numbers as text, and the conclusion whose word follows them; `None` if it was not measured."""
 
 
@@ -48,7 +48,7 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
             yield Text(f"{label}: {numbers} {conclusion.word}", style=style_of(conclusion.word))
 
 
-def _speedups(outcome: Outcome, pair: Pair) -> Result:
+def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     """Speed-ups by every metric, and the conclusion on the first metric of the kind."""
     samples, metrics = outcome.samples, KINDS[outcome.job.kind].metrics
     if samples is None or not set(pair) <= set(samples.arms):
@@ -64,7 +64,7 @@ def _speedups(outcome: Outcome, pair: Pair) -> Result:
     return ", ".join(texts), next(iter(ratios.values()))
 
 
-def _top1_drop(outcome: Outcome, pair: Pair) -> Result:
+def _top1_drop(outcome: Outcome, pair: Pair) -> _Result:
     predictions = outcome.predictions
     if predictions is None or not set(pair) <= {images.arm for images in predictions.arms}:
         return None
@@ -73,7 +73,7 @@ def _top1_drop(outcome: Outcome, pair: Pair) -> Result:
     return f"top-1 {compared.top1_baseline.value:.2f} > {compared.top1.value:.2f} %, drop {drop.numbers} points", drop
 
 
-def _text_change(outcome: Outcome, pair: Pair) -> Result:
+def _text_change(outcome: Outcome, pair: Pair) -> _Result:
     scores = outcome.text_scores
     if scores is None or not all(text_stats.scored(scores, arm) for arm in pair):
         return None
@@ -83,7 +83,7 @@ def _text_change(outcome: Outcome, pair: Pair) -> Result:
     return f"{levels}, change {change.numbers}", change
 
 
-RESULTS: Mapping[Payload, Callable[[Outcome, Pair], Result]] = {
+RESULTS: Mapping[Payload, Callable[[Outcome, Pair], _Result]] = {
     "samples": _speedups,
     "predictions": _top1_drop,
     "text_scores": _text_change,

@@ -93,7 +93,10 @@ def preview_lines(shown: Preview) -> Iterator[str]:
         for one in group:
             rows.setdefault(_figures(one), []).append(arm_label(one.arm))
         yield f"{workload}:"
-        listed = [(_joined(names), *figures) for figures, names in rows.items()]
+        listed = [
+            (", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""), *figures)
+            for figures, names in rows.items()
+        ]
         columns = ("arm", "tokens per block" if workload.new_tokens is None else "tokens", "GMACs", "of the method")
         yield from (f"  {line}" for line in table_lines(columns, listed[:MOST_ROWS]))
         if len(listed) > MOST_ROWS:
@@ -141,11 +144,11 @@ def _workload(condition: Condition) -> ArmWorkload | None:
 
 def _counted(arm: Arm, workload: ArmWorkload) -> CountedArm:
     unknown = CountedArm(arm, workload, None, None, None)
-    if workload.new_tokens is not None:
-        network = llm_geometry(workload.model)
-        return unknown if network is None else _counted_language(unknown, network, workload.new_tokens)
-    vision = networks().get(workload.model)
-    return unknown if vision is None else _counted_vision(unknown, vision)
+    if workload.new_tokens is None:
+        vision = networks().get(workload.model)
+        return unknown if vision is None else _counted_vision(unknown, vision)
+    network = llm_geometry(workload.model)
+    return unknown if network is None else _counted_language(unknown, network, workload.new_tokens)
 
 
 def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
@@ -239,7 +242,6 @@ def _is_nothing(step: Step, name: str, value: Any) -> bool:
 
 
 def _figures(one: CountedArm) -> tuple[str, str, str]:
-    """Tokens, GMACs and those of the method, in words."""
     if one.refused is not None:
         return f"cannot run: {one.refused}", "", ""
     if one.gmacs is None:
@@ -252,7 +254,3 @@ def _runs(tokens: Iterable[int]) -> str:
     """`197 x3, 99 x9`: numbers of tokens and in how many blocks one after the other."""
     runs = [(count, len(list(same))) for count, same in groupby(tokens)]
     return ", ".join(f"{count} x{blocks}" if blocks > 1 else str(count) for count, blocks in runs)
-
-
-def _joined(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

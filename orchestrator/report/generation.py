@@ -150,5 +150,4 @@ def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[t
 
 
 def _labels(arms: pd.DataFrame) -> dict[str, str]:
-    """Labels of arms by their ids."""
     return {row.arm_id: params_label(row.method, row.params) for row in rows_of(arms)}

@@ -24,7 +24,6 @@ ReportFormat = Literal["table", "markdown", "json", "csv"]
 
 
 def _size(row: Any) -> str:
-    """Pixels of the images, or tokens of the prompt; a kind of job may have neither."""
     for value, unit in ((row.image_size, "px"), (row.prompt_tokens, "tokens")):
         if not is_missing(value):
             return f"{value:.0f} {unit}"
