@@ -253,7 +253,10 @@ def test_the_estimate_grows_with_the_work() -> None:
     tasks = a_quality_job().model_copy(update={"protocol": Protocol(characters=10_000, tasks=("piqa",))})
     assert estimate.job_seconds(tasks) == Protocol().timeout_s
     trained = [a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed) for seed in (0, 1)]
-    once = estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"]
+    untrained = a_quality_job(model="tiny_lm", weights="random", characters=1000)
+    calibrating = estimate.at_most([untrained]) - estimate.job_seconds(untrained) - estimate.START_SECONDS
+    assert calibrating > estimate.MAKING_SECONDS
+    once = estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"] + calibrating
     assert estimate.at_most(trained) - sum(map(estimate.job_seconds, trained)) == pytest.approx(once)
 
 
