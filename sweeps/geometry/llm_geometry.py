@@ -72,38 +72,24 @@ def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False)
     architecture = config["model_type"]
     if architecture not in DESCRIBED:
         return _generic(name, config, complete=complete)
+    gpt2 = architecture == "gpt2"
     try:
-        if architecture == "gpt2":
-            width, heads = int(config["n_embd"]), int(config["n_head"])
-            return LanguageNetwork(
-                name=name,
-                architecture=architecture,
-                layers=config["n_layer"],
-                width=width,
-                heads=heads,
-                kv_heads=heads,
-                head_dim=width // heads,
-                mlp_width=config.get("n_inner") or 4 * width,
-                vocabulary=config["vocab_size"],
-                positions=config["n_positions"],
-                tied=config.get("tie_word_embeddings", True),
-            )
-        width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
-        window, windowed = _window(config)
+        width, heads = int(config["n_embd" if gpt2 else "hidden_size"]), int(config["n_head" if gpt2 else "num_attention_heads"])
+        window, windowed = (None, 0) if gpt2 else _window(config)
         return LanguageNetwork(
             name=name,
             architecture=architecture,
-            layers=config["num_hidden_layers"],
+            layers=config["n_layer" if gpt2 else "num_hidden_layers"],
             width=width,
             heads=heads,
             kv_heads=config.get("num_key_value_heads") or heads,
             head_dim=config.get("head_dim") or width // heads,
-            mlp_width=config["intermediate_size"],
+            mlp_width=config.get("n_inner") or 4 * width if gpt2 else config["intermediate_size"],
             vocabulary=config["vocab_size"],
-            positions=config["max_position_embeddings"],
+            positions=config["n_positions" if gpt2 else "max_position_embeddings"],
             window=window,
             windowed=windowed,
-            tied=config.get("tie_word_embeddings", False),
+            tied=config.get("tie_word_embeddings", gpt2),
         )
     except KeyError as missing:
         raise ValueError(f"{name}: its config.json lacks {missing}, which a {architecture} model has") from None
