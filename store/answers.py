@@ -7,18 +7,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, select
 
 from store.placement import Place
-from store.tables.lightweight import (
-    ARM_RESULT,
-    ATTEMPT,
-    COMPARISON_ATTEMPT,
-    EFFECT,
-    FAILURE,
-    IMAGE_PREDICTIONS,
-    SAMPLE,
-    SWEEP,
-    SWEEP_JOB,
-    TEXT_SCORES,
-)
+from store.tables.lightweight import ARM_RESULT, ATTEMPT, EFFECT, FAILURE, PAIR, PREDICTIONS, SAMPLE, SWEEP, SWEEP_JOB, TEXT_SCORES
 from store.transactions import reading
 from sweeps.outcome import ANSWERING_FAILURES
 from sweeps.protocol import Protocol
@@ -26,7 +15,6 @@ from sweeps.protocol import Protocol
 Doubt = Literal["flagged", "unclear", "failed"]
 """Why an answer may be measured again: its flags, its verdict, or because it is a failure such as out of memory."""
 
-PAIR, PREDICTIONS = COMPARISON_ATTEMPT, IMAGE_PREDICTIONS
 BASELINE, ARM = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 _HERE: BindParameter[Any] = bindparam("environments", expanding=True)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, and_, func, or_, select
 
 from store.answers import Round
 from store.placement import Wanted
-from store.tables.lightweight import ATTEMPT, COMPARISON_ATTEMPT, FAILURE, JOB, SWEEP, SWEEP_JOB
+from store.tables.lightweight import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
 from store.transactions import reading
 from sweeps.job import Job
 from sweeps.outcome import ANSWERING_FAILURES
@@ -62,9 +62,9 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
     answered = set[Round]()
     if since is not None:
         recorded = connection.execute(
-            select(COMPARISON_ATTEMPT.c.comparison_id, ATTEMPT.c.round, FAILURE.c.reason)
-            .join(ATTEMPT, ATTEMPT.c.id == COMPARISON_ATTEMPT.c.attempt)
-            .outerjoin(FAILURE, FAILURE.c.id == COMPARISON_ATTEMPT.c.failure)
+            select(PAIR.c.comparison_id, ATTEMPT.c.round, FAILURE.c.reason)
+            .join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
+            .outerjoin(FAILURE, FAILURE.c.id == PAIR.c.failure)
             .where(ATTEMPT.c.id > since)
         )
         answered = {(row.comparison_id, row.round) for row in recorded if row.reason is None or row.reason in ANSWERING_FAILURES}

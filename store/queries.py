@@ -12,11 +12,11 @@ from store.location import display_name
 from store.row_mapping import timestamp
 from store.tables.lightweight import (
     ATTEMPT,
-    COMPARISON_ATTEMPT,
     EFFECT,
     FAILURES,
-    IMAGE_PREDICTIONS,
     JOB,
+    PAIR,
+    PREDICTIONS,
     SWEEP,
     SWEEP_COMPARISON,
     SWEEP_JOB,
@@ -93,7 +93,7 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     """
     from store.views.public import TABLES  # which imports the models
 
-    table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], COMPARISON_ATTEMPT
+    table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], PAIR
     linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
     order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
     rows = select(table)
@@ -105,9 +105,7 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     else:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":
-        classes = select(func.max(IMAGE_PREDICTIONS.c.classes)).join_from(
-            IMAGE_PREDICTIONS, pairs, IMAGE_PREDICTIONS.c.attempt == pairs.c.attempt
-        )
+        classes = select(func.max(PREDICTIONS.c.classes)).join_from(PREDICTIONS, pairs, PREDICTIONS.c.attempt == pairs.c.attempt)
         rows = rows.add_columns(classes.where(pairs.c.comparison_id == table.c.comparison_id).scalar_subquery().label("classes"))
     return _read_frame(engine, rows.order_by(*order))
 
@@ -119,7 +117,7 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
     """
     from store.views.public import TABLES
 
-    quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], COMPARISON_ATTEMPT, ATTEMPT
+    quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], PAIR, ATTEMPT
     result, baseline, drop, newer = (TABLES["metric"].alias(alias) for alias in ("result", "baseline", "task_drop", "newer"))
     other, other_attempt = pair.alias("other"), attempt.alias("other_attempt")
     other_baseline = select(other.c.attempt).where(
