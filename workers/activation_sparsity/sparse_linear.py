@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from workers.activation_sparsity.rotation_fusion import lay_out, shared
 from workers.activation_sparsity.sparse_matvec import (
     ROUTES,
     Active,
@@ -23,7 +24,7 @@ from workers.activation_sparsity.sparse_matvec import (
     select_route,
     unfit,
 )
-from workers.activation_sparsity.sparsity_params import Kernel
+from workers.activation_sparsity.sparsity_params import Kernel, SkippingParams
 from workers.models import architectures
 from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel, Scoring
@@ -232,6 +233,14 @@ def skip(
     return dataclasses.replace(
         lm, model=made, weights_hash=weights_hash, counters=(*lm.counters, counters), skipped=counters.skipped
     )
+
+
+def skip_in_native_basis(
+    lm: LanguageModel, rules: Sequence[Sequence[InputRule]], params: SkippingParams, *, weights_hash: str
+) -> LanguageModel:
+    """`skip` on the weights of `lm` as they are, but for their place in memory. Raises `Unsupported`."""
+    model = shared(lm, "laid out", lambda: lay_out(lm.model, lm.network))
+    return skip(lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
 
 
 def _put(layer: nn.Module, name: str, mask: SharedInputMask, counters: SparsityCounters, kernel: Kernel | None) -> None:

@@ -11,37 +11,25 @@ from workers.kv_caches.pages import ByteSpan, covering, inside
 
 
 class Driver(Protocol):
-    """The calls of a virtual memory manager that map pages. Drivers of one device are equal."""
+    """The calls of a virtual memory manager that map pages. Drivers of one device are equal.
 
-    def page(self) -> int:
-        """Bytes of the smallest page."""
+    `page`: bytes of the smallest page. `reserve`: the address of `size` reserved bytes without memory; raises `Unsupported`.
+    `create`: memory of `size` bytes, mapped nowhere yet; raises `MemoryError`. `map`: at the addresses, readable and writable.
+    `unmap`: exactly as it was mapped. `destroy`: free memory. `free`: free addresses. `synchronise`: wait until no launched
+    work can access a page. `free_cached`: free memory that other allocators cache, because memory is short. `tensor`: the addresses
+    as bytes `[size]`; keeps `owner` alive, and its first page is mapped.
+    """
 
-    def reserve(self, size: int) -> int:
-        """The address of `size` reserved bytes without memory. Raises `Unsupported`."""
-
-    def create(self, size: int) -> Any:
-        """Memory of `size` bytes, mapped nowhere yet. Raises `MemoryError`."""
-
-    def map(self, address: int, size: int, memory: Any) -> None:
-        """Map `memory` at the addresses, readable and writable."""
-
-    def unmap(self, address: int, size: int) -> None:
-        """Unmap the memory, exactly as it was mapped."""
-
-    def destroy(self, memory: Any) -> None:
-        """Free memory."""
-
-    def free(self, address: int, size: int) -> None:
-        """Free reserved addresses."""
-
-    def synchronise(self) -> None:
-        """Wait until no launched work can access a page."""
-
-    def free_cached(self) -> None:
-        """Free memory that other allocators cache, because memory is short."""
-
-    def tensor(self, owner: object, address: int, size: int) -> Tensor:
-        """The addresses as bytes `[size]`; keeps `owner` alive. Its first page is mapped."""
+    def page(self) -> int: ...
+    def reserve(self, size: int) -> int: ...
+    def create(self, size: int) -> Any: ...
+    def map(self, address: int, size: int, memory: Any) -> None: ...
+    def unmap(self, address: int, size: int) -> None: ...
+    def destroy(self, memory: Any) -> None: ...
+    def free(self, address: int, size: int) -> None: ...
+    def synchronise(self) -> None: ...
+    def free_cached(self) -> None: ...
+    def tensor(self, owner: object, address: int, size: int) -> Tensor: ...
 
 
 def pages_to_map(ready: int, end: int, page: int) -> range:

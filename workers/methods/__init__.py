@@ -10,7 +10,7 @@ from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from sweeps.identity import digest
 from sweeps.job import Arm, Condition
@@ -25,10 +25,8 @@ ENTRY_POINTS = "breakeven.methods"
 """Group of entry points under which an installed package offers methods: `NAME = "package.module"`."""
 
 
-class _Candidate(NamedTuple):
-    name: str
-    file: Path
-    load: Callable[[], ModuleType]
+_Candidate = tuple[str, Path, Callable[[], ModuleType]]
+"""A method's name, its file, and what imports it."""
 
 
 class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
@@ -172,12 +170,12 @@ def _own() -> Iterator[_Candidate]:
     for package in (vision, language):
         for info in pkgutil.iter_modules(package.__path__):
             full = f"{package.__name__}.{info.name}"
-            yield _Candidate(info.name, Path(package.__path__[0]) / f"{info.name}.py", partial(importlib.import_module, full))
+            yield info.name, Path(package.__path__[0]) / f"{info.name}.py", partial(importlib.import_module, full)
 
 
 def _installed() -> Iterator[_Candidate]:
     for point in entry_points(group=ENTRY_POINTS):
-        yield _Candidate(point.name, Path(point.value), point.load)
+        yield point.name, Path(point.value), point.load
 
 
 def _outside(folders: str) -> Iterator[_Candidate]:
@@ -186,7 +184,7 @@ def _outside(folders: str) -> Iterator[_Candidate]:
             raise InvalidMethod(f"${VARIABLE} names {folder}, which is not a folder")
         for file in sorted(Path(folder).glob("*.py")):
             if file.stem.isidentifier() and not file.stem.startswith("_"):
-                yield _Candidate(file.stem, file, partial(_loaded, file))
+                yield file.stem, file, partial(_loaded, file)
 
 
 def _loaded(file: Path) -> ModuleType:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from workers.errors import Unsupported
 from workers.models.share_weights import M, clone_shared
+from workers.token_reduction.schedules import KeepParams
 
 CACHE_BYTES = 2 << 20
 """Largest attention matrix that is formed for all images at once: about the level-2 cache of two cores."""
@@ -97,16 +98,8 @@ class ReducingBlock(FittedBlock):
         added_BND = self.drop_path1(self.ls1(y_BND))
         x_BND = x_BND + added_BND
         if self.reduction is not None:
-            state = AttentionState(  # not `_replace`, which torch.compile of 2.8 does not trace
-                attended.q_BHNd,
-                attended.k_BHNd,
-                attended.attention_BHNN,
-                attended.scale,
-                attended.v_BHNd,
-                attended.read_BND,
-                added_BND,
-                attended.inflow_BHN,
-            )
+            # Not `_replace`, which torch.compile of 2.8 does not trace.
+            state = AttentionState(*attended[:6], added_BND, attended.inflow_BHN)
             x_BND, size_BN1 = self.reduction(x_BND, size_BN1, state)
         return self.after(x_BND), size_BN1
 
@@ -238,11 +231,12 @@ def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
 
 
 def fit_stages(
-    model: M, left: Mapping[int, int], make: Callable[[int, int], Reduction], *, proportional: bool = False, by_size: bool = False
+    model: M, params: KeepParams, make: Callable[[int, int], Reduction], *, proportional: bool = False, by_size: bool = False
 ) -> M:
-    """`fit` with `make(patches, left)`, the patch tokens that enter and leave, in each block of `left` that loses some."""
-    patches, reductions = cast(Any, model).patch_embed.num_patches, {}
-    for layer, count in left.items():
+    """`fit` with `make(patches, left)`, the patch tokens that enter and leave, in each block that removes some."""
+    embed, reductions = cast(Any, model).patch_embed, {}
+    patches = embed.num_patches
+    for layer, count in params.kept(patches, cast(Any, model).num_prefix_tokens).items():
         if count < patches:
             reductions[layer] = make(patches, count)
         patches = count

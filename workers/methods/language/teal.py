@@ -43,8 +43,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
     from sweeps.identity import digest
     from workers.activation_sparsity import calibrate
-    from workers.activation_sparsity.rotation_fusion import lay_out, shared
-    from workers.activation_sparsity.sparse_linear import InputRule, skip
+    from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
     network = lm.network
     shares = params.shares(network)
@@ -53,6 +52,5 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     rules = [[InputRule(count, limit) for limit, count in zip(four, counts, strict=True)] for four in limits]
     if params.sparsity == 0:
         rules = [[InputRule(count) for count in counts] for _ in limits]
-    model = shared(lm, "laid out", lambda: lay_out(lm.model, network))
     weights_hash = digest({"origin": lm.weights_hash, "teal": params, "version": VERSION})
-    return skip(lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+    return skip_in_native_basis(lm, rules, params, weights_hash=weights_hash)

@@ -42,11 +42,8 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the matrices."""
     from sweeps.identity import digest
-    from workers.activation_sparsity.rotation_fusion import lay_out, shared
-    from workers.activation_sparsity.sparse_linear import InputRule, skip
+    from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
-    network = lm.network
-    four = [InputRule(count) for count in sparsity_params.kept_of_each(network, params.shares(network))]
-    model = shared(lm, "laid out", lambda: lay_out(lm.model, network))
+    four = [InputRule(count) for count in sparsity_params.kept_of_each(lm.network, params.shares(lm.network))]
     weights_hash = digest({"origin": lm.weights_hash, "topk_activation": params, "version": VERSION})
-    return skip(lm, model, [four] * network.layers, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+    return skip_in_native_basis(lm, [four] * lm.network.layers, params, weights_hash=weights_hash)

@@ -94,12 +94,13 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, embed, sized = model.num_prefix_tokens, model.patch_embed, params.means is None
+    sized = params.means is None
 
     def reduction(_: int, clusters: int) -> "Reduction":
-        return merge_clusters(prefix, clusters, params.neighbours, like=embed.proj.weight, sized=sized)
+        like = model.patch_embed.proj.weight
+        return merge_clusters(model.num_prefix_tokens, clusters, params.neighbours, like=like, sized=sized)
 
-    return fit_stages(model, params.kept(embed.num_patches, prefix), reduction, proportional=params.prop_attn, by_size=sized)
+    return fit_stages(model, params, reduction, proportional=params.prop_attn, by_size=sized)
 
 
 def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor", sized: bool = True) -> "Reduction":

@@ -56,12 +56,10 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that keeps the best patch tokens and fuses the rest. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, embed = model.num_prefix_tokens, model.patch_embed
-
     def reduction(patches: int, left: int) -> "Reduction":
-        return keep_best_and_fuse(prefix, patches, left - 1, like=embed.proj.weight)
+        return keep_best_and_fuse(model.num_prefix_tokens, patches, left - 1, like=model.patch_embed.proj.weight)
 
-    return fit_stages(model, params.kept(embed.num_patches, prefix), reduction)
+    return fit_stages(model, params, reduction)
 
 
 def keep_best_and_fuse(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":

@@ -46,16 +46,16 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, embed = model.num_prefix_tokens, model.patch_embed
+    prefix, like = model.num_prefix_tokens, model.patch_embed.proj.weight
     generator = torch.Generator().manual_seed(params.seed)
 
     def keep(patches: int, kept: int) -> "Reduction":
         drawn = torch.randperm(patches, generator=generator)[:kept].sort().values + prefix
-        index_K = torch.cat((torch.arange(prefix), drawn)).to(embed.proj.weight.device)
+        index_K = torch.cat((torch.arange(prefix), drawn)).to(like.device)
 
         def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
             return x_BND.index_select(1, index_K), size_BN1
 
         return reduction
 
-    return fit_stages(model, params.kept(embed.num_patches, prefix), keep)
+    return fit_stages(model, params, keep)

@@ -59,15 +59,15 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """
     from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, embed = model.num_prefix_tokens, model.patch_embed
+    prefix, like = model.num_prefix_tokens, model.patch_embed.proj.weight
     fused = params.implementation == "triton"
     if fused:
-        check_triton(embed.proj.weight)
+        check_triton(like)
 
     def reduction(patches: int, kept: int) -> "Reduction":
-        return keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=embed.proj.weight)
+        return keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=like)
 
-    return fit_stages(model, params.kept(embed.num_patches, prefix), reduction)
+    return fit_stages(model, params, reduction)
 
 
 def check_triton(like: "Tensor") -> None:
