@@ -114,12 +114,7 @@ def add_adapters(model: nn.Module, parts: ModuleNames, rotations: Sequence[Tenso
     for layer, rotation_DD, next_DD in zip(architectures.layers(model, parts), rotations[:-1], rotations[1:], strict=False):
         like = architectures.matrix(layer.get_submodule(parts.readers[0][0]))
         layer.adapter = architectures.linear((rotation_DD.T @ next_DD).to(like).contiguous(), None)
-        layer.register_forward_hook(_pass_adapter)
-
-
-def _pass_adapter(layer: Any, _given: Any, stream: Any) -> Tensor:
-    adapted: Tensor = layer.adapter(stream)
-    return adapted
+        layer.register_forward_hook(lambda own, _given, stream: own.adapter(stream))
 
 
 def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:

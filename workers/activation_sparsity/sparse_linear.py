@@ -177,12 +177,11 @@ class RowSkippingLinear(nn.Module):
     def _prepared(self, x: Tensor) -> Tensor:
         """The input of the dense product: tokens that count as decoded are masked unless a kernel exists for them."""
         counters = self.counters
-        if counters.phase == "decode":
-            if self.route is not None:
-                return self._fallback(x)
-            first, decoded = 0, 0
-        else:
-            first, decoded = counters.first, counters.decoded
+        if counters.phase == "decode" and self.route is not None:  # several sequences at once
+            macs = x.numel() * self.outputs
+            counters.fallbacks, counters.macs, counters.read = counters.fallbacks + 1, counters.macs + macs, counters.read + macs
+            return x
+        first, decoded = (0, 0) if counters.phase == "decode" else (counters.first, counters.decoded)
         counters.fallbacks += counters.phase == "prefill"
         if first == x.shape[-2]:
             return x
@@ -193,12 +192,6 @@ class RowSkippingLinear(nn.Module):
         kept = rule.kept * (counted.numel() // self.inputs) if rule.threshold is None else int(counted.count_nonzero())
         counters.macs, counters.read = counters.macs + counted.numel() * self.outputs, counters.read + kept * self.outputs
         return masked
-
-    def _fallback(self, x: Tensor) -> Tensor:
-        """Several sequences at once are decoded densely, and counted as such."""
-        counters, macs = self.counters, x.numel() * self.outputs
-        counters.fallbacks, counters.macs, counters.read = counters.fallbacks + 1, counters.macs + macs, counters.read + macs
-        return x
 
 
 def skip(
@@ -226,9 +219,18 @@ def skip(
             key = rule if place in (0, 2) and len(parts.norms) == 1 else place
             mask = masks.setdefault(key, SharedInputMask(rule, rotation_DD))
             for name in names:
-                _put(layer, name, mask, counters, kernel)
+                module = layer.get_submodule(name)
+                weight_IO = architectures.matrix(module)
+                route = None if kernel is None else select_route(kernel, weight_IO, rule.kept)
+                architectures.replace(
+                    layer, name, RowSkippingLinear(weight_IO, architectures.offset(module), mask, counters, route)
+                )
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
-            _put_adapter(layer)
+            # An adapter reads every input; this dense product uses all cores for it, which torch's may not.
+            weight_IO = architectures.matrix(layer.get_submodule("adapter"))
+            if unfit("cpp", weight_IO) is None:
+                every = SharedInputMask(InputRule(len(weight_IO)))
+                layer.adapter = RowSkippingLinear(weight_IO, None, every, SparsityCounters(0.0), "cpp")
     made.register_forward_pre_hook(counters.enter, with_kwargs=True)
     return dataclasses.replace(
         lm, model=made, weights_hash=weights_hash, counters=(*lm.counters, counters), skipped=counters.skipped
@@ -241,17 +243,3 @@ def skip_in_native_basis(
     """`skip` on the weights of `lm` as they are, but for their place in memory. Raises `Unsupported`."""
     model = shared(lm, "laid out", lambda: lay_out(lm.model, lm.network))
     return skip(lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
-
-
-def _put(layer: nn.Module, name: str, mask: SharedInputMask, counters: SparsityCounters, kernel: Kernel | None) -> None:
-    module = layer.get_submodule(name)
-    weight_IO = architectures.matrix(module)
-    route = None if kernel is None else select_route(kernel, weight_IO, mask.rule.kept)
-    architectures.replace(layer, name, RowSkippingLinear(weight_IO, architectures.offset(module), mask, counters, route))
-
-
-def _put_adapter(layer: Any) -> None:
-    """An adapter reads every input; this dense product uses all cores for it, which torch's may not."""
-    weight_IO = architectures.matrix(layer.adapter)
-    if unfit("cpp", weight_IO) is None:
-        layer.adapter = RowSkippingLinear(weight_IO, None, SharedInputMask(InputRule(len(weight_IO))), SparsityCounters(0.0), "cpp")

@@ -106,14 +106,9 @@ def spread(sparsity: float, coefficients: Coefficients | None, network: Language
     return tuple(scale * own for own in coefficients)
 
 
-def kept_inputs(width: int, sparsity: float) -> int:
-    """Inputs kept of `width`: at least one."""
-    return max(1, width - round(sparsity * width))
-
-
 def kept_of_each(network: LanguageNetwork, shares: tuple[float, ...]) -> list[int]:
-    """The number of inputs kept of each of the four, given their sparsities."""
-    return [kept_inputs(one.width, share) for one, share in zip(inputs(network), shares, strict=True)]
+    """The number of inputs kept of each of the four, at least one, given their sparsities."""
+    return [max(1, one.width - round(share * one.width)) for one, share in zip(inputs(network), shares, strict=True)]
 
 
 def skipped_by_token(network: LanguageNetwork, shares: tuple[float, ...]) -> int:

@@ -31,14 +31,17 @@ def content_hashes(path: str, observer: Observer | None = None) -> dict[str, str
     Only files that are new or whose size, times or inode changed are read. Hashes are kept also after an interruption;
     a cache that is damaged or cannot be written costs only time. `observer` is called every two seconds. Raises `OSError`.
     """
+    from workers.cache import cache_folder
     from workers.data.imagefolder import files
 
     root = Path(path)
     names = [name for name, _ in files(path)]
     places = {name: root if root.is_file() else root / name for name in names}
-    store = _cache_file(root)
+    # One cache for each data set, so that none grows with what is no longer used.
+    store = cache_folder() / "hashes" / f"{digest({'root': str(root.resolve())})}.json"
     known = _read(store)
-    stamps = {name: _stamp(place) for name, place in places.items()}
+    states = {name: place.stat() for name, place in places.items()}
+    stamps = {name: (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) for name, one in states.items()}
     found = {name: known[name][1] for name in names if name in known and known[name][0] == stamps[name]}
     changed = [name for name in names if name not in found]
     if changed:
@@ -80,18 +83,6 @@ def _hashed(places: Mapping[str, Path], sizes: Mapping[str, int], observer: Obse
                         reported = time.monotonic()
                         observer(read[0], total)
                 yield name, future.result()
-
-
-def _stamp(file: Path) -> Stamp:
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-
-
-def _cache_file(root: Path) -> Path:
-    """One file for each data set, so that no cache grows with what is no longer used."""
-    from workers.cache import cache_folder
-
-    return cache_folder() / "hashes" / f"{digest({'root': str(root.resolve())})}.json"
 
 
 def _read(file: Path) -> dict[str, tuple[Stamp, str]]:

@@ -126,7 +126,8 @@ def group(
     strength_Bn = signature_BnH.sum(-1)
     if size_Bn1 is not None:
         strength_Bn = strength_Bn * size_Bn1[..., 0]
-    first_BQ = strength_Bn.topk(hub_count(kept, quota)).indices
+    hubs = max(1, math.ceil(round(quota * kept, 9)))  # farthest-first needs a first token
+    first_BQ = strength_Bn.topk(hubs).indices
     unit_BnH = normalize(signature_BnH, dim=-1)
     similarity_Bnn = unit_BnH @ unit_BnH.mT
     similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
@@ -137,11 +138,6 @@ def group(
     unit_BKRd = normalize(select(feature_BNd, order_BN[:, prefix:]), dim=-1)
     similarity_BRK = unit_BKRd[:, kept:] @ unit_BKRd[:, :kept].mT
     return Groups(order_BN, similarity_BRK.argmax(-1), similarity_BRK)
-
-
-def hub_count(kept: int, quota: float) -> int:
-    """Hubs among `kept` tokens; one even at quota 0, because farthest-first needs a first token."""
-    return max(1, math.ceil(round(quota * kept, 9)))
 
 
 @torch.library.custom_op("breakeven::farthest_first", mutates_args=())
