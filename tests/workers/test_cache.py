@@ -122,7 +122,7 @@ def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.Mo
 
 
 def test_augmentation_moves_images_a_little() -> None:
-    """Strength 0 leaves images as they are; strength 1 moves each by its own amount and brings in nothing but paper."""
+    """Strength 0 leaves images as they are; strength 1 moves each by its own amount and adds nothing but background."""
     torch.manual_seed(0)
     learnt, _ = splits(load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model)
     x = learnt.x_BCHW[:50]

@@ -63,7 +63,7 @@ def test_segmentation_by_score_keeps_the_text(mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
-    """The text is cut into as many tokens as a scan in the order of length finds, fewer than before, and the counts say so."""
+    """The text is cut into as many tokens as a scan in the order of length finds, fewer than before, and so are the counts."""
     patched, vocabulary = PATCHED[mode], BUILT[mode]
     patched.reset()
     found = [patched.encode(text) for text in TEXTS]

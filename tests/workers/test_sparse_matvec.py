@@ -240,7 +240,7 @@ def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
 
 
 def test_torch_alone_is_enough(without_compiler):
-    """On a machine without a compiler the same functions choose and multiply with what torch brings."""
+    """On a machine without a compiler the same functions select and multiply with torch's operators."""
     reason = cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)
     assert reason is not None
     assert "no C++ compiler" in reason

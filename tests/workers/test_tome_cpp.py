@@ -125,7 +125,7 @@ def test_hquota_computes_the_same_with_compiled_code(name, example):
 
 @compiled
 def test_other_types_are_refused():
-    """Half precision is refused before anything runs, and where autocast brings it in later."""
+    """Half precision is refused before anything runs, and where autocast introduces it later."""
     tome = of_modality("vision")["tome"]
     with pytest.raises(
         Unsupported, match=r"native cannot run here: the compiled kernel takes float32 on a CPU, not torch\.bfloat16"
