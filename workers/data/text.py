@@ -35,6 +35,7 @@ LEFT_OUT = frozenset({"dist-packages", "idlelib", "lib2to3", "pydoc_data", "site
 HELD_OUT_SHARE = 0.1
 MIN_PARAGRAPH = 60
 """Held-out paragraphs of at least this many characters are removed from the training part; shorter ones are headings."""
+_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
@@ -123,13 +124,8 @@ def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
                 tree = ast.parse(file.read_bytes())
         except (SyntaxError, ValueError):  # deliberately invalid files, for tests of tools
             continue
-        yield inside.as_posix(), [text for node in ast.walk(tree) if (text := _docstring(node))]
-
-
-def _docstring(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return (ast.get_docstring(node) or "").strip() or None
-    return None
+        documented = (node for node in ast.walk(tree) if isinstance(node, _DOCUMENTED))
+        yield inside.as_posix(), [text for node in documented if (text := (ast.get_docstring(node) or "").strip())]
 
 
 def _write_docs(file: Path) -> None:
