@@ -7,7 +7,7 @@ import pytest
 
 from sweeps.job import Arm, Step
 
-SPOKEN = '''"""For tests."""
+LANGUAGE_METHOD = '''"""For tests."""
 
 from sweeps.method import Params as _Params
 
@@ -64,7 +64,7 @@ def scripted_language_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
     monkeypatch.setenv("BREAKEVEN_METHODS", str(folder))
 
     def write(name: str, body: str = "pass", refusal: str | None = None, reset: str = "calls.clear()") -> Arm:
-        (folder / f"{name}.py").write_text(SPOKEN.format(body=body, refusal=repr(refusal), reset=reset))
+        (folder / f"{name}.py").write_text(LANGUAGE_METHOD.format(body=body, refusal=repr(refusal), reset=reset))
         return Arm(stack=(Step(method=name),))
 
     return write
