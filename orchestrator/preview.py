@@ -168,7 +168,7 @@ def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
 def _counted_language(unknown: CountedArm, network: LanguageNetwork, new_tokens: int) -> CountedArm:
     """An arm of a language model; the prompt pass generates the first of the new tokens."""
     arm, prompt, decoded = unknown.arm, unknown.workload.size, max(0, new_tokens - 1)
-    if (reason := methods.refusal(arm, network)) is not None:
+    if (reason := methods.stack_refusal(arm, network)) is not None:
         return unknown._replace(refused=reason)
     if not network.described or methods.retokenizes(arm):
         return unknown

@@ -49,7 +49,7 @@ def test_every_arm_can_run(file):
     for job in expansion.jobs:
         for arm in job.arms:
             if job.kind in ("generation", "quality"):
-                assert methods.refusal(arm, languages()[job.condition.model]) is None
+                assert methods.stack_refusal(arm, languages()[job.condition.model]) is None
             else:
                 assert solve(arm, networks()[job.condition.model], arm.condition(job.condition).image_size)
 

@@ -212,16 +212,16 @@ def test_impossible_parameters(name, params, message):
 def test_refusals():
     """A method gives the reason why it cannot run on a network; a stack in which two methods remove tokens is refused too."""
     without_class = networks()["vit_base_patch16_siglip_224"]
-    assert "no class token" in methods.refusal(arm("topk", keep_rate=0.5), without_class)
-    assert methods.refusal(arm("random", keep_rate=0.5), without_class) is None
-    assert "block 12, but deit_tiny_patch16_224 has the blocks 0 to 11" in methods.refusal(
+    assert "no class token" in methods.stack_refusal(arm("topk", keep_rate=0.5), without_class)
+    assert methods.stack_refusal(arm("random", keep_rate=0.5), without_class) is None
+    assert "block 12, but deit_tiny_patch16_224 has the blocks 0 to 11" in methods.stack_refusal(
         arm("random", keep_rate=0.5, layers=(12,)), DEIT_TI
     )
-    assert "r lists 13 blocks" in methods.refusal(arm("tome", r=(1,) * 13), DEIT_TI)
+    assert "r lists 13 blocks" in methods.stack_refusal(arm("tome", r=(1,) * 13), DEIT_TI)
     both = Arm(stack=arm("topk", keep_rate=0.5).stack + arm("tome", r=2).stack)
-    assert methods.refusal(both, DEIT_TI) == "topk and tome both change the number of tokens; only one method of a stack can"
+    assert methods.stack_refusal(both, DEIT_TI) == "topk and tome both change the number of tokens; only one method of a stack can"
     slowed = Arm(stack=arm("tome", r=2).stack + arm("slowed").stack)
-    assert methods.refusal(slowed, DEIT_TI) is None
+    assert methods.stack_refusal(slowed, DEIT_TI) is None
     assert methods.promised_tokens(slowed, DEIT_TI, 224) == methods.promised_tokens(arm("tome", r=2), DEIT_TI, 224)
 
 

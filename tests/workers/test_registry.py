@@ -48,8 +48,8 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
     assert methods.of_modality("language")["plain"].VERSION == 2
     assert (methods.method_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
-    assert methods.refusal(arm, network) is None
-    assert methods.refusal(arm, languages()["gpt2"]) == "plain: has no gate"
+    assert methods.stack_refusal(arm, network) is None
+    assert methods.stack_refusal(arm, languages()["gpt2"]) == "plain: has no gate"
     with pytest.raises(InvalidMethod, match="there is no method 'plain'"):
         methods.resolve(arm, "vision")
 

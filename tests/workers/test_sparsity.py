@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from sweeps.geometry.llm_geometry import languages
 from sweeps.job import Arm, Step
 from workers.activation_sparsity import sparsity_params
-from workers.methods import refusal
+from workers.methods import stack_refusal
 from workers.methods.language import larosa, teal, topk_activation
 
 METHODS = (larosa, teal, topk_activation)
@@ -44,7 +44,7 @@ def test_allocation_keeps_the_macs():
         assert left_out / network.layer_macs == pytest.approx(0.4, abs=1e-3)
     params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(mode="json")
     arm = Arm(stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),))
-    assert refusal(arm, network) == (
+    assert stack_refusal(arm, network) == (
         "topk_activation: allocation requests a sparsity of 1.17 in h2, which must stay below 1; give h2 a smaller coefficient"
     )
 

@@ -41,7 +41,7 @@ def solve(arm: Arm, network: Network, image_size: int) -> Solved:
     if len(budgeted) > 1:
         names = " and ".join(arm.stack[index].method for index in budgeted)
         raise Unsupported(f"{names} each have a budget; the stack as a whole can keep to one only")
-    if (reason := methods.refusal(arm, network)) is not None:
+    if (reason := methods.stack_refusal(arm, network)) is not None:
         raise Unsupported(reason)
     if budgeted:
         arm, values = _within(arm, budgeted[0], network, image_size)

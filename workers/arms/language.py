@@ -126,7 +126,7 @@ def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, 
     own = arm.condition(condition)
     compiled_decode.check_runtime(own)
     base = shared_language(own, content_hashes)
-    if (reason := methods.refusal(arm, base.network)) is not None:
+    if (reason := methods.stack_refusal(arm, base.network)) is not None:
         raise Unsupported(reason)
     network = clone_shared(base.model)
     route = _set_attention(network, own.attention)

@@ -91,7 +91,7 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
     """
     own = arm.condition(condition)
     check_image_size(loaded.network, own.pixels)
-    if (reason := methods.refusal(arm, loaded.network)) is not None:
+    if (reason := methods.stack_refusal(arm, loaded.network)) is not None:
         raise Unsupported(reason)
     model = clone_shared(loaded.model)
     if own.pixels != model.patch_embed.img_size[0]:

@@ -70,7 +70,7 @@ def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) 
     return model
 
 
-def refusal(arm: Arm, network: AnyNetwork) -> str | None:
+def stack_refusal(arm: Arm, network: AnyNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
     steps = list(zip((step.method for step in arm.stack), resolve(arm, network.modality), strict=True))
     reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
@@ -81,7 +81,7 @@ def refusal(arm: Arm, network: AnyNetwork) -> str | None:
 
 
 def promised_tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
-    """The tokens that the arm's stack promises for each block, once `refusal` gave `None`; `budget.solve` comes before."""
+    """The tokens that the arm's stack promises for each block, once `stack_refusal` gave `None`; `budget.solve` comes before."""
     dense = network.dense_tokens(image_size)
     promised = (method.tokens(params, network, image_size) for method, params in resolve(arm, "vision"))
     return next((each for each in promised if each != dense), dense)

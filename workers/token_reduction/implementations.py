@@ -30,7 +30,7 @@ def choose(params: Any, condition: Condition) -> Any:
     return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
-def route(params: Any, condition: Condition) -> str | None:
+def chosen_route(params: Any, condition: Condition) -> str | None:
     """The implementation that runs."""
     implementation: str | None = choose(params, condition).implementation
     return implementation

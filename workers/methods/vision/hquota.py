@@ -125,7 +125,7 @@ class Params(method.Params):
     )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
     implementation: ImplementationField = None
-    choose, route, eager_only = implementations.choose, implementations.route, implementations.eager_only
+    choose, route, eager_only = implementations.choose, implementations.chosen_route, implementations.eager_only
     budget: BudgetField = None
     align: AlignField = None
 

@@ -34,7 +34,7 @@ class Params(MergeParams):
     """How many are merged, and by which code."""
 
     implementation: ImplementationField = None
-    choose, route, eager_only = implementations.choose, implementations.route, implementations.eager_only
+    choose, route, eager_only = implementations.choose, implementations.chosen_route, implementations.eager_only
 
 
 tokens, refuses = Params.tokens, Params.too_long
