@@ -16,6 +16,12 @@ def test_points_are_put_in_order() -> None:
     assert [point.x for point in curve.points] == [4, 16, 64]
 
 
+def test_a_point_counts_unless_something_is_wrong() -> None:
+    """A point that is given by its numbers alone is neither flagged nor insufficient."""
+    point = Point(x=4, speedup=1.2)
+    assert (point.flagged, point.insufficient) == (False, False)
+
+
 def test_the_same_x_twice_is_an_error_that_names_it() -> None:
     """Two speed-ups at one x are ambiguous: a curve holds each x once."""
     with pytest.raises(ValidationError, match="several points at x = 16"):
