@@ -27,6 +27,8 @@ TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
 """What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
+ALONE_SECONDS = 0.5
+"""An arm's forwards by itself, for its peak of memory."""
 COMPILE_SECONDS = 60.0
 """What compiling one arm may take: eager code and a cold cache on two CPU cores."""
 GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
@@ -70,10 +72,11 @@ def job_seconds(job: Job) -> float:
 
 
 def _timing(job: Job) -> float:
-    """The whole budget, and a pass for each arm; with a prompt also what the runs of a language model take."""
+    """The whole budget, and on a GPU a pass for the energy of each arm; with a prompt also the runs of a language model."""
     if job.condition.prompt_tokens is not None:
         return _generation(job)
-    return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * PASS_SECONDS
+    alone = PASS_SECONDS if job.condition.device == "cuda" else ALONE_SECONDS
+    return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * alone
 
 
 def _image_reading(job: Job) -> float:
@@ -89,7 +92,7 @@ def _image_reading(job: Job) -> float:
 
 
 def _generation(job: Job) -> float:
-    """The budget or the fewest pairs, whichever takes longer, each arm like the unmodified model."""
+    """The budget, and each arm like the unmodified model."""
     condition, network = job.condition, llm_geometry(job.condition.model)
     if network is None:
         return math.inf
@@ -97,9 +100,8 @@ def _generation(job: Job) -> float:
     prefill = condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
     step = network.token_macs * _BYTES[condition.dtype] / 1e9
     run = prefill + new * (step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS)
-    pairs = max(job.protocol.budget_s, job.protocol.pairs_min * len(job.arms) * run)
     each = WARM_UP_SECONDS + WARM_UP_RUNS * run + PASS_SECONDS + FRESH_SECONDS
-    return TEXT_SECONDS + len(job.arms) * each + pairs
+    return TEXT_SECONDS + len(job.arms) * each + job.protocol.budget_s
 
 
 def _text_reading(job: Job) -> float:

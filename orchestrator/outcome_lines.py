@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import numpy as np
 from rich.text import Text
 
 from orchestrator.report.section import style_of
@@ -12,7 +11,8 @@ from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.outcome import Outcome
 from sweeps.stats import text_stats
 from sweeps.stats.classification import compare_predictions
-from sweeps.stats.timing import speedup, verdict
+from sweeps.stats.pooling import pool
+from sweeps.stats.two_way import Rounds
 from workers.methods.arm_labels import arm_label
 
 _Result = tuple[str, Conclusion] | None
@@ -56,10 +56,10 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {metrics[0]: samples.seconds}
     ratios = {}
     for metric in (name for name in metrics if name in series):
-        baseline, arm = (np.asarray(series[metric])[:, samples.arms.index(index)] for index in (pair.baseline, pair.arm))
-        estimate = speedup(baseline, arm)
-        word = verdict(estimate, pairs_min=outcome.job.protocol.pairs_min)
-        ratios[metric] = conclude(SPEEDUP, estimate.value, estimate.low or None, estimate.high, verdict=word)
+        rounds = Rounds(series[metric], samples.arms)
+        ratio = pool([[rounds.contrast(*pair)]], rounds.rounds)
+        word = ratio.verdict(pairs_min=outcome.job.protocol.pairs_min)
+        ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word)
     texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]
     return ", ".join(texts), next(iter(ratios.values()))
 

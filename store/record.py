@@ -179,6 +179,7 @@ class AttemptWriter:
             "round": self.job.round,
             "environment": self.environment["environment_id"],
             "host": outcome.host,
+            "process": outcome.process,
             "started_at": outcome.started_at,
             "ended_at": outcome.ended_at,
             "project_commit": outcome.commit,

@@ -3,37 +3,48 @@
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Row
 
 from sweeps.outcome import Samples
+from sweeps.stats.two_way import Rounds
 
 Times = NDArray[np.float64]
 
 
-class Timings(NamedTuple):
+@dataclass
+class Timings:
     """The samples of one attempt, arrays of shape [rounds, columns], in seconds per forward."""
 
     arms: list[int]
-    """Index of the arm in each column."""
+    """Index of the arm in each column; one with two columns was timed twice in every round."""
     seconds: Times
     device_seconds: Times | None
-    series: Mapping[str, Times] = MappingProxyType({})
+    series: Mapping[str, Times] = field(default_factory=dict)
     """Further times of the same runs, by metric."""
+    _fitted: dict[str | None, Rounds] = field(default_factory=dict)
 
     def of(self, arm: int, metric: str | None = None) -> Times:
-        """The wall times of an arm, shape [rounds], or with `metric` those of that series."""
-        table = self.seconds if metric is None else self.series[metric]
-        column: Times = table[:, self.arms.index(arm)]
-        return column
+        """The wall times of an arm, shape [samples], or with `metric` those of that series."""
+        return self._of(arm, self.seconds if metric is None else self.series[metric])
 
     def on_device(self, arm: int) -> Times | None:
-        """The device times of an arm, shape [rounds]; `None` where they were not measured apart."""
-        return None if self.device_seconds is None else self.device_seconds[:, self.arms.index(arm)]
+        """The device times of an arm, shape [samples]; `None` where they were not measured apart."""
+        return None if self.device_seconds is None else self._of(arm, self.device_seconds)
+
+    def rounds(self, metric: str | None = None) -> Rounds:
+        """The times, or with `metric` those of that series, with their estimates, which are made once."""
+        if metric not in self._fitted:
+            self._fitted[metric] = Rounds(self.seconds if metric is None else self.series[metric], self.arms)
+        return self._fitted[metric]
+
+    def _of(self, arm: int, table: Times) -> Times:
+        times: Times = table[:, [column for column, each in enumerate(self.arms) if each == arm]].ravel()
+        return times
 
 
 def timings(samples: Samples) -> Timings:
@@ -65,6 +76,8 @@ def pack_samples(samples: Samples) -> dict[str, Any]:
         "seconds": _squeeze(arrays.seconds, "<f8"),
         "device_seconds": None if arrays.device_seconds is None else _squeeze(arrays.device_seconds, "<f8"),
         "run_order": _squeeze(np.array(samples.order), "<i4"),
+        # left out of the digest, like any younger field, where there are none
+        **({} if samples.bursts is None else {"bursts": _squeeze(np.array(samples.bursts), "<f8")}),
     }
 
 

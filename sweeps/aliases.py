@@ -42,8 +42,9 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 
 _YOUNGER: Mapping[str, Any] = {
     **dict.fromkeys(("data", "corruption", "severity", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive")),
-    **dict.fromkeys(("images", "characters", "tasks", "documents", "route", "cores")),
+    **dict.fromkeys(("images", "characters", "tasks", "documents", "route", "cores", "process")),
     "compile_timeout_s": 900.0,
+    "protocol_version": 1,
     "notes": [],
 }
 """Fields of an outcome that its first version lacked, with their defaults, at which payloads and digests leave them out."""

@@ -1,9 +1,13 @@
 """Break-evens of curves in words, for the report and the web app."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import ceil, floor, log10
 from typing import Any
 
 from sweeps.number_format import AXIS_LABELS, axis_value, is_missing
+
+MOST_FACTOR = 50
+"""Times as many pairs that are worth a try."""
 
 
 def axis_place(x: float, axis: str, token_unit: str) -> str:
@@ -16,23 +20,69 @@ def describe_break_even(
 ) -> str:
     """The break-even of one curve, its rows of the view `break_even`, as the rest of a sentence that begins with the arm's label.
 
-    `measured` is the smallest and the largest x, where they are known. A `brief` one has no reasons and no notes on flagged points.
+    `measured` is the smallest and the largest x, where they are known. A `brief` one has no reasons.
     """
     if not rows:
         return "not analysed"
     first = rows[0]
+    span = f"{axis_value(measured[0], first.axis)} to {axis_place(measured[1], first.axis, token_unit)}" if measured else ""
     if first.verdict == "crossing":
-        text = _crossings(sorted(rows, key=lambda row: float(row.x)), token_unit)
+        text = _crossings(sorted(rows, key=lambda row: float(row.x if not is_missing(row.x) else row.x_low)), token_unit)
+    elif first.verdict == "pays_from":
+        bound = _bound(first.x_high, first.axis, ceil)
+        text = f"pays from at most {axis_place(bound, first.axis, token_unit)} on" + _beyond(first, "below", brief)
+    elif first.verdict == "pays_up_to":
+        bound = _bound(first.x_low, first.axis, floor)
+        text = f"pays up to at least {axis_place(bound, first.axis, token_unit)}" + _beyond(first, "beyond", brief)
     elif first.verdict == "always":
-        span = f", {axis_value(measured[0], first.axis)} to {axis_place(measured[1], first.axis, token_unit)}" if measured else ""
-        text = f"pays at every point measured{'' if brief else span}"
+        text = "pays at every point measured" + (f", {span}" if span and not brief else "")
     elif first.verdict == "never":
-        text = "never pays" + (f" up to {axis_place(measured[1], first.axis, token_unit)}" if measured else "")
+        text = "never pays" + (f" from {span}" if span else "") + ("" if brief else _possible(first.largest_gain))
+    elif first.verdict == "no_effect":
+        text = "does nothing here" + ("" if brief else ": at every point it processes what the baseline does")
     else:
-        reason = str(first.why).partition(". ")[0].rstrip(".")
-        text = "unclear" + ("" if brief else f": {reason[:1].lower()}{reason[1:]}")
-    all_flagged = not brief and "All points are flagged" in str(first.why)
-    return "; ".join(filter(None, (text, "all points are flagged" if all_flagged else "", describe_missing(first))))
+        text = "cannot tell" + ("" if brief else _needed(first))
+    return "; ".join(filter(None, (text, describe_missing(first))))
+
+
+def _beyond(row: Any, where: str, brief: bool) -> str:
+    if brief:
+        return ""
+    if is_missing(row.worst_loss):
+        return f"; {where}, nothing bounds the loss"
+    return f"; {where}, " + (f"slower by {_percent(row.worst_loss)} at most" if row.worst_loss > 0 else "never slower")
+
+
+def _possible(gain: float | None) -> str:
+    """What a method that never pays can still gain."""
+    if gain is None or is_missing(gain):
+        return ""
+    return f"; it can gain {_percent(gain)} at most" if gain > 0 else "; it can gain nothing"
+
+
+def _needed(row: Any) -> str:
+    """What would decide an unclear curve."""
+    factor: float | None = row.pairs_factor
+    if not row.points:
+        return "; a flag marks every point as wrong"
+    if factor is None or is_missing(factor):
+        return "; more points or pairs are needed"
+    if factor > MOST_FACTOR:
+        return f"; not even {MOST_FACTOR} times as many pairs would decide it"
+    return f"; about {max(2, ceil(factor))} times as many pairs would decide it"
+
+
+def _percent(share: float) -> str:
+    """Rounded up, because it bounds: two digits below 10 %, else whole per cent."""
+    percent = 100 * share
+    digits = 0 if percent >= 10 else 1 - floor(log10(percent))
+    step = 10**-digits
+    return f"{ceil(percent / step - 1e-9) * step:.{digits}f} %"
+
+
+def _bound(x: float, axis: str, outward: Callable[[float], int]) -> float:
+    """The end of an interval as it is printed: tokens are whole, and rounded so that the interval does not shrink."""
+    return outward(x) if axis == "tokens" else x
 
 
 def describe_missing(row: Any) -> str:
@@ -44,10 +94,14 @@ def describe_missing(row: Any) -> str:
 def _crossings(rows: Sequence[Any], token_unit: str) -> str:
     places = []
     for row in rows:
-        ends = "" if is_missing(row.x_low) else f"{axis_value(row.x_low, row.axis)} to {axis_value(row.x_high, row.axis)}"
-        limited = ", neighbouring points" if row.grid_limited else ""
-        interval = f" ({ends}{limited})" if ends else ""
-        places.append((axis_place(row.x, row.axis, token_unit), interval))
+        x, interval = row.x, ""
+        if not (is_missing(row.x_low) or is_missing(row.x_high)):
+            low, high = _bound(row.x_low, row.axis, floor), _bound(row.x_high, row.axis, ceil)
+            limited = ", neighbouring points" if row.grid_limited else ", by the cost model" if row.fitted else ""
+            interval = f" ({axis_value(low, row.axis)} to {axis_value(high, row.axis)}{limited})"
+            if is_missing(x):  # where it pays for sure
+                x = low if row.direction == "loses" else high
+        places.append((axis_place(x, row.axis, token_unit), interval))
     if len(places) > 1:
         return f"crosses 1× at {', '.join(place + interval for place, interval in places)}"
     ((place, interval),) = places

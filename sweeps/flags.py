@@ -1,9 +1,51 @@
-"""Flags of timed jobs that another run may not have, and what to do before it."""
+"""Declarations of flags: what each says about a measurement, whether it makes it wrong, and what to do."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-ADVICE: Mapping[str, str] = {
-    "contended": "the machine was busy; when it is quiet, run again",
-    "throttled": "the device lowered its clocks; let it cool, fix its clocks, and run again",
-    "warmup_not_converged": "warm-up had not converged; run again",
+
+@dataclass(frozen=True)
+class Flag:
+    """What is known of a flag before it is raised."""
+
+    meaning: str
+    wrong: bool = False
+    """Whether the figures are not those of the question; else they are, with more noise or without a part."""
+    advice: str = ""
+    """For a flag that another run may not have: what to do before it."""
+
+
+FLAGS: Mapping[str, Flag] = {
+    "contended": Flag("other processes used the cores or the GPU", advice="the machine was busy; when it is quiet, run again"),
+    "throttled": Flag(
+        "the device was slowed by heat, hardware or a quota",
+        wrong=True,
+        advice="the device lowered its clocks; let it cool, fix its clocks, and run again",
+    ),
+    "low_priority": Flag(
+        "the timed process had a lower priority than others, and could not raise it",
+        advice="start the node's Ray with RAY_worker_niceness=0, and run again",
+    ),
+    "warmup_not_converged": Flag("warm-up ended before every arm was steady", advice="warm-up had not converged; run again"),
+    "consistency_check_failed": Flag("counts of images or tokens, or clocks, contradict each other", wrong=True),
+    "state_changed": Flag("an arm changed the process that times the others", wrong=True),
+    "token_trace_mismatch": Flag("blocks processed other tokens than the method promised", wrong=True),
+    "text_differs": Flag("the arm decoded to other text than it was fed", wrong=True),
+    "text_too_short": Flag("a run ended below the requested characters", wrong=True),
+    "memory_unmeasured": Flag("the peak of memory cannot be read here"),
+    "pass_skipped": Flag("no time was left to measure memory and energy"),
+    "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
+    "unreadable_images": Flag("some images could not be read and were left out"),
+    "zeroshot_unavailable": Flag("a requested zero-shot task could not run here"),
+    "no_effect": Flag("the method removed nothing at this size: the arm does what the baseline does"),
 }
+
+
+def wrong(flags: Iterable[str]) -> bool:
+    """Whether one of the flags marks a measurement as wrong; one that is not declared does."""
+    return any(flag not in FLAGS or FLAGS[flag].wrong for flag in flags)
+
+
+def split_flags(joined: str | None) -> list[str]:
+    """The flags in a column, where they are joined by commas."""
+    return [flag for flag in (joined or "").split(",") if flag]

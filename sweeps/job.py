@@ -30,8 +30,6 @@ Exclusive = Literal["device"]
 Occupation = Literal["node", "device", "shared"]
 """What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
 
-PROTOCOL_VERSION = 1
-"""Raised whenever the way of measuring changes, so that older answers count as stale."""
 NAMED_WEIGHTS = ("random", "pretrained", "trained")
 """Weights that are no path of a file."""
 NAMED = "named:"
@@ -39,7 +37,7 @@ NAMED = "named:"
 NAMING = ("data", "file")
 """Parameters that name a text or a file."""
 PASS_SECONDS = 2.0
-"""Peak memory, energy and throughput of an arm are read in a pass of its own that lasts at least this long."""
+"""Energy, where a counter can be read, is measured in a pass of each arm alone that lasts at least this long."""
 
 
 class Condition(FrozenModel):
@@ -193,6 +191,8 @@ class Comparison(FrozenModel):
     condition: Condition
     baseline: Arm
     arm: Arm
+    protocol_version: int = 1
+    """Of the job that answers it."""
 
     @cached_property
     def question_id(self) -> str:
@@ -213,7 +213,7 @@ class Comparison(FrozenModel):
             names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names}
             own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
         versions = _versions((*self.baseline.versions, *self.arm.versions))
-        question = f'"protocol":{PROTOCOL_VERSION},"question":"{self.question_id}","versions":{versions}'
+        question = f'"protocol":{self.protocol_version},"question":"{self.question_id}","versions":{versions}'
         return digest_of(f'{{"contents":{canonical(own) if own else "{}"},{question}}}')
 
 
@@ -240,6 +240,8 @@ class Job(FrozenModel):
     content_hashes: dict[str, str] = Field(default_factory=dict)
     """Hashes of what the condition only names, see `Comparison.comparison_id`."""
     round: int = Field(default=0, ge=0)
+    protocol_version: int = Field(default=1, ge=1)
+    """How it is measured; 1 for jobs planned before there was another way."""
 
     @model_validator(mode="before")
     @classmethod
@@ -260,7 +262,9 @@ class Job(FrozenModel):
         pairs = ",".join([f"[{baseline},{arm}]" for baseline, arm in self.pairs])
         contents = canonical(self.content_hashes) if self.content_hashes else "{}"
         condition = f'"condition":{self.condition.canonical_text},"contents":{contents},"kind":"{self.kind}"'
-        return digest_of(f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{PROTOCOL_VERSION},"round":{self.round}}}')
+        return digest_of(
+            f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{self.protocol_version},"round":{self.round}}}'
+        )
 
     @property
     def occupation(self) -> Occupation:
@@ -280,7 +284,13 @@ class Job(FrozenModel):
         return self.protocol.timeout_s + len(self.compiled) * self.protocol.compile_timeout_s
 
     def comparison(self, pair: Pair) -> Comparison:
-        return Comparison(kind=self.kind, condition=self.condition, baseline=self.arms[pair.baseline], arm=self.arms[pair.arm])
+        return Comparison(
+            kind=self.kind,
+            condition=self.condition,
+            baseline=self.arms[pair.baseline],
+            arm=self.arms[pair.arm],
+            protocol_version=self.protocol_version,
+        )
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """The questions of this job, in the order of `pairs`."""

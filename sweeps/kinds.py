@@ -31,6 +31,8 @@ class KindSpec:
     """Condition fields that its answers do not depend on; they are no part of its questions."""
     required: tuple[str, ...] = ()
     """Condition fields that a sweep must set, besides the model."""
+    protocol_version: int = 1
+    """Raised whenever the way of measuring changes, so that older answers count as stale."""
 
     @property
     def timed(self) -> bool:
@@ -44,6 +46,7 @@ _KINDS = (
         modality="vision",
         payload="samples",
         metrics=("latency",),
+        protocol_version=2,
         independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS),
     ),
     KindSpec(
@@ -58,6 +61,7 @@ _KINDS = (
         modality="language",
         payload="samples",
         metrics=("time_per_char", "tpot", "ttft"),
+        protocol_version=2,
         independent_of=IMAGE_FIELDS,
         required=("prompt_tokens", "new_tokens"),
     ),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sweeps.kinds import Modality
 
-Contrast = Literal["ratio", "difference"]
+Compared = Literal["ratio", "difference"]
 Read = Literal["round", "item", "once", "counter"]
 Better = Literal["lower", "higher"]
 
@@ -27,7 +27,7 @@ class MetricSpec:
     read: Read = "once"
     """`round`: a sample of every round of a timed job, pooled over attempts; `item`: for every image or text window; `once`: in a
     pass of its own; `counter`: counted by a method. Other counters are the method's own, and not declared."""
-    compared: Contrast | None = None
+    compared: Compared | None = None
     """How arms are compared, if they are: `ratio`, baseline over arm; `difference`, by how much the arm is worse."""
     better: Better | None = None
     floor: float = 0.0
@@ -45,8 +45,8 @@ class MetricSpec:
 
 
 Metrics = Iterator[MetricSpec]
-SPEED_FLOOR = 0.01
-"""Ratios within 1 % of 1 count as the same: a device that was not calibrated by A/A tests has this noise floor."""
+SPEED_FLOOR = 0.02
+"""Speed-ups whose interval lies within this share of 1 are called the same."""
 
 
 def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> MetricSpec:
@@ -105,6 +105,7 @@ _METRICS = (
     *_shown("1", "language", read="item", characters_scored="characters scored", tokens_scored="tokens scored"),
     *_shown("ms", "vision", "lower", device_latency="latency on the device"),
     *_shown("images/s", "vision", "higher", throughput="throughput"),
+    *_shown("1", "vision", steady_ratio="time of a forward in steady running over that of one after another arm"),
     *_shown("J", "vision", "lower", energy_per_image="energy per image"),
     *_shown("1", "vision", "lower", relative_cost="GMACs relative to the baseline"),
     *_shown("1", "vision", diversity="diversity of tokens", cka="similarity of features to those of the baseline (CKA)"),
@@ -190,6 +191,6 @@ def metric(name: str) -> MetricSpec:
     return found
 
 
-def compared(names: Iterable[str], how: Contrast) -> tuple[MetricSpec, ...]:
+def compared(names: Iterable[str], how: Compared) -> tuple[MetricSpec, ...]:
     """Those of the named metrics that are compared in this way."""
     return tuple(spec for name in names if (spec := metric(name)).compared == how)

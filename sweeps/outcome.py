@@ -56,7 +56,7 @@ class Samples(FrozenModel):
     """Raw timings: one row per round, one column per measured arm (see `arms`), each of them seconds per forward pass."""
 
     arms: tuple[int, ...]
-    """Indices into `Job.arms` of the columns."""
+    """Indices into `Job.arms` of the columns; an arm that was timed twice in every round has two."""
     seconds: tuple[tuple[float, ...], ...]
     """Wall time per forward, shape [rounds, arms]. Cells of one row form pairs."""
     device_seconds: tuple[tuple[float, ...], ...] | None = None
@@ -69,6 +69,8 @@ class Samples(FrozenModel):
     series: dict[str, tuple[tuple[float, ...], ...]] = Field(default_factory=dict)
     """Further times of the same runs, each of the shape of `seconds`, in seconds: `ttft`, `tpot` and `time_per_char` of a
     generation job, whose `seconds` are those of the whole run, tokenizer included."""
+    bursts: tuple[tuple[float, ...], ...] | None = None
+    """Seconds per forward of several in one go, shape [bursts, arms], each arm once in the order of its first column."""
 
     @model_validator(mode="after")
     def _rectangular(self) -> Self:
@@ -84,6 +86,8 @@ class Samples(FrozenModel):
             widths = {len(row) for row in table} - {columns}
             if widths:
                 raise ValueError(f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns of arms")
+        if any(len(row) != len(set(self.arms)) for row in self.bursts or ()):
+            raise ValueError(f"samples: a row of bursts has not one value for each of the {len(set(self.arms))} arms")
         if any(sorted(row) != list(range(columns)) for row in self.order):
             raise ValueError(f"samples: a round of order is no order of the columns 0 to {columns - 1}")
         return self
@@ -158,6 +162,8 @@ class Outcome(FrozenModel):
     """What flags of the job or of its arms are about, where their name is not enough; a line each."""
     cores: tuple[DatabaseCount, ...] | None = None
     """The CPU cores that the process was pinned to; `None` where it was not."""
+    process: str | None = None
+    """Identifies the process that measured it: outcomes of one process share what is particular to it."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
 
@@ -178,7 +184,7 @@ class Outcome(FrozenModel):
                 _check_arms(f"{name}.arms", [arm.arm for arm in kept.arms], self.job)
                 _check_arms(f"{name}.pairs", {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)}, self.job)
         if self.samples is not None:
-            _check_arms("samples.arms", self.samples.arms, self.job)
+            _check_arms("samples.arms", set(self.samples.arms), self.job)
         large = next((number for number in _integers(self.model_dump(exclude={"samples"})) if abs(number) >= INTEGER), None)
         if large is not None:
             raise ValueError(f"an integer of {large.bit_length()} bits is too large; a database holds 63")

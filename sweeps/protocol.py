@@ -13,7 +13,7 @@ class Protocol(FrozenModel):
     half_width: float = Field(default=0.01, gt=0, lt=1)
     """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
     budget_s: float = Field(default=10.0, gt=0)
-    """Stop timing after this long, warm-up excluded, once `pairs_min` pairs are in."""
+    """Stop timing after this long, warm-up excluded; with fewer than `pairs_min` pairs the answer is `insufficient`."""
     timeout_s: float = Field(default=300.0, gt=0)
     """The job is killed after this long, not counting `compile_timeout_s`."""
     compile_timeout_s: float = Field(default=900.0, gt=0)

@@ -40,7 +40,7 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "arm_ms": ShownColumn("Arm, ms", "%.2f", ",.4~r"),
     "speedup": ShownColumn("Speed-up", "%.3f×", ".3f"),
     "estimate": ShownColumn("Speed-up"),
-    "interval": ShownColumn("95 % interval"),
+    "interval": ShownColumn("99 % interval", help="However often it was looked at"),
     "word": ShownColumn("Verdict"),
     "theory": ShownColumn("If time followed MACs", "%.3f×", ".3f"),
     "pairs": ShownColumn("Pairs", "%d", "d"),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
+from uuid import uuid4
 
 from pydantic import ValidationError
 
@@ -18,6 +19,9 @@ from sweeps.outcome import ANSWERING_FAILURES, Outcome
 from workers.measure.environment import commit, devices, environment_of
 from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
+
+PROCESS = uuid4().hex
+"""Identifies this process among all that ever measure."""
 
 
 def run(job: Job, **options: Any) -> Outcome:
@@ -47,6 +51,7 @@ def run(job: Job, **options: Any) -> Outcome:
         host=platform.node(),
         started_at=started,
         ended_at=time.time(),
+        process=PROCESS,
         commit=commit(),
         cores=held,
         **fields,

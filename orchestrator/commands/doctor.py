@@ -4,14 +4,15 @@ import os
 import platform
 import sys
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from orchestrator.terminal import output
 from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
+from sweeps.metrics import SPEED_FLOOR
 from sweeps.protocol import Protocol
-from sweeps.stats.timing import DEFAULT_FLOOR, speedup, verdict
+from sweeps.stats.pooling import pool
+from sweeps.stats.two_way import Rounds
 from workers.measure.environment import devices, environment_of
 
 REPLICATES = 2
@@ -55,17 +56,17 @@ def _null_test(console: Console, device: Device) -> bool:
         for failure in outcome.failures:
             console.print(f"noise on {device}: no measurement, {failure.reason}: {failure.message}", style="red")
         return False
-    seconds = np.asarray(outcome.samples.seconds)
-    estimates = [speedup(seconds[:, 0], seconds[:, column]) for column in range(1, seconds.shape[1])]
-    worst = max(abs(np.log(estimate.value)) for estimate in estimates)
-    wrong = [estimate for estimate in estimates if verdict(estimate) in {"faster", "slower"}]
-    width = max(estimate.half_width for estimate in estimates)
+    rounds = Rounds(outcome.samples.seconds, outcome.samples.arms)
+    ratios = [pool([[rounds.contrast(*pair)]], rounds.rounds) for pair in job.pairs]
+    worst = max(abs(ratio.log) for ratio in ratios)
+    wrong = [ratio for ratio in ratios if ratio.verdict() in {"faster", "slower"}]
+    width = max(ratio.half_width for ratio in ratios)
     console.print(
-        f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals ±{width:.2%} after {estimates[0].n} pairs "
-        f"(floor for verdicts: {DEFAULT_FLOOR:.0%})" + (f"; flags: {', '.join(outcome.flags)}" if outcome.flags else "")
+        f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals ±{width:.2%} after {rounds.rounds} pairs "
+        f"(within {SPEED_FLOOR:.0%} they are the same)" + (f"; flags: {', '.join(outcome.flags)}" if outcome.flags else "")
     )
     if wrong:
         console.print(
-            f"{len(wrong)} of {len(estimates)} equal arms were called faster or slower: do not trust verdicts here", style="red"
+            f"{len(wrong)} of {len(ratios)} equal arms were called faster or slower: do not trust verdicts here", style="red"
         )
     return not wrong

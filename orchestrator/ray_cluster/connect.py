@@ -32,6 +32,7 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the next default, without the warning; we hide GPUs from CPU jobs ourselves
     }
     if not address:
+        quiet["RAY_worker_niceness"] = "0"  # 15 by default: beside one busy process a forward then takes 30 times as long
         quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the supervisor, not the worker, and print pages
         if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
             quiet[TOKEN] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only

@@ -83,7 +83,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
     """The columns of a table of `ArmComparison`s: the MACs' promise, speed-up and verdict by each metric, and quality."""
 
     def speedup_column(metric: str) -> Column:
-        return Column(f"{metric} [95 %]", lambda arm: arm.speedup(metric).numbers)
+        return Column(f"{metric} [99 %]", lambda arm: arm.speedup(metric).numbers)
 
     return (
         Column("method", lambda arm: arm.label, left=True),

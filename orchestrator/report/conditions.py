@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from sweeps.curve_labels import describe_break_even
+from sweeps.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 
@@ -50,9 +53,24 @@ def curve_label(row: Any) -> str:
     return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
 
 
-def break_even_line(rows: Sequence[Any]) -> str:
-    """The break-even of one curve along one axis with its reason, from its rows of the view `break_even`."""
-    why = rows[0].why
-    if rows[0].verdict == "crossing":
-        why = ". ".join(part.rstrip(".") for part in why.split(". ") if "flagged" in part.lower())
-    return ". ".join(filter(None, (describe_break_even(rows, "tokens", brief=True), why)))
+def break_even_line(rows: Sequence[Any], points: pd.DataFrame) -> str:
+    """The break-even of one curve along one axis with its reason, in the words of the web app.
+
+    `rows` are those of the view `break_even`, `points` those of the view `speedup` in which the curve's own are looked for.
+    """
+    first = rows[0]
+    token_unit = "tokens" if is_missing(first.prompt_tokens) else "prompt tokens"
+    return f"{describe_break_even(rows, token_unit, _measured(first, points))}. {first.why}"
+
+
+def _measured(curve: Any, points: pd.DataFrame) -> tuple[float, float] | None:
+    """The smallest and the largest x of a curve along a size, but for points wrong by a flag; `None` where they are not known."""
+    column = {"tokens": "tokens", "gmacs": "gmacs_baseline"}.get(curve.axis)
+    if column is None:
+        return None
+    own = points
+    for name in ("curve_id", "environment", "host", "metric"):
+        own = own[own[name] == getattr(curve, name)]
+    right = own[[not wrong(split_flags(flags)) for flags in own["flags"]]]
+    x = (right if len(right) else own)[column].dropna()
+    return (float(x.min()), float(x.max())) if len(x) else None

@@ -7,7 +7,7 @@ from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
 from orchestrator.report.section import rows_of
 from orchestrator.report.speedup import speedup_of
-from sweeps.flags import ADVICE
+from sweeps.flags import FLAGS
 from sweeps.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count
 
@@ -49,10 +49,11 @@ def flag_steps(report: Report, file: str = "FILE") -> Iterator[str]:
         for row in rows_of(frame):
             for flag in filter(None, (row.flags or "").split(",")):
                 flagged[flag].add(row.comparison_id)
+    advice = {flag: FLAGS[flag].advice for flag in flagged if flag in FLAGS and FLAGS[flag].advice}
     for flag, comparisons in sorted(flagged.items()):
-        if flag in ADVICE:
-            yield f"{_comparisons_have(comparisons)} the flag {flag}: {ADVICE[flag]}: breakeven run {file} --again --only flagged"
-    if others := sorted(set(flagged) - set(ADVICE)):
+        if flag in advice:
+            yield f"{_comparisons_have(comparisons)} the flag {flag}: {advice[flag]}: breakeven run {file} --again --only flagged"
+    if others := sorted(set(flagged) - set(advice)):
         affected = set().union(*(flagged[flag] for flag in others))
         yield f"{_comparisons_have(affected)} the flag {' or '.join(others)}, which workers/README.md explains (Flags)"
 

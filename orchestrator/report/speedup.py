@@ -39,7 +39,7 @@ _COLUMNS = (
     Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}"),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("ms", lambda row: f"{row.baseline_ms:.3g} > {row.arm_ms:.3g}"),
-    Column("speed-up [95 %]", lambda row: speedup_of(row).numbers),
+    Column("speed-up [99 %]", lambda row: speedup_of(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
     Column("verdict", lambda row: speedup_of(row).word, left=True),
     Column("notes", _notes, left=True, wraps=True),
@@ -60,7 +60,9 @@ def speedup_sections(report: Report) -> Iterator[Section]:
         )
         for found, curves in groups(_curves_of(report.break_evens, condition, points), ("axis",)):
             each = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
-            lines = [TextLine(f"{curve_label(rows[0])}: {break_even_line(rows)}", style_of(rows[0].verdict)) for rows in each]
+            lines = [
+                TextLine(f"{curve_label(rows[0])}: {break_even_line(rows, points)}", style_of(rows[0].verdict)) for rows in each
+            ]
             yield Section(title=f"Break-even in {AXIS_LABELS[found['axis']].title}", lines=lines, level=3)
 
 

@@ -13,9 +13,10 @@ from store.derive.savings_curves import GMACS_SAVED, REQUESTED, SAME_CURVES, SAM
 from store.row_mapping import insert_into
 from store.tables.derived import BreakEvenRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
-from store.views.columns import newest_answer
+from store.views.columns import gmacs_total, newest_answer
+from sweeps.flags import split_flags, wrong
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import Curve, Point
+from sweeps.stats.curve import Curve, Point, describe_curve
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 200
@@ -41,7 +42,8 @@ POINTS = (
             EFFECT.c[name]
             for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
         ),
-        *(EFFECT.c[name] for name in ("n", "verdict", "flags", "floor")),
+        *(EFFECT.c[name] for name in ("effect_se", "n", "verdict", "flags", "floor")),
+        *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
     .where(COMPARISON.c.curve_id.in_(_CURVES), _HERE, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
@@ -89,7 +91,7 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
     of = {"comparisons": list(comparisons), "environment": environment}
     rows = []
     missing = {(row.sweep, row.curve_id, row.host): row.missing for row in connection.execute(MISSING, of)}
-    found = connection.execute(POINTS, of).all()
+    found: list[Row[Any]] = list(connection.execute(POINTS, of))
     for (sweep, curve_id, metric, host), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host)):
         points = list(group)
         same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric}
@@ -129,30 +131,38 @@ def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]
             speedup=row.effect,
             low=row.effect_low,
             high=row.effect_high,
+            se=row.effect_se,
+            verdict=row.verdict,
             pairs=row.n,
+            gmacs_baseline=row.gmacs_baseline,
+            gmacs=row.gmacs_arm,
             comparison_id=row.comparison_id,
-            flagged=bool(row.flags),
-            insufficient=row.verdict == "insufficient",
+            wrong=wrong(split_flags(row.flags)),
+            no_op="no_effect" in split_flags(row.flags),
         )
         for row in rows  # oldest first: of two points at one x the newer one stays
         if (x := getattr(row, axis)) is not None and (x or axis == GMACS_SAVED)
     }
     if not points:
         return []
-    floor = max(row.floor for row in rows)
-    found = break_even(Curve(axis=axis, points=tuple(points.values())), floor)
+    curve = Curve(axis=axis, points=tuple(points.values()))
+    found = break_even(curve)
     common = {
         "axis": axis,
         "comparison_id": rows[-1].comparison_id,
-        "verdict": found.verdict,
-        "points": found.points,
-        "why": found.why,
-        "floor": floor,
+        **{name: getattr(found, name) for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor")},
+        "why": describe_curve(curve),
+        "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,
     }
-    nowhere: dict[str, Any] = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited"))
+    nowhere: dict[str, Any] = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited", "fitted"))
     crossings: list[dict[str, Any]] = [
-        {"x": at.x, "x_low": at.low, "x_high": at.high, "direction": at.direction, "grid_limited": at.grid_limited}
+        {
+            "x": at.x,
+            "x_low": at.low,
+            "x_high": at.high,
+            **{name: getattr(at, name) for name in ("direction", "grid_limited", "fitted")},
+        }
         for at in found.crossings
     ]
     return [{**common, **place, "crossing": number} for number, place in enumerate(crossings or [nowhere])]

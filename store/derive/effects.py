@@ -35,7 +35,7 @@ def _pairs() -> Select[Any]:
     columns = (
         *(pair.c[name] for name in ("comparison_id", "attempt", "baseline", "arm", "failure")),
         *(comparison.c[name] for name in ("question_id", "prompt_tokens")),
-        *(attempt.c[name] for name in ("flags", "ended_at", "source", "host", "round", "protocol")),
+        *(attempt.c[name] for name in ("flags", "ended_at", "source", "host", "process", "round", "protocol")),
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
         *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
         baseline.c.gmacs.label("gmacs_baseline"),

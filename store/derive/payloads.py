@@ -1,7 +1,6 @@
 """Payloads: how the raw data of a kind of job are packed, stored, checked, and compared by `sweeps.stats`."""
 
 import json
-import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,13 +15,16 @@ from store.row_mapping import finite
 from store.sample_codec import Timings, pack_samples, pack_series, timings, unpack_samples
 from store.tables.planned import core
 from store.tables.results import ImagePredictionsRow, SampleRow, SampleSeriesRow, TextScoresRow
+from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS, KindSpec, Payload
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.predictions import Predictions
 from sweeps.predictions import unpack as numbers
 from sweeps.stats import classification, text_stats, timing
+from sweeps.stats.pooling import pool
 from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
+from sweeps.stats.two_way import Contrast
 from sweeps.text_scores import TextScores
 
 T = TypeVar("T")
@@ -103,7 +105,7 @@ class SampleStore(PayloadStore[Timings]):
         return None
 
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
-        """Those whose two arms ran with the same implementations as in the newest; without a flag if they hold enough pairs."""
+        """Those whose two arms ran with the same implementations as in the newest; right ones alone if they have enough pairs."""
         used = _of_one_route(_trusted(pairs))
         return _of_one_route(_measured(pairs)) if _short(used) else used
 
@@ -112,21 +114,25 @@ class SampleStore(PayloadStore[Timings]):
             if not all(_series(load(row.attempt), spec) for row in used):
                 continue  # one new token has no time per output token after the first
             name = spec.name if spec.series else None
-            rounds = [(load(row.attempt).of(row.baseline, name), load(row.attempt).of(row.arm, name)) for row in used]
-            device = [] if spec.series else [load(row.attempt).on_device(row.arm) for row in used]
-            on_device = [times for times in device if times is not None]
-            estimate = timing.pooled_speedup(rounds)
+            data = [(row, load(row.attempt)) for row in used]
+            on_device = [] if spec.series else [times for row, each in data if (times := each.on_device(row.arm)) is not None]
+            processes: dict[str, list[Contrast]] = {}
+            for row, each in data:
+                contrast = each.rounds(name).contrast(row.baseline, row.arm)
+                processes.setdefault(row.process or f"attempt {row.attempt}", []).append(contrast)
+            found = pool(processes.values(), sum(row.size for row in used))
             yield (
                 spec,
                 {
-                    "baseline_value": _median_ms([baseline for baseline, _ in rounds]),
-                    "arm_value": _median_ms([arm for _, arm in rounds]),
+                    "baseline_value": _median_ms([each.of(row.baseline, name) for row, each in data]),
+                    "arm_value": _median_ms([each.of(row.arm, name) for row, each in data]),
                     "device_value": _median_ms(on_device) if on_device else None,
-                    "effect": estimate.value,
-                    "effect_low": estimate.low or None,  # 0 and infinity stand for too few pairs
-                    "effect_high": estimate.high if math.isfinite(estimate.high) else None,
-                    "n": estimate.n,
-                    "verdict": "insufficient" if _short(used) else timing.verdict(estimate, spec.floor),
+                    "effect": found.value,
+                    "effect_low": found.low or None,  # 0 and infinity stand for too few pairs
+                    "effect_high": finite(found.high),
+                    "effect_se": finite(found.se),
+                    "n": found.pairs,
+                    "verdict": "insufficient" if _short(used) else found.verdict(),
                 },
             )
 
@@ -298,9 +304,10 @@ def _measured(pairs: Sequence[StoredPair]) -> list[StoredPair]:
 
 
 def _trusted(pairs: Sequence[StoredPair]) -> list[StoredPair]:
-    """The rows measured without a flag; all measured ones if there are no others."""
+    """The rows whose measurement no flag marks as wrong; all measured ones if there are no others."""
     measured = _measured(pairs)
-    return [row for row in measured if not (row.flags or row.baseline_flags or row.arm_flags)] or measured
+    columns = ("flags", "baseline_flags", "arm_flags")
+    return [row for row in measured if not any(wrong(split_flags(getattr(row, name))) for name in columns)] or measured
 
 
 def _of_one_route(rows: list[StoredPair]) -> list[StoredPair]:

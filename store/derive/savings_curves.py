@@ -8,7 +8,7 @@ from sqlalchemy import Row, Select, and_, bindparam, or_, select
 
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
-from store.views.columns import gmacs_saved, newest_answer
+from store.views.columns import gmacs_saved, gmacs_total, newest_answer
 from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 
@@ -53,6 +53,7 @@ SAME_WORK = (
             EFFECT.c[name]
             for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
         ),
+        *(EFFECT.c.effect_se, EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),
     )

@@ -1,4 +1,4 @@
-"""Stores of the schemas before 0006: their rows are copied by name into the tables of today, and derived rows computed again."""
+"""Stores of the schemas before 0007: their rows are copied by name into the tables of today, and derived rows computed again."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -27,12 +27,12 @@ COLUMNS = {
 """Former names of columns."""
 ADDED = {"curve_group": "", "resources": ""}
 """Columns that older tables lack and that are not NULL."""
-COMPUTED = ("arm_result", "effect_row", "break_even_row")
+COMPUTED = ("effect_row", "break_even_row")
 """Tables whose rows follow from others."""
 
 
 def rebuild(connection: Connection) -> None:
-    """Replace the tables of a schema before 0006 by those of today, with all their rows."""
+    """Replace the tables of a schema before 0007 by those of today, with all their rows."""
     former = MetaData()
     former.reflect(connection)
     copies: dict[str, Table] = {}
@@ -43,18 +43,19 @@ def rebuild(connection: Connection) -> None:
     former.drop_all(connection)
     METADATA.create_all(connection)
     for table in METADATA.sorted_tables:
-        source = copies.get(TABLES.get(table.name, table.name))
+        source = copies.get(table.name, copies.get(TABLES.get(table.name, "")))
         if source is not None and table.name not in COMPUTED:
             values = {column.name: _value(source, column.name) for column in table.c}
             found = select(*(value.label(name) for name, value in values.items()))
             connection.execute(table.insert().from_select(list(values), found.select_from(source)))
     tables = METADATA.tables
-    attempt = copies["attempt"]
-    for row in connection.execute(select(attempt.c.id, attempt.c.document)).all():
-        if arms := list(_arm_rows(connection, copies["measured_arm"], row.id, row.document)):
-            connection.execute(tables["arm_result"].insert(), arms)
-    _rename_values(connection, tables)
-    _add_quality_ids(connection, tables["comparison"])
+    if "measured_arm" in copies:  # before 0006
+        attempt = copies["attempt"]
+        for row in connection.execute(select(attempt.c.id, attempt.c.document)).all():
+            if arms := list(_arm_rows(connection, copies["measured_arm"], row.id, row.document)):
+                connection.execute(tables["arm_result"].insert(), arms)
+        _rename_values(connection, tables)
+        _add_quality_ids(connection, tables["comparison"])
     for copied in copies.values():
         copied.drop(connection)
     if connection.dialect.name == "postgresql":  # its sequences do not notice rows that have their numbers already

@@ -7,7 +7,8 @@ from sqlmodel import Field, SQLModel
 
 from store.tables.planned import SOURCES, finite_number, one_of
 from store.tables.results import ReportedColumns
-from sweeps.metrics import Contrast
+from sweeps.metrics import Compared
+from sweeps.stats.breakeven import Claim
 
 BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved")
 """Axes of break-even: size of the work in tokens or GMACs of the baseline, or share of its GMACs that the arm saves."""
@@ -24,7 +25,7 @@ class EffectRow(ReportedColumns, table=True):
     __tablename__ = "effect_row"
     __table_args__: Any = (
         one_of("source", SOURCES),
-        one_of("compared", get_args(Contrast)),
+        one_of("compared", get_args(Compared)),
         one_of("verdict", VERDICTS),
         *(finite_number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")),
         *(finite_number(column, ">= 0") for column in ("floor", "n", "rounds", "threads")),
@@ -68,6 +69,8 @@ class EffectRow(ReportedColumns, table=True):
     effect: float | None
     effect_low: float | None
     effect_high: float | None
+    effect_se: float | None = None
+    """Standard error of the logarithm of a ratio, what differs between processes included."""
     n: int | None
     """Pairs, images or windows that it rests on."""
     rounds: int | None
@@ -82,9 +85,9 @@ class BreakEvenRow(SQLModel, table=True):
     __tablename__ = "break_even_row"
     __table_args__: Any = (
         one_of("axis", BREAK_EVEN_AXES),
-        one_of("verdict", ("crossing", "always", "never", "unclear")),
+        one_of("verdict", get_args(Claim)),
         one_of("direction", ("gains", "loses")),
-        *(finite_number(column) for column in ("x", "x_low", "x_high")),
+        *(finite_number(column) for column in ("x", "x_low", "x_high", "worst_loss", "largest_gain", "pairs_factor")),
         finite_number("points", ">= 0"),
         finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
@@ -117,3 +120,11 @@ class BreakEvenRow(SQLModel, table=True):
     """Where all its points were measured."""
     points_missing: int = 0
     """Questions of the sweep on this curve that have no answer, not even a failure, in this environment on this host."""
+    fitted: bool | None = None
+    """Whether an end of the interval comes from the cost model, and not from a measured point."""
+    worst_loss: float | None = None
+    """Beyond a bound: the largest share of time that the intervals of the points there allow to be lost."""
+    largest_gain: float | None = None
+    """Largest speed-up less 1 that the interval of any point allows."""
+    pairs_factor: float | None = None
+    """Times as many pairs would probably decide an unclear curve."""

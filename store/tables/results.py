@@ -30,6 +30,8 @@ class AttemptRow(SQLModel, table=True):
     round: int
     environment: str = Field(foreign_key="environment.environment_id")
     host: str
+    process: str | None = None
+    """Identifies the process that measured it; NULL where it is not known, so that each attempt counts as one."""
     started_at: float
     ended_at: float
     project_commit: str | None
@@ -63,6 +65,8 @@ class SampleRow(SQLModel, table=True):
     """float64, device seconds per forward; NULL where not measured apart."""
     run_order: bytes = Field(sa_type=LargeBinary)
     """int32: for each round the columns in the order they ran."""
+    bursts: bytes | None = Field(default=None, sa_type=LargeBinary)
+    """float64, seconds per forward of several in one go, each arm once in the order of its first column; NULL where none."""
 
 
 class SampleSeriesRow(SQLModel, table=True):

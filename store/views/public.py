@@ -192,6 +192,7 @@ def _failures() -> Select[Any]:
 
 def _break_even() -> Select[Any]:
     figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
+    added = "fitted worst_loss largest_gain pairs_factor"
     columns = (
         SWEEP.c.name.label("sweep"),
         *named(BREAK_EVEN, "environment host"),
@@ -199,6 +200,7 @@ def _break_even() -> Select[Any]:
         COMPARISON.c.kind,
         *named(BREAK_EVEN, f"metric threads {figures}"),
         *named(COMPARISON, (*(name for name in CONDITION if name not in {"corruption", "severity"}), "baseline", "baseline_id")),
+        *named(BREAK_EVEN, added),
     )
     source = (
         BREAK_EVEN.join(SWEEP, SWEEP.c.id == BREAK_EVEN.c.sweep)

@@ -76,7 +76,7 @@ class Latency(KindSection):
     half_width: float = Field(default=_DEFAULT.half_width, gt=0, lt=1)
     """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
     budget: Duration = _DEFAULT.budget_s
-    """Stop timing after this long once `pairs.min` pairs are in."""
+    """Stop timing after this long; fewer than `pairs.min` pairs are then `insufficient`."""
     timeout: Duration = _DEFAULT.timeout_s
     """The job is killed after this long."""
     compile_timeout: Duration = _DEFAULT.compile_timeout_s
@@ -90,8 +90,8 @@ class Generation(Latency):
 
     half_width: float = Field(default=0.02, gt=0, lt=1)
     """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
-    budget: Duration = 60.0
-    """Stop timing after this long once `pairs.min` pairs are in; one pair is two whole runs of the workload."""
+    budget: Duration = 300.0
+    """Stop timing after this long; fewer than `pairs.min` pairs are then `insufficient`. One pair is two runs of the workload."""
     timeout: Duration = 1800.0
     """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
 

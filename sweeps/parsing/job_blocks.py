@@ -9,6 +9,7 @@ from pathlib import Path
 from sweeps.geometry.local_llm import content, is_folder
 from sweeps.identity import digest
 from sweeps.job import NAMED, NAMED_WEIGHTS, NAMING, Arm, Condition, Job, Kind, Pair
+from sweeps.kinds import KINDS
 from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.protocol import Protocol
 
@@ -49,6 +50,7 @@ class Block:
                 pairs=tuple(Pair(place[b], place[a]) for b, a in chosen),
                 protocol=protocol,
                 content_hashes=dict(self.content_hashes),
+                protocol_version=KINDS[self.kind].protocol_version,
             )
 
 

@@ -1,135 +1,207 @@
-"""Break-even: where along a curve an optimisation begins or ceases to save time, or why that is not known."""
+"""Break-even: from where on, or up to where, an optimisation saves time along a curve; every claim holds for the whole curve.
+
+Claims rest on the points' own verdicts, read as fixed-sequence tests from both ends of the axis, and on the fitted cost model
+where that is adequate. Nothing is extrapolated.
+"""
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
-from math import exp, log
-from statistics import median
-from typing import Literal
+from itertools import pairwise
+from math import exp, inf, log
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sweeps.identity import FrozenModel
+from sweeps.metrics import SPEED_FLOOR
+from sweeps.stats.cost_model import CostFit, FittedCrossing, crossing, fit_costs
 from sweeps.stats.curve import Curve, Point
-from sweeps.stats.timing import DEFAULT_FLOOR, Verdict
 
 MIN_POINTS = 2
-WORDS: dict[Verdict, str] = {
-    "faster": "faster",
-    "slower": "slower",
-    "same": "no different",
-    "unclear": "not clear",
-    "insufficient": "measured by too few pairs",
-}
+NEVER_GAIN = 0.05
+"""A method of which no point is faster, and of which none can gain more than this, never pays."""
+
+Claim = Literal["crossing", "pays_from", "pays_up_to", "always", "never", "no_effect", "unclear"]
 
 
 class Crossing(FrozenModel):
-    """Where the speed-up crosses 1: between `low` and `high`, the nearest points on both sides that are clear."""
+    """Where the speed-up crosses 1: between `low` and `high`, of which one may be unknown."""
 
-    x: float
-    low: float
-    high: float
+    x: float | None
+    """The likeliest place; `None` where only a bound is known."""
+    low: float | None
+    high: float | None
     direction: Literal["gains", "loses"]
     """As x rises: `gains` from slower to faster, `loses` from faster to slower."""
-    grid_limited: bool
+    grid_limited: bool = False
     """No point lies between `low` and `high`: only more points, not more pairs, can narrow them."""
+    fitted: bool = False
+    """Whether `low` or `high` comes from the cost model, and not from a measured point."""
 
 
 class BreakEven(FrozenModel):
-    """The break-even of a curve; `why` explains it in a sentence."""
+    """The break-even of a curve."""
 
-    verdict: Literal["crossing", "always", "never", "unclear"]
+    verdict: Claim
     crossings: tuple[Crossing, ...] = ()
-    """In the order of x; empty unless the verdict is `crossing`."""
-    why: str
+    """In the order of x; the bound of `pays_from` (its `high`) and of `pays_up_to` (its `low`) likewise."""
+    worst_loss: float | None = None
+    """Share of time that is lost at most where it does not pay, by the intervals of the points there."""
+    largest_gain: float | None = None
+    """Largest speed-up less 1 that the interval of any point allows."""
+    pairs_factor: float | None = None
+    """Times as many pairs would probably decide a curve that is unclear; `None` where that is not known."""
     points: int
     """How many points it rests on."""
 
 
-def break_even(curve: Curve, floor: float = DEFAULT_FLOOR, *, with_flagged: bool = False) -> BreakEven:
-    """The break-even of a curve. `floor` is the device's noise floor; flagged points count on request, or if all are.
+def break_even(curve: Curve) -> BreakEven:
+    """What can be claimed about a curve.
 
-    A point is clear if its verdict is `faster` or `slower`, noise floor included, so that break-even never contradicts the
-    verdicts beside the points. A crossing lies between two neighbouring clear points of opposite verdict; whatever lies
-    between them is not clear and belongs to its interval. Its x is where the line through the speed-ups, straight in log
-    speed-up and log x (in x, where x is not positive), meets 1 between them; the median of these places if it does so more
-    than once. `always`: every point is faster. `never`: every point is slower or the same. Nothing is extrapolated.
+    `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points are left out. `crossing`: the
+    points change between faster and slower, or the cost model crosses 1 with both sides clear; several are possible.
+    `pays_from` and `pays_up_to`: every point from there to the end of the axis is faster, and beyond it none is clear.
+    `always`: every point is faster. `never`: none is, and none can gain more than `NEVER_GAIN`. Else `unclear`.
+
+    A false claim needs a false verdict at an end of the axis or inside a run of verdicts, or an interval of the cost model that
+    misses: at most 5 % per curve, which `tests/sweeps/test_breakeven.py` simulates.
     """
-    points = curve.usable(with_flagged=with_flagged)
-    verdicts = [point.verdict(floor) for point in points]
-    clear = [index for index, verdict in enumerate(verdicts) if verdict in ("faster", "slower")]
-    crossings = tuple(_crossing(points[left : right + 1]) for left, right in pairwise(clear) if verdicts[left] != verdicts[right])
-    verdict: Literal["crossing", "always", "never", "unclear"] = "unclear"
-    if crossings:
-        verdict = "crossing"
-    elif len(points) >= MIN_POINTS and set(verdicts) == {"faster"}:
-        verdict = "always"
-    elif len(points) >= MIN_POINTS and set(verdicts) <= {"slower", "same"}:
-        verdict = "never"
-    why = _why(curve, points, verdicts, crossings, floor)
-    return BreakEven(verdict=verdict, crossings=crossings, why=why, points=len(points))
-
-
-def _crossing(points: Sequence[Point]) -> Crossing:
-    """The crossing between the first and the last of `points`, both clear and on opposite sides of 1."""
-    first, last = points[0], points[-1]
-    logarithmic = first.x > 0
-    path = [(log(point.x) if logarithmic else point.x, log(point.speedup)) for point in points]
-    places = [x0 + (x1 - x0) * y0 / (y0 - y1) for (x0, y0), (x1, y1) in pairwise(path) if min(y0, y1) < 0 < max(y0, y1)]
-    place = median([*places, *(x for x, y in path if y == 0)])
-    if logarithmic:
-        place = exp(place)
-    return Crossing(
-        x=min(max(place, first.x), last.x),  # rounding must not carry it outside
-        low=first.x,
-        high=last.x,
-        direction="gains" if first.speedup < 1 else "loses",
-        grid_limited=len(points) == 2,
+    usable = curve.usable()
+    points = [point for point in usable if not point.no_op]
+    if not points:
+        return BreakEven(verdict="no_effect" if usable else "unclear", points=len(usable))
+    claim = _claim(points, _fitted(points))
+    gain = max((point.high or inf) for point in points) - 1
+    return BreakEven(
+        verdict=claim.verdict,
+        crossings=claim.crossings,
+        worst_loss=_worst_loss(claim.beyond),
+        largest_gain=gain if gain < inf else None,
+        pairs_factor=_pairs_factor(points) if claim.verdict == "unclear" else None,
+        points=len(points),
     )
 
 
-def _why(curve: Curve, points: Sequence[Point], verdicts: Sequence[Verdict], crossings: Sequence[Crossing], floor: float) -> str:
-    """Plain sentences: the finding, the stretches of equal verdict along the axis, and what is flagged."""
-    if not points:
-        return "No points were measured."
-    stretches = [
-        f"{WORDS[verdict]} at {_span([point for _, point in run])}"
-        for verdict, run in groupby(zip(verdicts, points, strict=True), key=lambda pair: pair[0])
-    ]
-    sentences = [_finding(curve.axis, verdicts, crossings, floor), f"Along {curve.axis}: {', '.join(stretches)}."]
-    flagged, left_out = sum(point.flagged for point in points), len(curve.points) - len(points)
-    if flagged == len(points):
-        sentences.append("All points are flagged; they count, since there are no others.")
-    elif flagged:
-        sentences.append(f"Flagged, but counted: {flagged} of {len(points)} points.")
-    if left_out:
-        sentences.append(f"Flagged and left out: {left_out} of {len(curve.points)} points.")
-    return " ".join(sentences)
+class _Claim(NamedTuple):
+    verdict: Claim
+    crossings: tuple[Crossing, ...] = ()
+    beyond: Sequence[Point] = ()
+    """The points where it does not clearly pay, on the other side of a bound."""
 
 
-def _finding(axis: str, verdicts: Sequence[Verdict], crossings: Sequence[Crossing], floor: float) -> str:
+def _claim(points: Sequence[Point], fitted: FittedCrossing | None) -> _Claim:
+    verdicts = {point.verdict for point in points}
+    crossings = _between_verdicts(points)
+    if fitted is not None and len(crossings) == 1:
+        crossings = (_narrowed(crossings[0], fitted),)
+    elif fitted is not None and not crossings and verdicts != {"faster"} and None not in (fitted.low, fitted.high):
+        crossings = (_of_fit(fitted),)
     if crossings:
-        found = "; ".join(
-            f"{'begins' if crossing.direction == 'gains' else 'ceases'} to pay between {axis} = {_number(crossing.low)}"
-            f" and {_number(crossing.high)}{' (neighbouring points)' if crossing.grid_limited else ''}"
-            for crossing in crossings
+        return _Claim("crossing", crossings)
+    if len(points) < MIN_POINTS:
+        return _Claim("unclear")
+    if "faster" in verdicts:
+        return _from_the_ends(points, fitted)
+    never = all(point.high is not None and point.high - 1 <= NEVER_GAIN for point in points)
+    return _Claim("never" if never else "unclear")
+
+
+def _from_the_ends(points: Sequence[Point], fitted: FittedCrossing | None) -> _Claim:
+    """What the unbroken runs of faster points from both ends of the axis allow to claim, where no point is slower."""
+    faster = [point.verdict == "faster" for point in points]
+    if all(faster):
+        return _Claim("always")
+    if faster[-1]:
+        start = len(faster) - faster[::-1].index(False)
+        x = points[start].x
+        bound = min(x, fitted.high) if fitted is not None and fitted.gains and fitted.high is not None else x
+        at_most = Crossing(x=None, low=None, high=bound, direction="gains", fitted=bound < x)
+        return _Claim("pays_from", (at_most,), points[:start])
+    if faster[0]:
+        end = faster.index(False)
+        x = points[end - 1].x
+        bound = max(x, fitted.low) if fitted is not None and not fitted.gains and fitted.low is not None else x
+        at_least = Crossing(x=None, low=bound, high=None, direction="loses", fitted=bound > x)
+        return _Claim("pays_up_to", (at_least,), points[end:])
+    return _Claim("unclear")
+
+
+def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
+    """A crossing between every two neighbouring clear points of opposite verdict."""
+    clear = [index for index, point in enumerate(points) if point.verdict in ("faster", "slower")]
+    changes = [(left, right) for left, right in pairwise(clear) if points[left].verdict != points[right].verdict]
+    return tuple(
+        Crossing(
+            x=_interpolated(points[left], points[right]),
+            low=points[left].x,
+            high=points[right].x,
+            direction="gains" if points[right].verdict == "faster" else "loses",
+            grid_limited=right == left + 1,
         )
-        return f"{found[0].upper()}{found[1:]}."
-    if len(verdicts) < MIN_POINTS:
-        return "One point is not a curve."
-    seen = set(verdicts)
-    if seen in ({"faster"}, {"slower"}, {"slower", "same"}):
-        return f"{' or '.join(WORDS[word] for word in WORDS if word in seen).capitalize()} at every point measured."
-    if seen == {"same"}:
-        return f"No difference beyond {100 * floor:.3g} % at any point measured."
-    for here, missing in (("faster", "slower"), ("slower", "faster")):
-        if here in seen:
-            return f"{here.capitalize()} at some points, clearly {missing} at none, so no crossing is known."
-    return "Neither faster nor slower is clear at any point."
+        for left, right in changes
+    )
 
 
-def _span(points: Sequence[Point]) -> str:
-    """The first and the last x, or the only one."""
-    first, last = _number(points[0].x), _number(points[-1].x)
-    return first if len(points) == 1 else f"{first} to {last}"
+def _interpolated(left: Point, right: Point) -> float:
+    """Where the line through two points on opposite sides of 1, straight in log speed-up and log x (x, if not positive), is 1."""
+    share = log(left.speedup) / (log(left.speedup) - log(right.speedup))
+    place = exp(log(left.x) + share * log(right.x / left.x)) if left.x > 0 else left.x + share * (right.x - left.x)
+    return min(max(place, left.x), right.x)  # rounding must not carry it outside
 
 
-def _number(x: float) -> str:
-    return f"{x:.0f}" if abs(x) >= 1000 else f"{x:.4g}"
+def _fitted(points: Sequence[Point]) -> FittedCrossing | None:
+    """The crossing of the cost model through the points, if it is adequate and their work is known."""
+    found = fit_points(points)
+    return crossing(found, [point.x for point in points], *_work(points)) if found is not None and found.adequate else None
+
+
+def fit_points(points: Sequence[Point]) -> CostFit | None:
+    """The cost model of points; `None` where the work or the standard error of one is not known, or there are too few."""
+    errors = [point.se for point in points]
+    if None in errors or not all(point.gmacs and point.gmacs_baseline for point in points):
+        return None
+    return fit_costs(*_work(points), [log(point.speedup) for point in points], np.asarray(errors, np.float64))
+
+
+def _work(points: Sequence[Point]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """GMACs of the baseline and of the arm, each of shape [points]."""
+    baseline, arm = np.array([[point.gmacs_baseline, point.gmacs] for point in points], np.float64).T
+    return baseline, arm
+
+
+def _narrowed(bracket: Crossing, fitted: FittedCrossing) -> Crossing:
+    """The crossing between two points, narrowed by the cost model where both agree."""
+    lows, highs = (bracket.low, fitted.low), (bracket.high, fitted.high)
+    low, high = max(end for end in lows if end is not None), min(end for end in highs if end is not None)
+    if fitted.gains != (bracket.direction == "gains") or low >= high:
+        return bracket
+    x = fitted.x if fitted.x is not None and low <= fitted.x <= high else bracket.x
+    x = min(max(x, low), high) if x is not None else None
+    narrower = (low, high) != (bracket.low, bracket.high)
+    return bracket.model_copy(
+        update={"x": x, "low": low, "high": high, "fitted": narrower, "grid_limited": bracket.grid_limited and not narrower}
+    )
+
+
+def _of_fit(fitted: FittedCrossing) -> Crossing:
+    return Crossing(x=fitted.x, low=fitted.low, high=fitted.high, direction="gains" if fitted.gains else "loses", fitted=True)
+
+
+def _worst_loss(points: Sequence[Point]) -> float | None:
+    """The largest share of time that the intervals allow to be lost; `None` where that is unlimited, or no point is given."""
+    lows = [point.low for point in points]
+    return max(0.0, *(1 / low - 1 for low in lows if low)) if lows and None not in lows else None
+
+
+def _pairs_factor(points: Sequence[Point]) -> float | None:
+    """Times as many pairs at which the point furthest from a verdict, of those not clear, would probably have one."""
+    factors = []
+    for point in points:
+        if point.verdict not in ("unclear", "insufficient"):
+            continue
+        if not point.low or not point.high:
+            return None
+        effect, width = abs(log(point.speedup)), log(point.high / point.low) / 2
+        needed = max(effect, log(1 + SPEED_FLOOR) - effect)
+        factors.append((width / needed) ** 2)
+    return max(factors, default=None)

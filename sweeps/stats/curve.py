@@ -1,11 +1,12 @@
 """Curve: the paired speed-ups of one arm along one axis."""
 
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 
 from pydantic import Field, field_validator, model_validator
 
 from sweeps.identity import FrozenModel
-from sweeps.stats.timing import DEFAULT_FLOOR, MIN_PAIRS, Estimate, Verdict, verdict
+from sweeps.stats.pooling import Verdict
 
 
 class Point(FrozenModel):
@@ -15,31 +16,24 @@ class Point(FrozenModel):
     speedup: float = Field(gt=0, allow_inf_nan=False)
     low: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     high: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    pairs: int | None = Field(default=None, ge=0)
-    """`None` where it is not known (published figures): the interval then decides alone."""
-    insufficient: bool = False
-    """Whether fewer pairs were measured than requested."""
+    se: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Standard error of the log speed-up, what differs between processes included."""
+    verdict: Verdict
+    pairs: int = Field(default=0, ge=0)
+    gmacs_baseline: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    gmacs: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Of the arm, with what its method adds."""
+    no_op: bool = False
+    """Whether the arm saw the same tokens and MACs as the baseline: its speed-up says nothing about the method."""
     comparison_id: str = ""
-    flagged: bool = False
+    wrong: bool = False
+    """Whether a flag marks the measurement as wrong, not only as noisy."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Point":
         if (self.low or self.speedup) > self.speedup or (self.high or self.speedup) < self.speedup:
             raise ValueError(f"speed-up {self.speedup} at x={self.x} lies outside its own interval [{self.low}, {self.high}]")
         return self
-
-    @classmethod
-    def measured(cls, x: float, estimate: Estimate, *, comparison_id: str = "", flagged: bool = False) -> "Point":
-        """The point of a measured speed-up; interval ends that are 0 or infinite (too few pairs) become `None`."""
-        low, high = estimate.low or None, estimate.high if estimate.high < float("inf") else None
-        return cls(x=x, speedup=estimate.value, low=low, high=high, pairs=estimate.n, comparison_id=comparison_id, flagged=flagged)
-
-    def verdict(self, floor: float = DEFAULT_FLOOR) -> Verdict:
-        """The same word as `sweeps.stats.timing.verdict` gives to the measured speed-up."""
-        if self.insufficient:
-            return "insufficient"
-        low, high = self.low or 0.0, self.high or float("inf")
-        return verdict(Estimate(self.speedup, low, high, MIN_PAIRS if self.pairs is None else self.pairs), floor)
 
 
 class Curve(FrozenModel):
@@ -59,7 +53,35 @@ class Curve(FrozenModel):
             raise ValueError(f"several points at x = {where}: pool their rounds first, or split the curve by whatever else differs")
         return ordered
 
-    def usable(self, *, with_flagged: bool = False) -> tuple[Point, ...]:
-        """The points that count: the unflagged ones; all of them on request, or if every one is flagged."""
-        clean = tuple(point for point in self.points if not point.flagged)
-        return self.points if with_flagged or not clean else clean
+    def usable(self) -> tuple[Point, ...]:
+        """The points that count: those that no flag marks as wrong."""
+        return tuple(point for point in self.points if not point.wrong)
+
+
+WORDS: dict[Verdict, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "same": "no different",
+    "unclear": "not clear",
+    "insufficient": "measured by too few pairs",
+}
+
+
+def describe_curve(curve: Curve) -> str:
+    """The stretches of equal verdict along the axis in a sentence, and which points do not count."""
+    usable = curve.usable()
+    points = [point for point in usable if not point.no_op]
+    runs = [(verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)]
+    stretches = [f"{WORDS[verdict]} at {_span(run)}" for verdict, run in runs]
+    if nothing := [point for point in usable if point.no_op]:
+        stretches.append(f"no effect at {_span(nothing)}")
+    sentences = [f"Along {curve.axis}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
+    if wrong := len(curve.points) - len(usable):
+        sentences.append(f"Wrong by a flag, and left out: {wrong} of {len(curve.points)} points.")
+    return " ".join(sentences)
+
+
+def _span(points: Sequence[Point]) -> str:
+    """The first and the last x, or the only one."""
+    first, last = (f"{x:.0f}" if abs(x) >= 1000 else f"{x:.4g}" for x in (points[0].x, points[-1].x))
+    return first if len(points) == 1 else f"{first} to {last}"

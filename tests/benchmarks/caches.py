@@ -13,13 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any, NamedTuple, get_args
 
 import torch
 
 from sweeps.job import Condition, KvCache, Pair
+from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.timing import speedup
+from tests.benchmarks.ratios import column, speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
 from tests.workers.tiny_llms import tiny_llm
 from workers.kv_caches import make_cache
@@ -95,15 +97,15 @@ def updating(kind: KvCache, lm: LanguageModel, case: Case) -> Callable[[], float
     return step
 
 
-def compared(steps: list[Callable[[], float]], seed: str) -> list[list[float]]:
-    """Seconds of each step, in rounds of random order."""
+def compared(steps: list[Callable[[], float]], seed: str) -> Samples:
+    """Times of the steps, in rounds of random order."""
 
     def stopwatch(step: Any, _inner: int) -> SampleTime:
         return SampleTime(step(), None)
 
     deadline = time.monotonic() + PROTOCOL.timeout_s
     warm_up(steps, 1, seed=seed, stopwatch=stopwatch, deadline=deadline)
-    samples = time_rounds(
+    return time_rounds(
         steps,
         1,
         arms=range(len(steps)),
@@ -113,7 +115,6 @@ def compared(steps: list[Callable[[], float]], seed: str) -> list[list[float]]:
         stopwatch=stopwatch,
         deadline=deadline,
     )
-    return [list(column) for column in zip(*samples.seconds, strict=True)]
 
 
 def speed() -> None:
@@ -122,11 +123,11 @@ def speed() -> None:
         torch.set_num_threads(case.threads)
         lm = load_language(Condition(model=case.model))
         for what, make in (("decode", decoding), ("update", updating)):
-            dynamic, *others = compared([make(kind, lm, case) for kind in KINDS], f"{case}{what}")
-            ratios = [speedup(dynamic, other) for other in others]
+            samples = compared([make(kind, lm, case) for kind in KINDS], f"{case}{what}")
+            ratios = [speedup(samples, 0, other) for other in range(1, len(KINDS))]
             text = "   ".join(f"{ratio.value:7.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" for ratio in ratios)
             label = f"{case.model} {case.batch} x {case.context}, {case.threads} threads: {what}"
-            print(f"{label:<42} {sorted(dynamic)[len(dynamic) // 2] * 1e3:>8.3f}   {text}", flush=True)
+            print(f"{label:<42} {median(column(samples, 0)) * 1e3:>8.3f}   {text}", flush=True)
 
 
 def fresh(*arguments: str) -> list[dict[str, Any]]:

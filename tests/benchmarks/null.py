@@ -11,14 +11,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job
 from sweeps.parsing.expand import expand_file
-from sweeps.stats.timing import Estimate, Verdict, speedup, verdict
+from sweeps.stats.pooling import SpeedUp, Verdict
+from tests.benchmarks.ratios import speedup
 from workers.arms.vision import prepare_vision
 from workers.measure.environment import PROJECT
 from workers.measure.threads import use_threads
@@ -34,7 +35,7 @@ class Row(NamedTuple):
 
     image_size: int
     arm: str
-    estimate: Estimate
+    speedup: SpeedUp
     verdict: Verdict
     stopped: str
     flags: tuple[str, ...]
@@ -46,25 +47,25 @@ def jobs(name: str) -> tuple[Job, ...]:
     return expand_file(PROJECT / "sweeps" / f"{name}.yaml", methods=of_modality("vision"), networks=networks(), auto="cpu").jobs
 
 
-def compare(name: str, *, apart: bool = False, budget_s: float | None = None) -> list[Row]:
-    """Every comparison of the sweep, in `budget_s` seconds a job instead of the sweep's own.
+def compare(name: str, *, apart: bool = False, **protocol: Any) -> list[Row]:
+    """Every comparison of the sweep, with fields of `Protocol` instead of the sweep's own.
 
     `apart` times each job's arms one after the other as well, in as many samples.
     """
     rows = []
     for asked in jobs(name):
-        shorter = {} if budget_s is None else {"budget_s": budget_s}
-        job = asked.model_copy(update={"protocol": asked.protocol.model_copy(update=shorter)})
+        job = asked.model_copy(update={"protocol": asked.protocol.model_copy(update=protocol)})
         outcome = run(job, pass_seconds=PASS_S)
         if outcome.samples is None or outcome.failures:
             raise RuntimeError(f"{name}: {outcome.failures}")
-        columns = list(zip(*outcome.samples.seconds, strict=True))
-        medians = one_after_the_other(job, len(columns[0])) if apart else None
+        samples = outcome.samples
+        medians = one_after_the_other(job, len(samples.seconds)) if apart else None
         for baseline, arm in job.pairs:
-            estimate = speedup(columns[baseline], columns[arm])
+            found = speedup(samples, baseline, arm)
             ratio = medians[baseline] / medians[arm] if medians else None
             size, label = job.condition.image_size, str(job.arms[arm])
-            rows.append(Row(size, label, estimate, verdict(estimate), outcome.samples.stopped, outcome.flags, ratio))
+            verdict = found.verdict(job.protocol.pairs_min)
+            rows.append(Row(size, label, found, verdict, samples.stopped, outcome.flags, ratio))
     return rows
 
 
@@ -106,14 +107,15 @@ def busy_neighbour() -> Iterator[None]:
 def show(title: str, rows: Sequence[Row]) -> Counter[Verdict]:
     """Print the rows and their summary; the verdicts counted."""
     print(f"\n{title}")
-    print(f"{'px':>4} {'arm':<36} {'ratio':>7} {'low':>7} {'high':>7} {'pairs':>5} {'stopped':<10} {'verdict':<8} flags")
+    print(f"{'px':>4} {'arm':<36} {'ratio':>7} {'low':>7} {'high':>7} {'pairs':>5} {'stopped':<10} {'verdict':<12} flags")
     for row in rows:
-        value, low, high, n = row.estimate
-        interval = f"{value:7.4f} {low:7.4f} {high:7.4f}"
-        print(f"{row.image_size:>4} {row.arm:<36} {interval} {n:>5} {row.stopped:<10} {row.verdict:<8} {', '.join(row.flags)}")
+        found = row.speedup
+        interval = f"{found.value:7.4f} {found.low:7.4f} {found.high:7.4f}"
+        why = f"{row.stopped:<10} {row.verdict:<12} {', '.join(row.flags)}"
+        print(f"{row.image_size:>4} {row.arm:<36} {interval} {found.pairs:>5} {why}")
     counts = Counter(row.verdict for row in rows)
     print(f"verdicts: {', '.join(f'{count} {name}' for name, count in counts.most_common())}")
-    print(f"ratios in interleaved rounds:        {spread([row.estimate.value for row in rows])}")
+    print(f"ratios in interleaved rounds:        {spread([row.speedup.value for row in rows])}")
     if apart := [row.apart for row in rows if row.apart is not None]:
         print(f"ratios timed one after the other:    {spread(apart)}")
     return counts

@@ -9,6 +9,7 @@ least that is wanted on two quiet cores: a speed-up, or a share of what the toke
 import os
 import sys
 import time
+from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +17,8 @@ from torch import nn
 
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
-from sweeps.stats.timing import Estimate, speedup
+from sweeps.stats.pooling import SpeedUp
+from tests.benchmarks.ratios import column, speedup
 from workers import methods
 from workers.arms.vision import build_vision
 from workers.measure.interleaved import calibrate, time_rounds, warm_up
@@ -66,8 +68,8 @@ class Found(NamedTuple):
     """What one case gave."""
 
     dense_s: float
-    method: Estimate
-    free: Estimate
+    method: SpeedUp
+    free: SpeedUp
     promised: float
     """Speed-up if time followed MACs, those that the method adds included."""
     flags: tuple[str, ...]
@@ -100,13 +102,12 @@ def found(case: Case) -> Found:
                 stopwatch=clock,
                 deadline=deadline,
             )
-    times = list(zip(*samples.seconds, strict=True))
     network, size = model.network, case.image_size
     cost = network.macs(size, method.tokens(params, network, size)) + method.macs(params, network, size)
     return Found(
-        dense_s=sorted(times[DENSE_STEP])[len(times[DENSE_STEP]) // 2],
-        method=speedup(times[DENSE_STEP], times[METHOD_STEP]),
-        free=speedup(times[DENSE_STEP], times[FREE_STEP]),
+        dense_s=median(column(samples, DENSE_STEP)),
+        method=speedup(samples, DENSE_STEP, METHOD_STEP),
+        free=speedup(samples, DENSE_STEP, FREE_STEP),
         promised=network.macs(size, network.dense_tokens(size)) / cost,
         flags=(*seen.flags, *(() if warmup.steady else ("warmup_not_converged",))),
     )
@@ -124,7 +125,7 @@ def cut(model: nn.Module, trace: Any) -> nn.Module:
     ).eval()
 
 
-def hquota_over_tome() -> tuple[Estimate, tuple[float, ...]]:
+def hquota_over_tome() -> tuple[SpeedUp, tuple[float, ...]]:
     """How much longer hquota takes than ToMe with r=13 at equal MACs, on DeiT-S at batch 8; and the GMACs of both."""
     steps = {"tome": {"r": 13}, "hquota": {"budget": {"gmacs": 2.707}}}
     arms = []
@@ -136,8 +137,7 @@ def hquota_over_tome() -> tuple[Estimate, tuple[float, ...]]:
     outcome = run(Job(condition=condition, arms=tuple(arms), pairs=(Pair(1, 0),), protocol=PROTOCOL), pass_seconds=PASS_S)
     if outcome.samples is None or outcome.failures:
         raise RuntimeError(f"hquota against ToMe: {outcome.failures}")
-    tome, hquota = zip(*outcome.samples.seconds, strict=True)
-    return speedup(hquota, tome), tuple(arm.gmacs + arm.gmacs_overhead for arm in outcome.arms)
+    return speedup(outcome.samples, 1, 0), tuple(arm.gmacs + arm.gmacs_overhead for arm in outcome.arms)
 
 
 def main() -> int:

@@ -12,14 +12,16 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 from transformers import DynamicCache
 
 from sweeps.job import Condition, Pair
+from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.timing import speedup
+from tests.benchmarks.ratios import column, speedup
 from workers.activation_sparsity import sparse_matvec
 from workers.measure.interleaved import time_rounds, warm_up
 from workers.measure.timer import TimedStep, stopwatch
@@ -62,20 +64,19 @@ ARMS = (
 )
 
 
-def paired(steps: Sequence[TimedStep], protocol: Protocol) -> list[tuple[float, ...]]:
-    """Seconds of each step, column by column: interleaved rounds after an equal warm-up."""
+def paired(steps: Sequence[TimedStep], protocol: Protocol) -> Samples:
+    """Times of the steps in interleaved rounds after an equal warm-up."""
     watch, deadline = stopwatch("cpu"), time.monotonic() + protocol.timeout_s
     warm_up(steps, 1, seed="sparse", stopwatch=watch, deadline=deadline)
     pairs = [Pair(baseline, arm) for baseline in (0, 1) for arm in range(2, len(steps))]
-    samples = time_rounds(
+    return time_rounds(
         steps, 1, arms=range(len(steps)), pairs=pairs, protocol=protocol, seed="sparse", stopwatch=watch, deadline=deadline
     )
-    return list(zip(*samples.seconds, strict=True))
 
 
-def middle(column: Sequence[float]) -> float:
-    """Median in milliseconds."""
-    return sorted(column)[len(column) // 2] * 1e3
+def middle(samples: Samples, arm: int) -> float:
+    """Median of an arm in milliseconds."""
+    return median(column(samples, arm)) * 1e3
 
 
 def products(threads: int) -> bool:
@@ -88,16 +89,18 @@ def products(threads: int) -> bool:
         stored_OI = [weight_IO.t().contiguous() for weight_IO in stored_IO]
         x_I = torch.randn(inputs)
         steps = _steps(x_I, stored_IO, stored_OI)
-        columns = dict(zip(steps, paired(list(steps.values()), PROTOCOL), strict=True))
-        best = min(list(columns)[:2], key=lambda label: middle(columns[label]))
-        for label, column in columns.items():
-            ratio = speedup(columns[best], column)
+        samples = paired(list(steps.values()), PROTOCOL)
+        best = min((0, 1), key=lambda arm: middle(samples, arm))
+        for arm, label in enumerate(steps):
+            ratio = speedup(samples, best, arm)
             wanted = WANTED_PRODUCT if (inputs, outputs) == SHAPES[0] and label == "cpp 50%" else None
             short = wanted is not None and ratio.value < wanted
             reached &= not short
             shown = f"{ratio.value:>5.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
-            notes = [*["the baseline"] * (label == best), *[f"wanted {wanted}"] * bool(wanted), *["short of it"] * short]
-            print(f"{inputs:>6} x {outputs:<6} {label:<20} {middle(column):>7.2f} ms  {shown}  {', '.join(notes)}", flush=True)
+            notes = [*["the baseline"] * (arm == best), *[f"wanted {wanted}"] * bool(wanted), *["short of it"] * short]
+            print(
+                f"{inputs:>6} x {outputs:<6} {label:<20} {middle(samples, arm):>7.2f} ms  {shown}  {', '.join(notes)}", flush=True
+            )
     return reached
 
 
@@ -139,11 +142,11 @@ def decoding(model: str, threads: int) -> bool:
             speakers.append(method.apply(dense, method.Params.model_validate(arm.params)))
         print(f"{arm.label}: ready after {time.monotonic() - began:.1f} s", flush=True)
     with torch.inference_mode():
-        columns = paired([_decode(lm) for lm in speakers], PROTOCOL)
+        samples = paired([_decode(lm) for lm in speakers], PROTOCOL)
     reached = True
     print(f"{'arm':<28}{'ms/token':>9}  {'over transformers':<22}{'over own dense':<22}{'left out':>9}{'kernel calls':>14}")
-    for arm, lm, column in zip(ARMS, speakers, columns, strict=True):
-        ratios = [speedup(columns[baseline], column) for baseline in (0, 1)]
+    for place, (arm, lm) in enumerate(zip(ARMS, speakers, strict=True)):
+        ratios = [speedup(samples, baseline, place) for baseline in (0, 1)]
         short = [
             wanted is not None and ratio.value < wanted
             for ratio, wanted in zip(ratios, (arm.over_dense, arm.over_own), strict=True)
@@ -155,7 +158,10 @@ def decoding(model: str, threads: int) -> bool:
             for ratio, wanted, low in zip(ratios, (arm.over_dense, arm.over_own), short, strict=True)
         )
         left_out = f"{counted['achieved_sparsity']:.3f}" if counted else "-"
-        print(f"{arm.label:<28}{middle(column):>9.2f}  {shown}{left_out:>9}{counted.get('kernel_calls', 0):>14.0f}", flush=True)
+        print(
+            f"{arm.label:<28}{middle(samples, place):>9.2f}  {shown}{left_out:>9}{counted.get('kernel_calls', 0):>14.0f}",
+            flush=True,
+        )
     return reached
 
 

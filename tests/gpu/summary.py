@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from sweeps.outcome import Outcome
-from sweeps.stats.timing import speedup
+from sweeps.stats.pooling import ALPHA, pool
+from sweeps.stats.two_way import Rounds
 
 SOUND = frozenset({"unsupported", "out_of_memory"})
 """Failures that are limits of the machine, not faults."""
@@ -37,10 +38,9 @@ def points_of(outcome: Outcome) -> list[dict[str, Any]]:
         if failure is not None:
             point |= {"failure": failure.reason, "message": failure.message}
         elif outcome.samples is not None and {baseline, arm} <= set(outcome.samples.arms):
-            columns = {place: at for at, place in enumerate(outcome.samples.arms)}
-            times = [[row[columns[place]] for row in outcome.samples.seconds] for place in (baseline, arm)]
-            ratio = speedup(*times)
-            point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.n}
+            rounds = Rounds(outcome.samples.seconds, outcome.samples.arms)
+            ratio = pool([[rounds.contrast(baseline, arm)]], rounds.rounds)
+            point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         if arm in arms:
             wanted = ("latency", "ttft", "tpot", "top1", "bits_per_byte", "peak_rss", "cuda_peak_allocated", "energy_per_image")
             point["metrics"] = {metric.name: metric.value for metric in arms[arm].metrics if metric.name in wanted}
@@ -66,7 +66,7 @@ def page(found: Mapping[str, Any]) -> str:
         "",
         "## Sweeps",
         "",
-        "| sweep | job | arm | speed-up [95 %] | pairs | flags | failure |",
+        f"| sweep | job | arm | speed-up [{1 - ALPHA:.0%}] | pairs | flags | failure |",
         "|---|---|---|---|---|---|---|",
         *(_row(job, point) for job in found["jobs"] for point in job["points"] or [{"arm": "", "failure": job["problem"]}]),
     ]

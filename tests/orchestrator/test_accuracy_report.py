@@ -143,7 +143,7 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
     assert [set(job.content_hashes) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
     plan = planning.make_plan(expansion, None, [Site("here", {"cpu": CPU})])
-    latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 2)
+    latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 0.5)
     known = (
         estimate.START_SECONDS
         + latency

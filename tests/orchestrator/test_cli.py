@@ -165,7 +165,7 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
 
 def test_ctrl_c_stops_within_seconds_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
     """Ctrl-C ends a run with exit code 130 within seconds, and what was not measured waits in the queue."""
-    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("max: 30}", "max: 100000}").replace("500ms", "40s"))
+    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("max: 30}", "max: 100000}").replace("20s", "40s"))
     command = [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)

@@ -23,13 +23,13 @@ def job(*steps: Step, rounds: int = 1, **condition: int) -> Job:
 
 
 def test_a_generation_job_by_hand() -> None:
-    """Llama of 4 layers, 2048 wide: a run of 100 and 10 tokens, and what two arms take beside their 30 pairs."""
+    """Llama of 4 layers, 2048 wide: a run of 100 and 10 tokens, what two arms take beside the rounds, and the budget of 10 s."""
     layer = 2048 * 2048 * 4 + 3 * 2048 * 5632
     head = 2048 * 4096
     prefill = (4 * (100 * layer + 2 * (100 * 101 // 2) * 2048) + head) / 20e9
     token = (4 * layer + head) * 4 / 10e9 + 4 * 0.001
     run = prefill + 10 * token
-    assert estimate.job_seconds(job(Step(method="x"))) == pytest.approx(20 + 2 * (2 + 28 * run + 2 + 20) + 30 * 2 * run)
+    assert estimate.job_seconds(job(Step(method="x"))) == pytest.approx(20 + 2 * (2 + 28 * run + 2 + 20) + 10)
     assert estimate.job_seconds(job(Step(method="x"), rounds=3)) == pytest.approx(estimate.job_seconds(job(Step(method="x"))) + 20)
 
 

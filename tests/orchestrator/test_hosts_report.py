@@ -42,8 +42,10 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
     assert ["on Imaginary CPU (host a), 2 threads" in headlines[0], "on Imaginary CPU (host b)," in headlines[1]] == [True, True]
     whole, part = [section.split("\n\n")[0] for section in text.split("### Break-even in tokens\n")[1:]]
     assert ": pays from" in whole
-    assert ": never pays; incomplete, 2 of 4 points are missing on host b" in part
-    assert "never pays; incomplete, 2 of 4 points are missing on host b" in report(tmp_path / "store.db", outcomes, "table")
+    assert ": never pays from 16 to 64 tokens; it can gain nothing; incomplete, 2 of 4 points are missing on host b" in part
+    assert "it can gain nothing; incomplete, 2 of 4 points are missing on host b" in report(
+        tmp_path / "store.db", outcomes, "table"
+    )
 
 
 def test_one_host_is_not_named(tmp_path: Path) -> None:

@@ -53,6 +53,11 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
         "1 comparison has the flag contended: the machine was busy; when it is quiet, run again: "
         "breakeven run x.yaml --again --only flagged"
     )
+    (advice,) = flag_steps(altered(measured, flags="low_priority"), "x.yaml")
+    assert advice == (
+        "1 comparison has the flag low_priority: start the node's Ray with RAY_worker_niceness=0, and run again: "
+        "breakeven run x.yaml --again --only flagged"
+    )
     assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [
         "1 comparison has the flag token_trace_mismatch, which workers/README.md explains (Flags)"
     ]

@@ -57,6 +57,15 @@ def test_killed_job_frees_its_node(cluster: Cluster) -> None:
     assert isinstance(finished.result, Outcome)
 
 
+def test_workers_have_the_priority_of_the_command(cluster: Cluster) -> None:
+    """Ray would start its workers at nice 15, where a busy neighbour takes nearly all of a core from what is timed."""
+    (node,) = cluster.nodes()
+    cluster.submit(job("a"), node)
+    (finished,) = cluster.wait(20)
+    assert isinstance(finished.result, Outcome)
+    assert finished.result.system_metrics["nice"] == os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def test_failure_returns_as_plain_data(cluster: Cluster) -> None:
     """A dead worker is a result like others, with the span in which it had the host."""
     (node,) = cluster.nodes()

@@ -48,7 +48,7 @@ def killed_once() -> dict[str, Environment]:
 
 
 def noop(job: Job) -> Outcome:
-    """Made-up timings in no time; the metrics show which process answered, and how many jobs it has answered before."""
+    """Made-up timings in no time; the metrics show which process answered, its priority, and how many jobs it answered before."""
     global CALLS  # noqa: PLW0603
     started_at = time.time()
     CALLS += 1
@@ -76,7 +76,7 @@ def noop(job: Job) -> Outcome:
             inner=(1,) * len(columns),
             stopped="half_width",
         ),
-        system_metrics={"pid": os.getpid(), "calls": CALLS},
+        system_metrics={"pid": os.getpid(), "calls": CALLS, "nice": os.getpriority(os.PRIO_PROCESS, 0)},
         cores=pinned(),
     )
 

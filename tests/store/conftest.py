@@ -102,6 +102,14 @@ def an_outcome(
     )
 
 
+def two_slots(outcome: Outcome, **more: Any) -> Outcome:
+    """The outcome of a dense and one other arm, had every round timed the dense one a second time, 4 % slower than the first."""
+    assert outcome.samples is not None
+    seconds = tuple((first, arm, 1.04 * first) for first, arm in outcome.samples.seconds)
+    slots = {"arms": (0, 1, 0), "seconds": seconds, "order": ((2, 0, 1),) * len(seconds), "inner": (1, 1, 1)}
+    return outcome.model_copy(update={"samples": Samples.model_validate({**dict(outcome.samples), **slots, **more})})
+
+
 def an_evaluation(
     job: Job,
     *,

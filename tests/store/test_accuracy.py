@@ -125,17 +125,19 @@ def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine, make_j
     assert rows(engine, "SELECT * FROM attempt") == []
 
 
-def test_most_images_unflagged_and_newest_count(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """Attempts are not pooled: of the unflagged ones that with most images counts, among equals the newest."""
+def test_most_images_right_and_newest_count(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+    """Attempts are not pooled: of those that no flag marks as wrong the one with most images counts, among equals the newest."""
     job = make_job(kind="accuracy")
-    record(engine, None, None, make_evaluation(job, images=3000, flags=["unreadable_images"]))
-    assert rows(engine, "SELECT images, flags FROM accuracy") == [{"images": 3000, "flags": "unreadable_images"}]
+    record(engine, None, None, make_evaluation(job, images=3000, flags=["token_trace_mismatch"]))
+    assert rows(engine, "SELECT images, flags FROM accuracy") == [{"images": 3000, "flags": "token_trace_mismatch"}]
     record(engine, None, None, make_evaluation(job, images=2000, ended_at=1_790_000_100.0))
     record(engine, None, None, make_evaluation(job, images=2000, seed=9, losses=(0.5,), ended_at=1_790_000_200.0))
     record(engine, None, None, make_evaluation(job, images=500, ended_at=1_790_000_300.0))
     (row,) = rows(engine, "SELECT images, flags, verdict, measured_at, top1_drop FROM accuracy")
     assert (row["images"], row["flags"], row["measured_at"]) == (2000, "", "2026-09-21T14:16:40.000Z")
     assert row["top1_drop"] > 30
+    record(engine, None, None, make_evaluation(job, images=2500, flags=["unreadable_images"]))
+    assert rows(engine, "SELECT images, flags FROM accuracy") == [{"images": 2500, "flags": "unreadable_images"}]
 
 
 def test_reanalyse_rebuilds_accuracy(

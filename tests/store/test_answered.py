@@ -36,7 +36,8 @@ def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol
     ("measured", "noise", "requested", "expected"),
     [
         (Protocol(), 0.001, Protocol(), True),  # narrow enough
-        (Protocol(budget_s=1), 0.001, Protocol(budget_s=99), True),  # narrow enough, however it was measured
+        (Protocol(budget_s=1), 0.001, Protocol(budget_s=99, half_width=0.015), True),  # narrow enough, however it was measured
+        (Protocol(budget_s=1), 0.001, Protocol(budget_s=99), False),  # no single process can be as sure as 1 %
         (Protocol(), 0.5, Protocol(), True),  # wide, but asking the same again would not help
         (Protocol(), 0.5, Protocol(budget_s=99), False),  # wide, and now more is requested
         (Protocol(), 0.01, Protocol(half_width=0.0001), False),
@@ -103,12 +104,20 @@ def test_pairs_of_other_environments_do_not_add_up(engine: Engine, make_job: Mak
     assert (found.answered, found.pairs) == (set(), {(comparison, 0): 20})
 
 
-def test_flagged_pairs_count_until_unflagged_ones_suffice(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A few unflagged pairs do not displace a whole flagged attempt; enough of them do."""
-    record(engine, None, None, make_outcome(make_job(), flags=["contended"]))
-    for seed, (pairs, flags) in enumerate([(5, "contended"), (30, "")], start=1):
+def test_wrong_pairs_count_until_right_ones_suffice(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A few right pairs do not displace a whole attempt that a flag marks as wrong; enough of them do."""
+    record(engine, None, None, make_outcome(make_job(), flags=["throttled"]))
+    for seed, (pairs, expected) in enumerate([(5, ("throttled", 45)), (30, ("", 35))], start=1):
         record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
-        assert rows(engine, "SELECT flags FROM speedup") == [(flags,)]
+        assert rows(engine, "SELECT flags, pairs FROM speedup") == [expected]
+
+
+@pytest.mark.parametrize("flag", ["contended", "warmup_not_converged", "low_priority", "pass_skipped"])
+def test_noisy_pairs_count_like_any(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, flag: str) -> None:
+    """A flag that does not mark the measurement as wrong takes no pair away; it is shown beside them all."""
+    record(engine, None, None, make_outcome(make_job(), flags=[flag]))
+    record(engine, None, None, make_outcome(make_job(), seed=1))
+    assert rows(engine, "SELECT flags, pairs FROM speedup") == [(flag, 80)]
 
 
 def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

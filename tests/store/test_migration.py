@@ -23,14 +23,16 @@ from store.errors import StoreError
 from store.tables import lightweight
 from store.tables.planned import METADATA
 from sweeps.protocol import Protocol
+from sweeps.stats.pooling import PROCESS_SD
+from sweeps.stats.timing import ANALYSIS_VERSION
 from tests.store import same_figures
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 
 def upgrade() -> None:
@@ -44,7 +46,7 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-@pytest.fixture(params=["new", *migration.FORMER_SCHEMAS[::3]])
+@pytest.fixture(params=["new", "0002", "0005", "0006"])
 def opened(request: pytest.FixtureRequest, path: Path) -> Iterator[Engine]:
     """A new store, and stores that are rebuilt from an older schema."""
     if request.param != "new":
@@ -131,13 +133,13 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0007_colour.py").write_text(NEXT)
+    (scripts / "versions" / "0008_colour.py").write_text(NEXT)
     migration.migrate(engine, path, scripts=scripts)
     with engine.connect() as connection:
-        assert migration.version(connection) == "0007"
+        assert migration.version(connection) == "0008"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0006.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0007.*.backup")
     assert dump(backup) == before
 
 
@@ -152,7 +154,7 @@ OTHER = {
     "varies": "varied_parameter",
 }
 """Columns that have another name now."""
-FIGURES = ("curve_id", "axis", "crossing", "verdict", "x", "why")
+CURVE = ("curve_id", "environment", "axis")
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,7 @@ FIGURES = ("curve_id", "axis", "crossing", "verdict", "x", "why")
             31,
             {("out_of_memory", "latency"), ("not_a_number", "accuracy"), ("timeout", "generation"), ("not_a_number", "quality")},
         ),
+        ("0006", 7, 6, {("out_of_memory", "latency")}),
     ],
 )
 def test_an_older_store_is_upgraded_without_loss(
@@ -182,13 +185,17 @@ def test_an_older_store_is_upgraded_without_loss(
             found = [{column: row[column] for column in kept} for row in after[new]]
             expected = [present({OTHER.get(column, column): value for column, value in row.items()}) for row in rows]
             assert sorted(found, key=str) == sorted(expected, key=str), name
-    compared = len(before["speedup_row"]) + len(before.get("accuracy_row", ())) + len(before.get("quality_row", ()))
+    kept = [row for row in before.get("effect_row", ()) if row["compared"] is not None]
+    compared = len(kept) + sum(len(before.get(name, ())) for name in ("speedup_row", "accuracy_row", "quality_row"))
     assert sum(row["compared"] is not None for row in after["effect_row"]) == compared
-    assert len(after["arm_result"]) == len(before["measured_arm"])
+    assert len(after["arm_result"]) == len(before.get("measured_arm") or before["arm_result"])
     (backup,) = path.parent.glob(f"breakeven.db.schema-{schema}.*.backup")
     assert contents(backup) == before
-    curves = [[{name: row[name] for name in FIGURES} for row in rows["break_even_row"]] for rows in (before, after)]
-    assert sorted(curves[0], key=str) == sorted(curves[1], key=str)
+    curves = [{tuple(row[name] for name in CURVE) for row in rows["break_even_row"]} for rows in (before, after)]
+    assert curves[0] == curves[1]
+    recomputed = [row for row in after["effect_row"] if row["compared"] == "ratio"] + after["break_even_row"]
+    assert {row["analysis_version"] for row in recomputed} == {ANALYSIS_VERSION}
+    assert all(row["effect_se"] for row in after["effect_row"] if row["effect_low"] and row["compared"] == "ratio")
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == views
         assert {tuple(row) for row in connection.execute(text("SELECT reason, kind FROM failures"))} == failures
@@ -217,20 +224,36 @@ def present(row: dict[str, Any]) -> dict[str, Any]:
     return {name: view[name] if name in view else view[same_figures.RENAMED["speedup"][name]] for name in row}
 
 
-def test_figures_stay(path: Path) -> None:
-    """Every figure of every view of schema 0005 is the same after the migration, and after a new analysis."""
-    older(path, "0005")
+@pytest.mark.parametrize("schema", ["0005", "0006"])
+def test_figures_stay(path: Path, schema: str) -> None:
+    """What speed-ups rest on, and every other figure of every view, is the same after the migration, and a new analysis."""
+    older(path, schema)
     counts, migrated, analysed = same_figures.check(path)
     assert migrated == []
     assert analysed == []
+    assert len(counts) == (8 if schema == "0005" else 10)
     assert all(counts.values())
+
+
+@pytest.mark.parametrize("schema", ["0005", "0006"])
+def test_speed_ups_are_estimated_anew_from_the_same_samples(path: Path, schema: str) -> None:
+    """Another estimator of the same ratios moves them by less than 1 %, and every interval has room for the process."""
+    older(path, schema)
+    names = "comparison_id, environment, host, metric, speedup, speedup_low, speedup_high FROM speedup WHERE speedup_low > 0"
+    before = {row[:4]: row[4:] for row in selected(path, f"SELECT {names}")}
+    connect(str(path)).dispose()
+    after = {row[:4]: row[4:] for row in selected(path, f"SELECT {names}")}
+    assert after.keys() == before.keys()
+    for key, (speedup, low, high) in after.items():
+        assert speedup == pytest.approx(before[key][0], rel=0.01)
+        assert high / low > (1 + 2 * PROCESS_SD) ** 2
 
 
 def test_the_comparison_of_figures_finds_a_difference(path: Path) -> None:
     """One changed figure is named, once as it was and once as it is."""
     older(path, "0005")
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE speedup_row SET speedup = 2 * speedup WHERE rowid = 1")
+        connection.execute("UPDATE speedup_row SET baseline_ms = 2 * baseline_ms WHERE rowid = 1")
     for differences in same_figures.check(path)[1:]:
         assert [(found.view, found.side) for found in differences[:2]] == [("speedup", "before"), ("speedup", "after")]
 

@@ -17,17 +17,27 @@ from store.sample_codec import unpack_samples
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.job import Job
+from sweeps.metrics import SPEED_FLOOR
 from sweeps.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import Curve, Point
+from sweeps.stats.curve import Curve, Point, describe_curve
+from sweeps.stats.pooling import pool
+from sweeps.stats.two_way import Rounds
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import two_slots
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 DAY = 86_400.0
 NOW = 1_790_000_000.0
+OF_CURVES = ("worst_loss", "largest_gain", "pairs_factor")
+
+
+def bursts_of(packed: bytes, arms: int) -> tuple[tuple[float, ...], ...]:
+    """The table of bursts in a column of `sample`."""
+    return tuple(map(tuple, np.frombuffer(zlib.decompress(packed), "<f8").reshape(-1, arms).tolist()))
 
 
 def rebuilt(engine: Engine, attempt: int) -> Outcome:
@@ -47,25 +57,29 @@ def rebuilt(engine: Engine, attempt: int) -> Outcome:
             order=tuple(map(tuple, order.tolist())),
             inner=tuple(json.loads(row.inner)),
             stopped=row.stopped,
+            bursts=None if row.bursts is None else bursts_of(row.bursts, len(set(timings.arms))),
         )
     return Outcome.model_validate(document)
 
 
 def test_nothing_of_an_outcome_is_lost(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The attempt with its samples gives back the very outcome, device times and failures included."""
+    """The attempt with its samples gives back the very outcome, device times, bursts and failures included."""
     job = make_job(keep_rates=(0.3, 0.5))
     outcome = make_outcome(
         job, failures=[Failure(arm=1, reason="out_of_memory", message="no", detail="a\nb")], speedups=(1, 2), flags=["x"]
     )
     assert outcome.samples is not None
-    with_device = outcome.samples.model_copy(update={"device_seconds": outcome.samples.seconds})
-    outcome = outcome.model_copy(update={"samples": with_device})
+    further = {"device_seconds": outcome.samples.seconds, "bursts": ((0.01, 0.005), (0.02, 0.01))}
+    outcome = outcome.model_copy(update={"samples": outcome.samples.model_copy(update=further), "process": "4:2"})
     record(engine, None, None, outcome)
     assert rebuilt(engine, 1) == outcome
+    slots = two_slots(make_outcome(make_job()), bursts=((0.01, 0.005),))
+    record(engine, None, None, slots)
+    assert rebuilt(engine, 2) == slots
 
 
 def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Every figure of the speedup view is what `sweeps.stats.timing` computes from the raw samples."""
+    """Every figure of the speedup view is what `sweeps.stats` computes from the raw samples."""
     outcome = make_outcome(make_job(keep_rates=(0.3, 0.5, 0.7)), speedups=(1.5, 1.0, 0.8), seed=3)
     record(engine, None, None, outcome)
     assert outcome.samples is not None
@@ -74,9 +88,9 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
     assert len(found) == 3
     for column, rate in enumerate((0.3, 0.5, 0.7), start=1):
         row = found[f'{{"keep_rate":{rate},"layers":[3,6,9]}}']
-        estimate = timing.speedup(seconds[:, 0], seconds[:, column])
-        assert (row["speedup"], row["speedup_low"], row["speedup_high"], row["pairs"]) == estimate
-        assert row["verdict"] == timing.verdict(estimate, row["floor"])
+        ratio = pool([[Rounds(seconds, (0, 1, 2, 3)).contrast(0, column)]], 40)
+        assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == (ratio.value, ratio.low, ratio.high)
+        assert (row["pairs"], row["verdict"], row["floor"]) == (40, ratio.verdict(), SPEED_FLOOR)
         assert row["baseline_ms"] == 1e3 * timing.median(seconds[:, 0]).value
         assert row["arm_ms"] == 1e3 * timing.median(seconds[:, column]).value
     assert {row["verdict"] for row in found.values()} == {"faster", "same", "slower"}
@@ -89,25 +103,38 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
     submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
-    points = rows(engine, "SELECT * FROM speedup")
+    with_errors = "SELECT s.*, e.effect_se FROM speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
+    points = rows(engine, with_errors)
     for axis, column in (("tokens", "tokens"), ("gmacs", "gmacs_baseline")):
         curve = Curve(
             axis=axis,
             points=tuple(
-                Point(x=row[column], speedup=row["speedup"], low=row["speedup_low"], high=row["speedup_high"], pairs=row["pairs"])
+                Point(
+                    x=row[column],
+                    speedup=row["speedup"],
+                    low=row["speedup_low"],
+                    high=row["speedup_high"],
+                    se=row["effect_se"],
+                    verdict=row["verdict"],
+                    pairs=row["pairs"],
+                    gmacs_baseline=row["gmacs_baseline"],
+                    gmacs=row["gmacs_total"],
+                )
                 for row in points
             ),
         )
         expected = break_even(curve)
         (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=axis)
         (crossing,) = expected.crossings
-        assert (found["verdict"], found["why"], found["points"]) == (expected.verdict, expected.why, 5)
-        assert (found["x"], found["x_low"], found["x_high"], found["direction"]) == (
+        assert (found["verdict"], found["why"], found["points"]) == ("crossing", describe_curve(curve), 5)
+        assert (found["x"], found["x_low"], found["x_high"], found["direction"], bool(found["fitted"])) == (
             crossing.x,
             crossing.low,
             crossing.high,
             "gains",
+            crossing.fitted,
         )
+        assert {name: found[name] for name in OF_CURVES} == {name: getattr(expected, name) for name in OF_CURVES}
         assert (found["sweep"], found["method"], found["device_name"]) == ("sweep", "topk", "Imaginary CPU")
 
 
@@ -137,20 +164,8 @@ def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make
     assert rows(engine, "SELECT pairs, rounds, source FROM speedup") == [{"pairs": 80, "rounds": 2, "source": "measured"}]
 
 
-def test_rounds_are_pooled(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Attempts at one comparison in one environment are pooled by the statistics."""
-    outcomes = [make_outcome(make_job(), speedups=(truth,), seed=index) for index, truth in enumerate((1.4, 1.5, 1.6))]
-    for outcome in outcomes:
-        record(engine, None, None, outcome)
-    sides = [np.array(outcome.samples.seconds).T for outcome in outcomes if outcome.samples]
-    estimate = timing.pooled_speedup([(side[0], side[1]) for side in sides])
-    (row,) = rows(engine, "SELECT * FROM speedup")
-    assert row["rounds"] == 3
-    assert (row["speedup"], row["speedup_low"], row["speedup_high"], row["pairs"]) == pytest.approx(tuple(estimate), rel=1e-12)
-
-
-def test_flagged_attempts_count_only_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A flagged attempt is shown with its flags until there is one without."""
+def test_wrong_attempts_count_only_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """An attempt that a flag marks as wrong is shown with its flags until there is a right one."""
     record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["throttled", "contended"]))
     assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,throttled", "rounds": 1}]
     record(engine, None, None, make_outcome(make_job(), speedups=(1.5,), seed=1))

@@ -40,7 +40,8 @@ def store(
 def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.breakeven."""
     store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (1.02, 0.8, 0.5))
-    points = rows(engine, "SELECT * FROM speedup")
+    with_errors = "SELECT s.*, e.effect_se FROM speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
+    points = rows(engine, with_errors)
     curve = Curve(
         axis="gmacs_saved",
         points=tuple(
@@ -49,7 +50,11 @@ def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outc
                 speedup=row["speedup"],
                 low=row["speedup_low"],
                 high=row["speedup_high"],
+                se=row["effect_se"],
+                verdict=row["verdict"],
                 pairs=row["pairs"],
+                gmacs_baseline=row["gmacs_baseline"],
+                gmacs=row["gmacs_total"],
             )
             for row in points
         ),
@@ -58,9 +63,10 @@ def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outc
     (crossing,) = expected.crossings
     (found,) = rows(engine, SAVED)
     assert (found["x"], found["x_low"], found["x_high"], found["direction"], found["varied_parameter"]) == (
-        *(pytest.approx(x) for x in (crossing.x, 0.2, 0.5)), "gains", "keep_rate",
+        *(pytest.approx(x) for x in (crossing.x, crossing.low, crossing.high)), "gains", "keep_rate",
     )  # fmt: skip
-    assert (found["verdict"], found["points"]) == ("crossing", 3)
+    assert 0.2 <= found["x_low"] < found["x"] < found["x_high"] <= 0.5
+    assert (found["verdict"], found["points"], bool(found["fitted"])) == ("crossing", 3, True)
     assert {
         row["varied_parameter"] for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis <> 'gmacs_saved'")
     } == {None}

@@ -23,6 +23,19 @@ FORMER = {
     *(old for names in aliases.VALUES.values() for old in names.values()),
 }
 
+ADDED = {"process": None, "protocol_version": 1, "bursts": None}
+"""Fields that the stored outcomes lack, with the defaults that they are read with."""
+
+
+def without_added(data: Any) -> Any:
+    """Plain data without the fields of `ADDED`, each of which must be at its default."""
+    if isinstance(data, list):
+        return [without_added(value) for value in data]
+    if not isinstance(data, dict):
+        return data
+    assert {key: data[key] for key in ADDED if key in data}.items() <= ADDED.items()
+    return {key: without_added(value) for key, value in data.items() if key not in ADDED}
+
 
 def words(data: Any) -> set[str]:
     """All keys and texts in plain data."""
@@ -61,8 +74,8 @@ def test_former_names_are_read_and_never_written(before: dict[str, Any]) -> None
     assert not words(written) & FORMER
     assert Outcome.model_validate(written) == outcome
     assert Job.model_validate(before["outcome"]["job"]) == outcome.job
-    assert aliases.former(written) == before["outcome"]
-    assert aliases.current(before["outcome"]) == written
+    assert aliases.former(without_added(written)) == before["outcome"]
+    assert aliases.current(before["outcome"]) == without_added(written)
 
 
 def test_every_former_name_is_met() -> None:

@@ -1,6 +1,6 @@
-"""Break-even against known curves, invariants, and curves without a clear verdict."""
+"""Claims about curves: known ones, bounds from both ends, curves that cannot be decided, and the error over all claims."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from sweeps.stats.breakeven import BreakEven, break_even
 from sweeps.stats.curve import Curve, Point
-from sweeps.stats.timing import speedup
+from sweeps.stats.pooling import SpeedUp
+from tests.fixtures.simulated_curves import CASES, GRID, claims_hold, work
 
-GRID = (4, 9, 16, 36, 64, 100, 144, 196)
 
-
-def point(x: float, value: float, half: float = 0.005, *, flagged: bool = False) -> Point:
-    return Point(x=x, speedup=value, low=value / (1 + half), high=value * (1 + half), pairs=100, flagged=flagged)
+def point(x: float, value: float, half: float = 0.005, **more: object) -> Point:
+    """A point with an interval of `half` to each side, without known work."""
+    se = np.log1p(half) / SpeedUp(0.0, 1.0, 1e6, 100).half_width
+    found = SpeedUp(float(np.log(value)), float(se), 1e6, 100)
+    columns = {"x": x, "speedup": value, "low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
+    return Point.model_validate({**columns, **more})
 
 
 def curve(*points: Point) -> Curve:
@@ -28,11 +31,6 @@ def along(values: Sequence[float], half: float = 0.005) -> Curve:
     return curve(*(point(x, value, half) for x, value in zip(GRID, values, strict=False)))
 
 
-def simulated(rng: np.random.Generator, truth: Callable[[float], float], *, sd: float, pairs: int = 30) -> Curve:
-    """A curve measured with paired noise of `sd` (log) around the true speed-ups."""
-    return curve(*(Point.measured(x, speedup(np.exp(rng.normal(np.log(truth(x)), sd, pairs)), np.ones(pairs))) for x in GRID))
-
-
 def test_neighbouring_clear_points_bound_a_grid_limited_crossing() -> None:
     """Between 0.8 at 16 and 1.25 at 36 tokens the crossing lies at their geometric mean, 24, and only the grid limits it."""
     answer = break_even(along([0.7, 0.75, 0.8, 1.25, 1.3]))
@@ -40,108 +38,96 @@ def test_neighbouring_clear_points_bound_a_grid_limited_crossing() -> None:
     assert (answer.verdict, answer.points) == ("crossing", 5)
     assert crossing.x == pytest.approx(24)
     assert (crossing.low, crossing.high, crossing.direction, crossing.grid_limited) == (16, 36, "gains", True)
-    assert answer.why == (
-        "Begins to pay between tokens = 16 and 36 (neighbouring points). Along tokens: slower at 4 to 16, faster at 36 to 64."
-    )
 
 
 def test_points_that_are_not_clear_widen_the_interval() -> None:
-    """Points that straddle 1, or show no difference, belong to the interval; x is where the line through them meets 1."""
+    """Points that straddle 1, or show no difference, belong to the interval."""
     answer = break_even(curve(point(4, 0.8), point(9, 0.98, 0.05), point(16, 1.002), point(36, 1.05, 0.06), point(64, 1.3)))
     (crossing,) = answer.crossings
     assert (crossing.low, crossing.high, crossing.grid_limited) == (4, 64, False)
-    assert 9 < crossing.x < 16
-    assert answer.why == (
-        "Begins to pay between tokens = 4 and 64. "
-        "Along tokens: slower at 4, not clear at 9, no different at 16, not clear at 36, faster at 64."
-    )
 
 
 def test_a_staircase_reports_every_crossing() -> None:
     """Speed-ups that rise, fall below 1 and rise again cross three times, in turn."""
     answer = break_even(along([0.8, 1.2, 1.3, 0.9, 0.8, 1.1]))
     assert [(c.low, c.high, c.direction) for c in answer.crossings] == [(4, 9, "gains"), (16, 36, "loses"), (64, 100, "gains")]
-    assert answer.why.startswith("Begins to pay between tokens = 4 and 9 (neighbouring points); ceases to pay between tokens = 16")
-
-
-def test_where_the_line_meets_1_more_than_once_the_middle_counts() -> None:
-    """Medians that wobble around 1 between the clear points do not invent crossings; the middle of their places is x."""
-    answer = break_even(curve(point(1, 0.8), point(10, 1.01, 0.1), point(100, 0.99, 0.1), point(1000, 1.2)))
-    (crossing,) = answer.crossings
-    assert crossing.x == pytest.approx(10**1.5, rel=0.01)
-
-
-def test_a_median_of_exactly_1_is_the_crossing() -> None:
-    """A point that measures exactly 1 between a slower and a faster one is where the line meets 1."""
-    (crossing,) = break_even(along([0.8, 1.0, 1.3])).crossings
-    assert crossing.x == pytest.approx(9)
-    assert (crossing.low, crossing.high) == (4, 16)
 
 
 def test_an_axis_that_reaches_zero_is_interpolated_linearly() -> None:
     """Sparsity 0 has no logarithm: the line is then straight in x."""
-    sparsity = Curve(axis="sparsity", points=(point(0.0, 0.8), point(0.5, 1.25)))
-    (crossing,) = break_even(sparsity).crossings
+    (crossing,) = break_even(Curve(axis="sparsity", points=(point(0.0, 0.8), point(0.5, 1.25)))).crossings
     assert crossing.x == pytest.approx(0.25)
 
 
+def test_faster_points_up_to_the_end_are_a_bound_without_a_slower_one() -> None:
+    """Faster from 16 on and not clear below: it pays from at most 16 on, with the worst loss that the intervals below allow."""
+    answer = break_even(curve(point(4, 0.99, 0.03), point(9, 1.01, 0.03), point(16, 1.1), point(36, 1.2)))
+    (bound,) = answer.crossings
+    assert (answer.verdict, bound.x, bound.low, bound.high, bound.direction) == ("pays_from", None, None, 16, "gains")
+    assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
+
+
+def test_equal_points_below_the_bound_do_not_spoil_it() -> None:
+    """Same and faster is an answer: it pays from at most 16 on."""
+    answer = break_even(along([1.0, 1.0, 1.1, 1.2]))
+    assert (answer.verdict, answer.crossings[0].high) == ("pays_from", 16)
+
+
+def test_faster_points_from_the_start_are_a_bound_from_the_other_end() -> None:
+    """Faster up to 9 and not clear beyond: it pays up to at least 9."""
+    answer = break_even(curve(point(4, 1.2), point(9, 1.1), point(16, 1.01, 0.05), point(36, 0.99, 0.05)))
+    (bound,) = answer.crossings
+    assert (answer.verdict, bound.low, bound.high, bound.direction) == ("pays_up_to", 9, None, "loses")
+
+
 @pytest.mark.parametrize(
-    ("values", "half", "verdict", "why"),
+    ("values", "half", "verdict"),
     [
-        ([1.2, 1.3], 0.005, "always", "Faster at every point measured. Along tokens: faster at 4 to 9."),
-        ([0.7, 0.8], 0.005, "never", "Slower at every point measured. Along tokens: slower at 4 to 9."),
-        ([1.0, 1.001], 0.005, "never", "No difference beyond 1 % at any point measured. Along tokens: no different at 4 to 9."),
-        (
-            [0.8, 1.0],
-            0.005,
-            "never",
-            "Slower or no different at every point measured. Along tokens: slower at 4, no different at 9.",
-        ),
-        ([], 0.005, "unclear", "No points were measured."),
-        ([1.5], 0.005, "unclear", "One point is not a curve. Along tokens: faster at 4."),
-        ([0.98, 1.02], 0.05, "unclear", "Neither faster nor slower is clear at any point. Along tokens: not clear at 4 to 9."),
-        (
-            [0.99, 1.0, 1.1, 1.2],
-            0.05,
-            "unclear",
-            "Faster at some points, clearly slower at none, so no crossing is known. "
-            "Along tokens: not clear at 4 to 9, faster at 16 to 36.",
-        ),
-        (
-            [0.8, 0.99],
-            0.05,
-            "unclear",
-            "Slower at some points, clearly faster at none, so no crossing is known. Along tokens: slower at 4, not clear at 9.",
-        ),
+        ([1.2, 1.3], 0.005, "always"),
+        ([0.7, 0.8], 0.005, "never"),
+        ([1.0, 1.001], 0.005, "never"),
+        ([0.8, 1.0], 0.03, "never"),
+        ([0.8, 1.0], 0.2, "unclear"),
+        ([], 0.005, "unclear"),
+        ([1.5], 0.005, "unclear"),
+        ([0.98, 1.02], 0.08, "unclear"),
+        ([0.98, 1.3, 0.98], 0.08, "unclear"),
     ],
 )
-def test_curves_without_a_crossing_say_what_is_known(values: list[float], half: float, verdict: str, why: str) -> None:
-    """Without clear points on both sides there is no crossing, and the sentence describes each stretch."""
+def test_curves_without_a_crossing(values: list[float], half: float, verdict: str) -> None:
+    """Without clear points on both sides there is no crossing; `never` needs intervals that exclude a gain of 5 %."""
     answer = break_even(along(values, half))
-    assert (answer.verdict, answer.crossings, answer.why, answer.points) == (verdict, (), why, len(values))
+    assert (answer.verdict, answer.crossings, answer.points) == (verdict, (), len(values))
 
 
-def test_flagged_points_are_left_out_and_counted_in_words() -> None:
-    """A flagged point makes no crossing unless requested, or unless every point is flagged; the sentence states which."""
-    points = [point(4, 0.8), point(9, 0.85), point(16, 1.3, flagged=True)]
+def test_the_largest_gain_still_possible_is_given() -> None:
+    """`never` comes with the upper end of the highest interval."""
+    answer = break_even(along([0.9, 1.01], 0.02))
+    assert answer.verdict == "never"
+    assert answer.largest_gain == pytest.approx(1.01 * 1.02 - 1)
+
+
+def test_what_does_nothing_is_kept_off_the_curve() -> None:
+    """Points with the baseline's tokens and MACs do not count; a curve of them alone has no effect."""
+    nothing = [point(x, 1.0, 0.05, no_op=True) for x in (4, 9)]
+    assert break_even(curve(*nothing)).verdict == "no_effect"
+    answer = break_even(curve(*nothing, point(16, 1.1), point(36, 1.2)))
+    assert (answer.verdict, answer.points) == ("always", 2)
+
+
+def test_wrong_points_do_not_count() -> None:
+    """A point that a flag marks as wrong makes no crossing, and a curve of such points none at all."""
+    points = [point(4, 0.8), point(9, 0.85), point(16, 1.3, wrong=True)]
     assert break_even(curve(*points)).verdict == "never"
-    assert break_even(curve(*points)).why.endswith("Flagged and left out: 1 of 3 points.")
-    requested = break_even(curve(*points), with_flagged=True)
-    assert requested.verdict == "crossing"
-    assert requested.why.endswith("Flagged, but counted: 1 of 3 points.")
-    alone = break_even(curve(*(point.model_copy(update={"flagged": True}) for point in points)))
-    assert alone.points == 3
-    assert alone.why.endswith("All points are flagged; they count, since there are no others.")
-    alone = break_even(curve(*(p.model_copy(update={"flagged": True}) for p in points)))
-    assert (alone.verdict, alone.points) == ("crossing", 3)
+    assert break_even(curve(points[-1])).points == 0
 
 
-def test_a_noisier_device_needs_a_larger_gain() -> None:
-    """With a floor of 10 % a gain of 5 % is no gain, so its crossing is not known."""
-    rising = along([0.7, 1.05])
-    assert break_even(rising).verdict == "crossing"
-    assert break_even(rising, floor=0.1).verdict == "never"
-    assert break_even(along([0.7, 1.1]), floor=0.1).verdict == "unclear"
+def test_an_undecided_curve_has_the_pairs_that_it_needs() -> None:
+    """A half-width of 8 % around 1.04 must shrink to half for `faster`: four times as many pairs."""
+    answer = break_even(along([1.04, 1.3, 0.99], 0.08))
+    assert answer.verdict == "unclear"
+    assert answer.pairs_factor is not None
+    assert 4 < answer.pairs_factor < 70
 
 
 def test_answers_survive_json() -> None:
@@ -150,27 +136,23 @@ def test_answers_survive_json() -> None:
     assert BreakEven.model_validate_json(answer.model_dump_json()) == answer
 
 
+REVERSED = {"pays_from": "pays_up_to", "pays_up_to": "pays_from"}
 POINTS = st.builds(point, st.integers(1, 10_000).map(float), st.floats(0.5, 2), st.sampled_from([0.001, 0.02, 0.2]))
 CURVES = st.lists(POINTS, max_size=12, unique_by=lambda p: p.x).map(lambda points: curve(*points))
-
-
-def changed(old: Curve, x: Callable[[float], float] = float, scale: float = 1.0) -> Curve:
-    """The curve with x transformed and all speed-ups multiplied by `scale`."""
-    return curve(*(p.model_copy(update=_scaled(p, x(p.x), scale)) for p in old.points))
-
-
-def _scaled(p: Point, x: float, scale: float) -> dict[str, float]:
-    assert p.low is not None
-    assert p.high is not None
-    return {"x": x, "speedup": p.speedup * scale, "low": p.low * scale, "high": p.high * scale}
 
 
 @given(CURVES)
 def test_crossings_agree_with_the_points(given_curve: Curve) -> None:
     """Each crossing lies between two clear points of opposite verdict with none clear between; directions alternate."""
     answer = break_even(given_curve)
-    words = {p.x: p.verdict() for p in given_curve.points}
+    words = {p.x: p.verdict for p in given_curve.points}
+    if answer.verdict != "crossing":
+        assert not {"faster", "slower"} <= set(words.values())
+        return
     for crossing in answer.crossings:
+        assert crossing.low is not None
+        assert crossing.high is not None
+        assert crossing.x is not None
         assert crossing.low <= crossing.x <= crossing.high
         ends = ("slower", "faster") if crossing.direction == "gains" else ("faster", "slower")
         assert (words[crossing.low], words[crossing.high]) == ends
@@ -178,55 +160,41 @@ def test_crossings_agree_with_the_points(given_curve: Curve) -> None:
         assert not {"faster", "slower"} & set(between)
         assert crossing.grid_limited == (not between)
     for left, right in pairwise(answer.crossings):
+        assert left.high is not None
+        assert right.low is not None
         assert left.high <= right.low
         assert left.direction != right.direction
-    assert bool(answer.crossings) == ({"faster", "slower"} <= set(words.values()))
 
 
 @given(CURVES, st.sampled_from([0.125, 0.5, 2.0, 64.0]))
 def test_the_unit_of_the_axis_does_not_matter(given_curve: Curve, unit: float) -> None:
     """Counting x in another unit moves every crossing by that factor and changes nothing else."""
-    here, there = break_even(given_curve), break_even(changed(given_curve, lambda x: x * unit))
+    scaled = curve(*(p.model_copy(update={"x": p.x * unit}) for p in given_curve.points))
+    here, there = break_even(given_curve), break_even(scaled)
     assert here.verdict == there.verdict
     for old, new in zip(here.crossings, there.crossings, strict=True):
-        assert new.x == pytest.approx(old.x * unit)
-        assert (new.low, new.high) == (old.low * unit, old.high * unit)
-        assert (new.direction, new.grid_limited) == (old.direction, old.grid_limited)
+        for before, after in ((old.x, new.x), (old.low, new.low), (old.high, new.high)):
+            assert after == (None if before is None else pytest.approx(before * unit))
 
 
 @given(CURVES)
 def test_a_reversed_axis_reverses_the_answer(given_curve: Curve) -> None:
-    """Along 1/x the same crossings appear in reverse, with gains and losses swapped."""
-    here, there = break_even(given_curve), break_even(changed(given_curve, lambda x: 1 / x))
-    assert here.verdict == there.verdict
+    """Along 1/x the same crossings and bounds appear in reverse, with gains and losses swapped.
+
+    Only of a curve that is faster at both ends, and not clear between them, the upper end is claimed either way.
+    """
+    turned = curve(*(p.model_copy(update={"x": 1 / p.x}) for p in given_curve.points))
+    here, there = break_even(given_curve), break_even(turned)
+    if here.verdict == "pays_from" == there.verdict:
+        assert given_curve.points[0].verdict == given_curve.points[-1].verdict == "faster"
+        return
+    assert there.verdict == REVERSED.get(here.verdict, here.verdict)
+    assert (there.points, there.largest_gain, there.pairs_factor) == (here.points, here.largest_gain, here.pairs_factor)
+    assert there.worst_loss == here.worst_loss
     for old, new in zip(here.crossings, reversed(there.crossings), strict=True):
-        assert (1 / new.x, 1 / new.high, 1 / new.low) == pytest.approx((old.x, old.low, old.high))
+        places = [None if x is None else 1 / x for x in (new.x, new.high, new.low)]
+        assert places == [None if x is None else pytest.approx(x) for x in (old.x, old.low, old.high)]
         assert new.direction != old.direction
-
-
-@given(st.lists(st.floats(0.5, 2), min_size=2, max_size=8), st.floats(1, 1.5))
-def test_a_faster_arm_breaks_even_no_later(values: list[float], gain: float) -> None:
-    """Raising a rising curve moves none of its crossing's ends to the right, nor the crossing between the same ends."""
-    before = along(sorted(values))
-    old, new = break_even(before), break_even(changed(before, scale=gain))
-    assert len(old.crossings) <= 1
-    for late, early in zip(old.crossings, new.crossings, strict=False):
-        assert early.low <= late.low
-        assert early.high <= late.high
-        assert early.x <= late.x * (1 + 1e-9)
-    assert not (old.verdict == "always" and new.verdict != "always")
-
-
-@given(st.lists(st.floats(0.5, 2), min_size=2, max_size=8), st.floats(1, 250), st.floats(0.05, 0.9))
-def test_a_point_that_confirms_never_widens(values: list[float], x: float, margin: float) -> None:
-    """A clear point more on the side of the crossing where it belongs leaves the interval alone or narrows it."""
-    before = along(sorted(values))
-    for crossing in break_even(before).crossings:
-        if x in {p.x for p in before.points}:
-            continue
-        confirming = point(x, 1 - margin / 2 if x < crossing.x else 1 + margin)
-        (after,) = break_even(curve(*before.points, confirming)).crossings
-        assert crossing.low <= after.low <= after.x <= after.high <= crossing.high
 
 
 @given(CURVES)
@@ -234,59 +202,61 @@ def test_swapping_the_arms_swaps_gains_and_losses(given_curve: Curve) -> None:
     """Seen from the arm, the baseline crosses at the same places in the other direction."""
     swapped = curve(*(point(p.x, 1 / p.speedup, p.high / p.speedup - 1) for p in given_curve.points if p.high is not None))
     here, there = break_even(given_curve), break_even(swapped)
-    assert len(here.crossings) == len(there.crossings)
-    for old, new in zip(here.crossings, there.crossings, strict=True):
-        assert new.x == pytest.approx(old.x)
-        assert (new.low, new.high) == (old.low, old.high)
-        assert new.direction != old.direction
+    assert (here.verdict == "crossing") == (there.verdict == "crossing")
+    if here.verdict == "crossing":
+        for old, new in zip(here.crossings, there.crossings, strict=True):
+            assert new.x == pytest.approx(old.x)
+            assert (new.low, new.high) == (old.low, old.high)
+            assert new.direction != old.direction
 
 
-@pytest.mark.parametrize("sd", [0.01, 0.05, 0.15])
-@pytest.mark.parametrize("truth_x", [10.0, 36.0, 50.0])
-def test_the_interval_covers_the_true_crossing(truth_x: float, sd: float) -> None:
-    """A curve that rises through 1 at a known place has it in its interval in at least 95 of 100 runs, and invents no other."""
-    rng = np.random.default_rng(1)
-    found = [break_even(simulated(rng, lambda x: (x / truth_x) ** 0.25, sd=sd)) for _ in range(300)]
-    crossing = [answer for answer in found if answer.verdict == "crossing"]
-    covered = [answer for answer in crossing if [c for c in answer.crossings if c.low <= truth_x <= c.high]]
-    assert len(crossing) >= 285
-    assert len(covered) >= 0.95 * len(crossing)
-    assert sum(len(answer.crossings) > 1 for answer in found) <= 6
+@given(st.lists(st.floats(0.5, 2), min_size=2, max_size=8), st.floats(1, 1.5))
+def test_a_faster_arm_breaks_even_no_later(values: list[float], gain: float) -> None:
+    """Raising a rising curve moves the place from where it surely pays to the left, or leaves it."""
+    rising = sorted(values)
+    old, new = break_even(along(rising)), break_even(along([gain * value for value in rising]))
+    assert len(old.crossings) <= 1
+    assert surely_pays_from(new) <= surely_pays_from(old)
 
 
-@pytest.mark.parametrize(
-    ("truth", "bias"),
-    [(lambda x: (x / 50) ** 0.4, 0.01), (lambda x: 1.6 * x / (x + 30), 0.03)],
-    ids=["straight in the logs", "bending"],
-)
-def test_the_estimate_is_near_the_true_crossing(truth: Callable[[float], float], bias: float) -> None:
-    """With 2 % noise x is unbiased where the curve is straight in the logs; a bend between grid points costs a few per cent."""
-    rng = np.random.default_rng(2)
-    found = [break_even(simulated(rng, truth, sd=0.02)) for _ in range(300)]
-    errors = np.array([answer.crossings[0].x / 50 - 1 for answer in found])
-    assert abs(np.median(errors)) < bias
-    assert np.percentile(np.abs(errors), 90) < 0.05
+def surely_pays_from(answer: BreakEven) -> float:
+    """The upper end of the place where a rising curve crosses 1, or its bound."""
+    if answer.verdict == "always":
+        return 0.0
+    ends = [at.high for at in answer.crossings if at.direction == "gains" and at.high is not None]
+    return ends[0] if ends else float("inf")
 
 
-def test_a_true_staircase_is_found_whole() -> None:
-    """A curve that steps below 1 for a while shows its three crossings in at least 95 of 100 runs."""
-    steps = dict(zip(map(float, GRID), (0.9, 1.1, 1.2, 0.92, 0.95, 1.15, 1.2, 1.25), strict=True))
-    rng = np.random.default_rng(3)
-    found = [break_even(simulated(rng, steps.__getitem__, sd=0.02)) for _ in range(200)]
-    assert sum([c.direction for c in answer.crossings] == ["gains", "loses", "gains"] for answer in found) >= 190
+@given(st.lists(st.floats(0.5, 2), min_size=2, max_size=8), st.floats(1, 250), st.floats(0.05, 0.9))
+def test_a_point_that_confirms_never_widens(values: list[float], x: float, margin: float) -> None:
+    """A clear point more on the side of a crossing where it belongs leaves the interval alone or narrows it."""
+    before = along(sorted(values))
+    for at in break_even(before).crossings:
+        if at.x is None or at.low is None or at.high is None or x in {p.x for p in before.points}:
+            continue
+        confirming = point(x, 1 - margin / 2 if x < at.x else 1 + margin)
+        (after,) = break_even(curve(*before.points, confirming)).crossings
+        assert after.x is not None
+        assert after.low is not None
+        assert after.high is not None
+        assert at.low <= after.low <= after.x <= after.high <= at.high
 
 
-@pytest.mark.parametrize("sd", [0.01, 0.05, 0.15])
-def test_a_flat_curve_hardly_ever_crosses(sd: float) -> None:
-    """Where the true speed-up is 1 everywhere, at most 1 of 100 curves shows a crossing, whatever the noise."""
-    rng = np.random.default_rng(4)
-    found = [break_even(simulated(rng, lambda _: 1.0, sd=sd)) for _ in range(300)]
-    assert sum(answer.verdict == "crossing" for answer in found) <= 3
-    assert not any(answer.verdict == "always" for answer in found)
-
-
-def test_a_crossing_drowned_in_noise_is_unclear() -> None:
-    """A curve from 0.97 to 1.03 under 20 % noise and 30 pairs has no clear verdict."""
-    rng = np.random.default_rng(5)
-    found = [break_even(simulated(rng, lambda x: 0.97 + 0.06 * x / 196, sd=0.2)) for _ in range(200)]
-    assert sum(answer.verdict == "unclear" for answer in found) >= 190
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", [30, 120])
+@pytest.mark.parametrize("case", CASES)
+def test_at_most_1_of_20_curves_has_a_false_claim(case: str, pairs: int) -> None:
+    """On simulated curves with noise of 6 % per pair and 0.5 % between processes, claims of any kind are true of 95 %."""
+    truth, arm = CASES[case]
+    rng = np.random.default_rng(pairs)
+    false = 0
+    for _ in range(200):
+        points = []
+        for x in GRID:
+            se = 0.06 / pairs**0.5
+            own = se * np.sqrt(rng.chisquare(29) / 29)
+            found = SpeedUp(truth(x) + rng.normal(0, np.hypot(se, 0.005)), float(np.hypot(own, 0.005)), 29, pairs)
+            ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
+            points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
+        false += not claims_hold(break_even(curve(*points)), truth)
+    assert false <= 10

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.identity import canonical, digest
-from sweeps.job import DENSE, PROTOCOL_VERSION, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Step, condition_fields
+from sweeps.job import DENSE, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Step, condition_fields
 from sweeps.kinds import KINDS
 from sweeps.protocol import Protocol
 
@@ -63,13 +63,13 @@ def test_versions_make_answers_stale_but_ask_the_same() -> None:
     assert old.comparison_id() != new.comparison_id()
 
 
-def test_the_protocol_version_makes_answers_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another way of measuring changes the comparison, not the question."""
-    item = Comparison(condition=CONDITION, baseline=DENSE, arm=TOPK)
-    before = (item.question_id, item.comparison_id())
-    monkeypatch.setattr("sweeps.job.PROTOCOL_VERSION", 2)
-    assert item.question_id == before[0]
-    assert item.comparison_id() != before[1]
+def test_the_protocol_version_makes_answers_stale() -> None:
+    """Another way of measuring changes comparison and job, not the question."""
+    job = Job(condition=CONDITION, arms=(DENSE, TOPK), pairs=(Pair(0, 1),))
+    newer = job.model_copy(update={"protocol_version": 2})
+    assert newer.comparisons()[0].question_id == job.comparisons()[0].question_id
+    assert newer.comparison_ids() != job.comparison_ids()
+    assert newer.job_id != job.job_id
 
 
 def test_precision_is_part_of_no_identity() -> None:
@@ -189,11 +189,11 @@ def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, cont
     question = digest({"kind": kind, "condition": fields, **arms})
     assert comparison.question_id == question
     own = {key: value for key, value in contents.items() if key == "weights"}
-    parts = {"question": question, "protocol": PROTOCOL_VERSION, "versions": {"a": 3, "b": 1}, "contents": own}
+    parts = {"question": question, "protocol": 1, "versions": {"a": 3, "b": 1}, "contents": own}
     assert job.comparison_ids() == (digest(parts),)
     requested = [(arm.request(), [step.version for step in arm.stack]) for arm in job.arms]
     whole = {"kind": kind, "condition": condition, "arms": requested, "pairs": [[0, 1]], "round": 2}
-    assert job.job_id == digest({**whole, "protocol": PROTOCOL_VERSION, "contents": contents})
+    assert job.job_id == digest({**whole, "protocol": 1, "contents": contents})
 
 
 def test_a_changed_copy_has_an_identity_of_its_own() -> None:

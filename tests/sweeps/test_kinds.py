@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sweeps.job import DENSE, Condition, Overrides
+from sweeps.kinds import KINDS
 from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError
 from sweeps.protocol import Protocol
@@ -43,6 +44,16 @@ def test_without_jobs_latency_alone_is_requested() -> None:
         BOTH: ["latency", "accuracy"],
     }
     assert {jobs: [job.kind for job in expand(text + jobs).jobs] for jobs in kinds} == kinds
+
+
+def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
+    """Timed kinds are measured in the second way, the others as ever; a comparison names the version of its job."""
+    assert {name: kind.protocol_version for name, kind in KINDS.items()} == {
+        name: 2 if kind.timed else 1 for name, kind in KINDS.items()
+    }
+    jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
+    assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}
+    assert {(job.kind, each.protocol_version) for job in jobs for each in job.comparisons()} == {("latency", 2), ("accuracy", 1)}
 
 
 def test_accuracy_has_its_own_protocol() -> None:

@@ -91,7 +91,7 @@ def test_defaults_are_spelled_out() -> None:
 def test_each_kind_has_its_protocol() -> None:
     """A generation job takes pairs like latency, but more time; a quality job takes characters."""
     generation, quality = expand(TINY + "methods: [skip]\njobs: {generation: {pairs: {min: 31}}, quality: {characters: 9}}\n").jobs
-    assert generation.protocol == Protocol(pairs_min=31, half_width=0.02, budget_s=60, timeout_s=1800)
+    assert generation.protocol == Protocol(pairs_min=31, half_width=0.02, budget_s=300, timeout_s=1800)
     assert quality.protocol == Protocol(characters=9, timeout_s=1800)
     tasks = "{tasks: [piqa, ./a.yaml], documents: 20}"
     (requested,) = expand(f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n").jobs

@@ -17,6 +17,8 @@ ENVIRONMENT = Environment(device="cpu", device_name="Simulated CPU", facts={"cor
 SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 QUESTION = "From how many tokens on does token reduction pay on this machine?"
 ROUNDS = 40
+FLAGS = {48: ("throttled",), 64: ("contended",)}
+"""Flags of the quickstart's jobs by size: of one they mark the figures as wrong, of the other as noisy."""
 
 
 def topk(keep_rate: float) -> Arm:
@@ -115,9 +117,9 @@ def store_outcomes(path: Path, name: str, *outcomes: Outcome) -> str:
 
 
 def quickstart_answer(requested: Job) -> Outcome | None:
-    """One size is flagged, one arm fails at the smallest size, and one batch of 2 still runs."""
+    """One size is wrong by a flag, one only noisy, one arm fails at the smallest size, and one batch of 2 still runs."""
     size = requested.condition.image_size
     if requested.condition.batch_size == 2 and size == 224:
         return None
     failing = {RANDOM: Failure(arm=5, reason="unsupported", message="nothing left to drop below 9 tokens")} if size == 32 else None
-    return outcome(requested, flags=("contended",) if size == 48 else (), failing=failing)
+    return outcome(requested, flags=FLAGS.get(size, ()), failing=failing)

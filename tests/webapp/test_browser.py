@@ -84,7 +84,7 @@ def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light",
     requested: list[str] = []
     page.on("request", lambda request: requested.append(request.url))
     page.goto(f"{app}/?sweep=quickstart")
-    expect(page.get_by_text("never pays up to 196 tokens").first).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("never pays from 4 to 196 tokens").first).to_be_visible(timeout=WAIT_MS)
     expect(page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first).to_be_visible(
         timeout=WAIT_MS
     )

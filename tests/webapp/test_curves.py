@@ -1,5 +1,6 @@
 """The chart shows what the views hold: scales, marks, panels, and nothing hidden without a count."""
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -53,11 +54,13 @@ def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column:
 
 
 def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Flagged points are hidden with a visible count, and drawn faintly when requested."""
+    """Points wrong by a flag are hidden with a visible count, and drawn faintly when requested; those only noisy are drawn."""
     points, break_evens = quickstart
+    assert set(points["flags"]) == {"", "contended", "throttled"}
     flagged = int(curves.flagged(points).sum())
     assert flagged == 5
     hidden = curves.speedup_chart(points, break_evens).to_dict()
+    assert {row["flags"]: row["distrusted"] for row in rows(hidden, marks(hidden))} == {"": False, "contended": False}
     assert len(rows(hidden, marks(hidden))) == len(points) - flagged
     assert "5 flagged points hidden" in hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"][1]
     shown = curves.speedup_chart(points, break_evens, show_flagged=True).to_dict()
@@ -84,14 +87,14 @@ def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFram
 
 
 def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Each word has a mark of its own, the unclear one a ring; the noise floor is shaded around a rule at 1."""
+    """Each word has a mark of its own, the unclear one a ring; what counts as the same is shaded around a rule at 1."""
     spec = curves.speedup_chart(*quickstart).to_dict()
     shape = marks(spec)["encoding"]["shape"]
     drawn = {row["word"] for row in rows(spec, marks(spec))}
     assert drawn | {"faster", "same", "slower", "unclear"} == set(shape["legend"]["values"]) <= set(shape["scale"]["domain"])
     assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"])
     band, rule = layers(spec)[:2]
-    assert rows(spec, band) == [{"floor_low": pytest.approx(1 / 1.01), "floor_high": pytest.approx(1.01)}]
+    assert rows(spec, band) == [{"floor_low": pytest.approx(1 / 1.02), "floor_high": pytest.approx(1.02)}]
     assert rule["encoding"]["y"]["datum"] == 1
 
 
@@ -140,16 +143,54 @@ def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> N
     """Every arm has a row in words; crossings stand there with the interval of the view."""
     points, break_evens = quickstart
     spec = curves.speedup_chart(points, break_evens).to_dict()
-    bars, diamonds = spec["vconcat"][0]["vconcat"][1]["layer"]
+    bars, diamonds, *arrows = spec["vconcat"][0]["vconcat"][1]["layer"]
     words = diamonds["encoding"]["y"]["scale"]["domain"]
     assert [text.split(":")[0] for text in words] == list(arm_style.arm_styles(arm_style.label_arms(points, break_evens)[0]))
     assert "random keep_rate=0.5: pays at every point measured" in words
-    assert "tome r_ratio=0.02: never pays up to 196 tokens" in words
-    assert "tome r_ratio=0.06: unclear" in words
+    assert "tome r_ratio=0.02: never pays from 4 to 196 tokens" in words
+    assert "tome r_ratio=0.06: cannot tell" in words
     expected = break_evens[(break_evens["axis"] == "tokens")].dropna(subset=["x"])
     drawn = {(row["x_low"], row["x"], row["x_high"]) for row in rows(spec, bars)}
     assert drawn == set(zip(expected["x_low"], expected["x"], expected["x_high"], strict=True))
-    assert any(text.startswith("topk keep_rate=0.7: pays from 35 tokens on (16 to 64)") for text in words)
+    assert {row["x"] for row in rows(spec, diamonds)} == set(expected["x"])
+    assert [rows(spec, layer) for layer in arrows] == [[], []]
+    assert any(
+        re.fullmatch(r"topk keep_rate=0\.7: pays from 3\d tokens on \(3\d to 4\d, by the cost model\)", text) for text in words
+    )
+
+
+@pytest.mark.parametrize(
+    ("claim", "drawn", "words"),
+    [
+        ({"verdict": "pays_from", "x_high": 36.0}, {"triangle-left": 36.0}, "pays from at most 36 tokens on"),
+        ({"verdict": "pays_up_to", "x_low": 64.0}, {"triangle-right": 64.0}, "pays up to at least 64 tokens"),
+        ({"verdict": "no_effect"}, {}, "does nothing here"),
+        ({"verdict": "crossing", "x": 50.0, "x_low": 36.0, "x_high": 64.0}, {"diamond": 50.0}, "pays from 50 tokens on (36 to 64)"),
+        ({"verdict": "crossing", "x_low": 36.0, "x_high": 64.0}, {}, "pays from 64 tokens on (36 to 64)"),
+    ],
+    ids=["pays from", "pays up to", "no effect", "crossing", "interval alone"],
+)
+def test_bounds_are_arrows(
+    quickstart: tuple[pd.DataFrame, pd.DataFrame], claim: dict[str, Any], drawn: dict[str, float], words: str
+) -> None:
+    """A bound is an arrow to the side where the break-even lies, in the curves and in the strip; else there is none."""
+    points, break_evens = quickstart
+    chosen = break_evens[break_evens["arm"].str.startswith("topk keep_rate=0.5") & (break_evens["axis"] == "tokens")]
+    known: dict[str, Any] = {
+        "x": np.nan,
+        "x_low": np.nan,
+        "x_high": np.nan,
+        "direction": "gains",
+        "grid_limited": False,
+        "fitted": False,
+    }
+    spec = curves.speedup_chart(points[points["method"] == "topk"], chosen.assign(**(known | claim))).to_dict()
+    strip = spec["vconcat"][0]["vconcat"][1]["layer"]
+    assert f"topk keep_rate=0.5: {words}" in strip[1]["encoding"]["y"]["scale"]["domain"]
+    for layer in (layers(spec), strip):
+        shapes = [each for each in layer if each["mark"].get("shape")]
+        assert {each["mark"]["shape"]: row["x"] for each in shapes for row in rows(spec, each)} == drawn
+    assert [(row["x_low"], row["x_high"]) for row in rows(spec, strip[0])] == [(36.0, 64.0)] * (claim["verdict"] == "crossing")
 
 
 def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:

@@ -27,7 +27,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("one") / "one.db"
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
     read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
-    store_outcomes(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "warmup_not_converged")))
+    store_outcomes(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "throttled")))
     return store_outcomes(path, "one", timed, read)
 
 
@@ -87,15 +87,27 @@ def test_speed_stands_beside_quality(opened: Open, url: str) -> None:
 def test_flagged_speeds_are_marked(opened: Open, url: str, tmp_path: Path) -> None:
     """A flagged point is named in its sentence; its chart, its table and its speed beside the quality wait for the switch."""
     words = page_text(opened(url, sweep="flagged"))
-    assert "; flagged: contended, warmup_not_converged" in words
+    assert "; flagged: contended, throttled" in words
     assert "flagged and hidden" in words
     assert "Points" not in words
-    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("warmup_not_converged",))
+    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("throttled",))
     both = store_outcomes(tmp_path / "both.db", "both", timed, a_reading(a_quality_job()))
     costs = opened(both, sweep="both").dataframe[0].value
     assert costs["speedup"].isna().all()
     assert costs["bits_per_byte"].notna().any()
     assert opened(both, sweep="both", flagged="true").dataframe[0].value["speedup"].notna().all()
+
+
+def test_noisy_speeds_are_shown(opened: Open, tmp_path: Path) -> None:
+    """A flag that only tells of noise is named in the sentence and in the table, and hides nothing."""
+    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("contended", "warmup_not_converged"))
+    app = opened(store_outcomes(tmp_path / "noisy.db", "noisy", timed, a_reading(a_quality_job())), sweep="noisy")
+    words = page_text(app)
+    assert "; flagged: contended, warmup_not_converged" in words
+    assert "hidden" not in words
+    costs, points = (element.value for element in app.dataframe)
+    assert costs["speedup"].notna().all()
+    assert len(points) == len(ARMS)
 
 
 def test_a_tuned_arm_stands_beside_its_control(opened: Open, tmp_path: Path) -> None:

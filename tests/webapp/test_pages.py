@@ -1,5 +1,6 @@
 """The pages, run by Streamlit's own test harness on a real store."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,9 @@ def test_headlines(opened: Open, filled: str) -> None:
     words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
     assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
-    assert "<b>topk keep_rate=0.7</b> pays from 35 tokens on (16 to 64)" in words
-    assert "<b>tome r_ratio=0.02</b> never pays up to 196 tokens" in words
-    assert "<b>tome r_ratio=0.06</b> unclear: neither faster nor slower is clear at any point" in words
+    assert re.search(r"<b>topk keep_rate=0\.7</b> pays from 3\d tokens on \(3\d to 4\d, by the cost model\)", words)
+    assert "<b>tome r_ratio=0.02</b> never pays from 4 to 196 tokens; it can gain nothing" in words
+    assert re.search(r"<b>tome r_ratio=0\.06</b> cannot tell; about \d+ times as many pairs would decide it", words)
     assert "<b>random keep_rate=0.5</b> pays at every point measured, 16 to 196 tokens" in words
 
 
@@ -46,7 +47,7 @@ def test_flagged_points_on_request(opened: Open, filled: str) -> None:
 def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report prints them."""
     table = opened(filled, sweep="quickstart").dataframe[0].value
-    rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if not row.flags]
+    rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if row.flags != "throttled"]
     printed = {(found.word, found.interval) for row in rows if (found := conclude_row(SPEEDUP, row, "speedup"))}
     assert set(zip(table["word"], table["interval"], strict=True)) == printed
 
@@ -96,8 +97,9 @@ def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     """If every point is flagged the page reports it instead of drawing nothing, and the switch shows them again."""
     url = str(tmp_path / "flagged.db")
-    store_sweep(url, "noisy", [job(64), job(96)], lambda requested: outcome(requested, flags=("contended",)))
+    store_sweep(url, "noisy", [job(64), job(96)], lambda requested: outcome(requested, flags=("throttled",)))
     app = opened(url)
     assert "10 measured, 10 of them flagged and hidden" in page_text(app)
+    assert "<b>topk keep_rate=0.5</b> cannot tell; a flag marks every point as wrong" in page_text(app)
     app.toggle(key="flagged").set_value(True).run()
     assert chart(app)["vconcat"]

@@ -1,50 +1,10 @@
 """Verdicts in words, numbers with units, and no claim beyond what was measured."""
 
-from typing import Any
-
-import pandas as pd
 import pytest
 
-from sweeps.curve_labels import axis_place, describe_break_even
+from sweeps.curve_labels import axis_place
 from sweeps.labels import SPEEDUP, conclude
 from webapp import texts
-
-
-def found(verdict: str, *crossings: tuple[float, float, float, str], why: str = "") -> list[Any]:
-    """Rows of the view `break_even` for one arm."""
-    rows = [dict(zip(("x", "x_low", "x_high", "direction"), crossing, strict=True)) for crossing in crossings]
-    nothing: dict[str, object] = {"x": None, "x_low": None, "x_high": None, "direction": None}
-    more = {"verdict": verdict, "why": why, "points": 8, "points_missing": 0, "axis": "tokens", "grid_limited": False}
-    return list(pd.DataFrame(rows or [nothing]).assign(**more).itertuples())
-
-
-@pytest.mark.parametrize(
-    ("rows", "whole", "brief"),
-    [
-        (found("crossing", (36.2, 16, 64, "gains")), "pays from 36 tokens on (16 to 64)", None),
-        (found("crossing", (36.2, 16, 64, "loses")), "stops paying at 36 tokens (16 to 64)", None),
-        (found("crossing", (36.2, float("nan"), float("nan"), "gains")), "pays from 36 tokens on", None),
-        (
-            found("crossing", (100.4, 64, 144, "loses"), (36.2, 16, 64, "gains")),
-            "crosses 1× at 36 tokens (16 to 64), 100 tokens (64 to 144)",
-            None,
-        ),
-        (found("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
-        (found("never"), "never pays up to 196 tokens", None),
-        (found("unclear", why="One point is not a curve. More."), "unclear: one point is not a curve", "unclear"),
-        (
-            found("always", why="Faster at every point measured. All points are flagged; they count, since there are no others."),
-            "pays at every point measured, 4 to 196 tokens; all points are flagged",
-            "pays at every point measured",
-        ),
-        (found("never")[:0], "not analysed", None),
-    ],
-    ids=["gains", "loses", "no interval", "twice", "always", "never", "unclear", "flagged", "nothing"],
-)
-def test_break_even_in_words(rows: list[Any], whole: str, brief: str | None) -> None:
-    """Each verdict reads as a sentence with the interval and the range measured; in a chart without reasons."""
-    assert describe_break_even(rows, "tokens", (4, 196)) == whole
-    assert describe_break_even(rows, "tokens", (4, 196), brief=True) == (brief or whole)
 
 
 def test_places() -> None:

@@ -83,9 +83,11 @@ KIND = '''
         return run_timed(job, partial(Twice, pass_seconds=0.05))
     class Twice(LatencyKind):
         """Reads one metric more."""
-        def read(self, arm, samples, column):
-            measured = super().read(arm, samples, column)
-            return ArmMetrics([*measured.metrics, median_time("toy", [2 * row[column] for row in samples.seconds])], measured.flags)
+        def read(self, arm, samples):
+            measured = super().read(arm, samples)
+            columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
+            twice = [2 * row[column] for row in samples.seconds for column in columns]
+            return ArmMetrics([*measured.metrics, median_time("toy", twice)], measured.flags)
 '''
 
 

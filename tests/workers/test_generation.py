@@ -63,9 +63,12 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
     samples = outcome.samples
     assert samples is not None
     assert set(samples.series) == {"ttft", "tpot", "time_per_char"}
-    assert samples.inner == (1, 1, 1)
+    assert samples.arms == (0, 1, 2, 0)
+    assert samples.inner == (1, 1, 1, 1)
+    assert samples.bursts is None
     network = load_language(Condition(**place)).network
-    for column, arm in enumerate(outcome.arms):
+    for column in range(4):
+        arm = outcome.arms[samples.arms[column]]
         found = metrics(arm)
         assert not arm.flags
         assert (arm.batch, arm.tokens, arm.tokens_final) == (1, 24, 29)
@@ -86,7 +89,7 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
             whole, ttft, tpot, char = (times[row][column] for times in (samples.seconds, *samples.series.values()))
             assert ttft + 5 * tpot < whole
             assert char * found["characters"] == pytest.approx(whole, rel=0.2)
-        assert sorted(samples.order[0]) == [0, 1, 2]
+        assert sorted(samples.order[0]) == [0, 1, 2, 3]
     assert len({metrics(arm)["characters"] for arm in outcome.arms}) == 1
     assert metrics(outcome.arms[2])["kv_bytes_virtual"] > metrics(outcome.arms[1])["kv_bytes_virtual"]
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
@@ -120,7 +123,7 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
     assert reasons(outcome) == {1: "unsupported", 2: "not_a_number", 3: "out_of_memory", 4: "error", 6: "unsupported", 7: "error"}
     assert "not today" in next(failure.message for failure in outcome.failures if failure.arm == 1)
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 5)
+    assert outcome.samples.arms == (0, 5, 0)
     dense, counting = (arm for arm in outcome.arms if "tpot" in metrics(arm))
     assert metrics(counting)["kernel_calls"] == 6
     assert dense.gmacs - counting.gmacs == pytest.approx(3000 * 5 / 1e9)

@@ -1,8 +1,9 @@
 """Warm-up, the order of rounds, and when they stop, on a simulated clock: every time is known."""
 
+import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.timing import speedup
-from workers.measure.interleaved import LOOK_EVERY, ArmError, calibrate, time_rounds, warm_up
+from sweeps.stats.pooling import PROCESS_SD
+from sweeps.stats.two_way import Rounds
+from workers.measure.interleaved import ArmError, by_column, calibrate, time_rounds, warm_up
 from workers.measure.timeout import TimedOut
 from workers.measure.timer import SampleTime, TimedStep
 
@@ -37,19 +39,22 @@ def timed(steps: list[TimedStep], pairs: list[Pair], protocol: Protocol, **chang
 
 def test_stops_at_the_first_look_when_the_interval_is_narrow() -> None:
     """Quiet arms need no more than the fewest pairs."""
-    samples = timed([noisy(1, 0.001, 1), noisy(2, 0.001, 2)], [Pair(0, 1)], Protocol(pairs_min=30))
+    samples = timed([noisy(1, 0.001, 1), noisy(2, 0.001, 2)], [Pair(0, 1)], Protocol(pairs_min=30, half_width=0.02))
     assert samples.stopped == "half_width"
     assert len(samples.seconds) == len(samples.order) == 30
-    columns = list(zip(*samples.seconds, strict=True))
-    assert speedup(columns[0], columns[1]).value == pytest.approx(0.5, rel=0.01)
+    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).effect == pytest.approx(math.log(0.5), abs=0.01)
 
 
 def test_looks_only_on_schedule() -> None:
-    """Rounds end at `pairs_min` or a multiple of ten after it, so that no lucky moment in between can end them."""
-    samples = timed([noisy(1, 0.02, 1), noisy(1, 0.02, 2)], [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=3000))
-    assert samples.stopped == "half_width"
-    assert len(samples.seconds) > 30
-    assert (len(samples.seconds) - 30) % LOOK_EVERY == 0
+    """Rounds end at `pairs_min` or where they have grown by a quarter, so that no lucky moment in between can end them."""
+    ends = set()
+    for noise in (0.01, 0.014, 0.016, 0.02):
+        steps = [noisy(1, noise, 1), noisy(1, noise, 2)]
+        samples = timed(steps, [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=3000, half_width=0.015))
+        assert samples.stopped in ("half_width", "plateau")
+        ends.add(len(samples.seconds))
+    assert len(ends) >= 3
+    assert ends <= {30, 37, 46, 57, 71, 88, 110, 137, 171, 213, 266, 332, 415, 518}
 
 
 def test_every_ratio_must_be_narrow() -> None:
@@ -59,12 +64,13 @@ def test_every_ratio_must_be_narrow() -> None:
     assert len(samples.seconds) > 30
 
 
-def test_stops_when_the_interval_no_longer_shrinks() -> None:
-    """Two-valued times keep the median's interval from ever getting narrower: going on is pointless."""
-    source = random.Random(3)
-    samples = timed([lambda: 1.0, lambda: source.choice([1.0, 2.0])], [Pair(0, 1)], Protocol(pairs_max=10_000, budget_s=60))
+def test_stops_when_more_rounds_of_this_process_would_hardly_help() -> None:
+    """What differs between processes keeps the interval wider than requested, however many rounds one of them adds."""
+    steps, protocol = [noisy(1, 0.02, 1), noisy(1, 0.02, 2)], Protocol(pairs_max=10_000, half_width=0.001, budget_s=60)
+    samples = timed(steps, [Pair(0, 1)], protocol)
     assert samples.stopped == "plateau"
     assert len(samples.seconds) < 1000
+    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).se <= PROCESS_SD / 2
 
 
 def test_stops_at_pairs_max() -> None:
@@ -73,10 +79,10 @@ def test_stops_at_pairs_max() -> None:
     assert (samples.stopped, len(samples.seconds)) == ("pairs_max", 44)
 
 
-def test_a_spent_budget_never_cuts_the_fewest_pairs() -> None:
-    """A budget of a microsecond still gives `pairs_min` pairs."""
+def test_a_spent_budget_cuts_even_the_fewest_pairs() -> None:
+    """A budget of a microsecond gives one round: what was planned as "at most" is at most."""
     samples = timed([noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(pairs_min=31, budget_s=1e-6))
-    assert (samples.stopped, len(samples.seconds)) == ("budget", 31)
+    assert (samples.stopped, len(samples.seconds)) == ("budget", 1)
 
 
 def test_the_deadline_cuts_even_the_fewest_pairs() -> None:
@@ -118,10 +124,85 @@ def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> No
 
 def test_rows_keep_the_columns_whatever_the_order() -> None:
     """The cell of an arm holds that arm's time in every round, and `arms` names the job's arm behind it."""
-    samples = timed([lambda: 1.0, lambda: 2.0, lambda: 4.0], [Pair(0, 1)], Protocol(pairs_min=6, pairs_max=6), arms=(0, 3, 5))
+    samples = timed([lambda: 1.0, lambda: 2.0, lambda: 4.0], [Pair(0, 3)], Protocol(pairs_min=6, pairs_max=6), arms=(0, 3, 5))
     assert set(samples.seconds) == {(1.0, 2.0, 4.0)}
     assert samples.arms == (0, 3, 5)
     assert samples.device_seconds is None
+
+
+def test_an_arm_may_have_two_columns() -> None:
+    """Its step runs twice in every round; pairs name arms, not columns, and both columns count."""
+    ran: list[str] = []
+
+    def step(name: str, seconds: float) -> TimedStep:
+        source = noisy(seconds, 0.01, len(ran))
+
+        def run() -> float:
+            ran.append(name)
+            return source()
+
+        return run
+
+    dense, arm = step("dense", 1.0), step("arm", 2.0)
+    samples = timed([dense, arm, dense], [Pair(3, 5)], Protocol(pairs_min=12, pairs_max=12), arms=(3, 5, 3))
+    assert (ran.count("dense"), ran.count("arm")) == (24, 12)
+    assert samples.arms == (3, 5, 3)
+    assert {tuple(round(cell) for cell in row) for row in samples.seconds} == {(1, 2, 1)}
+    rounds = Rounds(samples.seconds, samples.arms)
+    assert rounds.contrast(3, 5).effect == pytest.approx(math.log(0.5), abs=0.02)
+    assert rounds.null(3) is not None
+
+
+def test_bursts_run_each_arm_once_in_one_go_between_rounds() -> None:
+    """After the first and every 20 rounds, `burst` samples of each arm, a value for each; an arm of two columns has one."""
+    ran: list[int] = []
+
+    def step(place: int, seconds: float) -> TimedStep:
+        def run() -> float:
+            ran.append(place)
+            return seconds
+
+        return run
+
+    dense, arm = step(0, 1.0), step(1, 2.0)
+    protocol = Protocol(pairs_min=41, pairs_max=41)
+    steps = [arm, dense, arm]
+    samples = time_rounds(
+        steps, 2, arms=(5, 3, 5), pairs=[Pair(5, 3)], protocol=protocol, seed="", stopwatch=clock, deadline=NEVER, burst=3
+    )
+    assert samples.bursts == ((2.0, 1.0),) * 3
+    assert len(ran) == 41 * 3 * 2 + 3 * 2 * 2 * 3
+    first = ran[6:18]
+    assert first in ([0] * 6 + [1] * 6, [1] * 6 + [0] * 6), "one after the other, each in one go"
+    assert samples.seconds == ((2.0, 1.0, 2.0),) * 41
+    assert timed(steps, [Pair(0, 1)], Protocol(pairs_min=6, pairs_max=6)).bursts is None
+
+
+def test_bursts_change_no_order_of_the_rounds() -> None:
+    """A job with bursts runs its rounds in the order of one without."""
+    steps, protocol = [lambda: 1.0, lambda: 2.0], Protocol(pairs_min=30, pairs_max=30)
+    assert timed(steps, [Pair(0, 1)], protocol, burst=4).order == timed(steps, [Pair(0, 1)], protocol).order
+
+
+def test_further_times_find_their_columns() -> None:
+    """An arm of two columns took its times in the order in which these ran, in each round another."""
+    orders = [(0, 1, 2), (2, 1, 0), (1, 2, 0)]
+    series = {3: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 5: [10.0, 20.0, 30.0]}
+    assert by_column(series, (3, 5, 3), orders) == ((1.0, 10.0, 2.0), (4.0, 20.0, 3.0), (6.0, 30.0, 5.0))
+
+
+def test_further_times_must_be_known_well_enough_too() -> None:
+    """Rounds go on while the parts of a run, such as its first token, have a wide interval."""
+    source = random.Random(7)
+    parts: list[tuple[float, float]] = []
+
+    def noisy_parts(orders: Sequence[tuple[int, ...]]) -> list[list[tuple[float, float]]]:
+        parts.extend((source.lognormvariate(0, 0.05), source.lognormvariate(0, 0.05)) for _ in orders[len(parts) :])
+        return [list(parts)]
+
+    steps, protocol = [noisy(1, 0.0001, 1), noisy(1, 0.0001, 2)], Protocol(pairs_min=30, pairs_max=150, half_width=0.015)
+    assert timed(steps, [Pair(0, 1)], protocol, parts=noisy_parts).stopped == "pairs_max"
+    assert timed(steps, [Pair(0, 1)], protocol).stopped != "pairs_max"
 
 
 def test_device_time_stands_beside_wall_time() -> None:

@@ -1,17 +1,18 @@
 """Latency jobs on real models: what an outcome holds, and what becomes of arms that fail."""
 
 import time
-from collections.abc import Iterable
+from statistics import median
 from typing import Any
 
 import pytest
 import torch
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
-from sweeps.outcome import ArmOutcome, Outcome
+from sweeps.job import Arm, Condition, Overrides, Pair, Step
+from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.workers.scripted_arm import scripted_arm as method_files
+from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics
 from workers.kinds.latency import consistent
 from workers.measure.energy import Energy
 from workers.measure.environment import cores
@@ -21,27 +22,7 @@ from workers.models.share_weights import kept_models
 from workers.models.token_trace import Forwards
 from workers.run import run
 
-MODEL = "deit_tiny_patch16_224"
-SIZE = 32
-QUICK = Protocol(pairs_min=6, pairs_max=6)
-PASS_S = 0.05
-DENSE = Arm()
-TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
-
 scripted_arm = pytest.fixture(method_files)
-
-
-def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
-    """A job on the smallest input and one thread, each arm compared with the first unless `pairs` are given."""
-    arms = tuple(arms)
-    pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
-    point = Condition(**({"model": MODEL, "image_size": SIZE, "threads": 1} | condition))
-    return Job(condition=point, arms=arms, pairs=tuple(pairs), protocol=protocol)
-
-
-def metrics(arm: ArmOutcome) -> dict[str, float]:
-    """The arm's metrics by name."""
-    return {metric.name: metric.value for metric in arm.metrics}
 
 
 def reasons(outcome: Outcome) -> dict[int | None, str]:
@@ -52,16 +33,18 @@ def reasons(outcome: Outcome) -> dict[int | None, str]:
 def test_an_outcome_holds_everything_that_was_measured() -> None:
     """Times, MACs, tokens, parameters, memory and throughput of both arms; nothing invented for what a CPU has not."""
     before = time.time()
-    outcome = run(job([DENSE, TOPK], batch_size=3), pass_seconds=0.5)
+    outcome = run(job([DENSE, TOPK], batch_size=3))
     assert not outcome.failures
     assert before <= outcome.started_at <= outcome.ended_at <= time.time()
     assert outcome.environment.device == "cpu"
     samples = outcome.samples
     assert samples is not None
-    assert samples.arms == (0, 1)
-    assert [len(row) for row in samples.seconds] == [2] * 6
+    assert samples.arms == (0, 1, 0), "the baseline is timed twice in every round"
+    assert [len(row) for row in samples.seconds] == [3] * 6
     assert all(seconds > 0 for row in samples.seconds for seconds in row)
     assert samples.device_seconds is None
+    assert samples.bursts is not None
+    assert [len(row) for row in samples.bursts] == [2], "one burst of each arm in the first 20 rounds"
     network = networks()[MODEL]
     dense, topk = outcome.arms
     assert dense.gmacs == network.macs(SIZE, network.dense_tokens(SIZE)) / 1e9
@@ -71,24 +54,29 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
     assert [tokens.mlp for tokens in topk.trace] == [5] * 3 + [3] * 3 + [2] * 6
     assert dense.parameters == dense.trainable_parameters == topk.parameters
     assert 5.4e6 < dense.parameters < 5.8e6
-    for arm in outcome.arms:
+    for arm, columns in zip(outcome.arms, ((0, 2), (1,)), strict=True):
         found = metrics(arm)
         assert arm.threads == torch.get_num_threads()
         assert arm.first_call_s is not None
         assert arm.first_call_s > 0
         assert arm.warmup_forwards == dense.warmup_forwards
-        assert set(found) == {"latency", "outlier_share", "throughput", "peak_rss", "rss_before"}
+        assert set(found) == {"latency", "outlier_share", "throughput", "steady_ratio", "peak_rss", "rss_before"}
         assert found["peak_rss"] >= found["rss_before"] > 50
         assert 0 <= found["outlier_share"] <= 1
         assert "token_trace_mismatch" not in arm.flags
         latency = next(metric for metric in arm.metrics if metric.name == "latency")
-        assert latency.n == 6
+        times = [row[column] for row in samples.seconds for column in columns]
+        assert latency.n == len(times) == 6 * len(columns)
+        assert latency.value == pytest.approx(1e3 * median(times))
         assert latency.low is not None
         assert latency.high is not None
         assert 0 < latency.low <= latency.value <= latency.high
         throughput = next(metric for metric in arm.metrics if metric.name == "throughput")
-        assert throughput.n is not None
-        assert 0.5 <= throughput.n * 3 / throughput.value < 5, "images over throughput is the length of the pass"
+        assert throughput.n == 1
+        assert throughput.low is throughput.high is None, "one burst tells no interval"
+        (burst,) = (row[arm.arm] for row in samples.bursts)
+        assert throughput.value == pytest.approx(3 / burst)
+        assert found["steady_ratio"] == pytest.approx(burst / median(times))
     assert outcome.system_metrics["seconds"] > 0
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
@@ -139,7 +127,7 @@ def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
     assert "ValueError: an error" in found[4].detail
     assert "missing" in found[6].message
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 7)
+    assert outcome.samples.arms == (0, 7, 0)
     assert len(outcome.samples.seconds) == 6
     assert [arm.arm for arm in outcome.arms if "latency" in metrics(arm)] == [0, 7]
 
@@ -152,7 +140,7 @@ def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -
     assert "its baseline broken" in outcome.failures[1].message
     assert "broken" in outcome.failures[1].message
     assert outcome.samples is not None
-    assert outcome.samples.arms == (2, 3)
+    assert outcome.samples.arms == (2, 3, 3)
 
 
 def test_a_lone_arm_is_measured() -> None:
@@ -189,18 +177,8 @@ def test_the_alarm_takes_the_arm_that_hangs_and_leaves_the_others_their_time(scr
         outcome = run(job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=4)), pass_seconds=PASS_S)
     assert reasons(outcome) == {1: "timeout"}
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 2)
+    assert outcome.samples.arms == (0, 2, 0)
     assert len(outcome.samples.seconds) == 6
-
-
-def test_pairs_come_before_passes_when_time_is_short() -> None:
-    """A time-out too short for the passes still gives the fewest pairs; what was skipped is flagged and absent."""
-    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=6, half_width=1e-9, timeout_s=60)), pass_seconds=100)
-    assert outcome.samples is not None
-    assert len(outcome.samples.seconds) == 6
-    for arm in outcome.arms:
-        assert "pass_skipped" in arm.flags
-        assert "throughput" not in metrics(arm)
 
 
 def test_the_model_stays_loaded_between_jobs() -> None:

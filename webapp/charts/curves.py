@@ -8,6 +8,7 @@ import pandas as pd
 
 from store.host_labels import label_hosts
 from sweeps.curve_labels import axis_place, describe_break_even
+from sweeps.flags import split_flags, wrong
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.number_format import count
 from webapp import texts
@@ -24,6 +25,9 @@ PANEL = (
     *("exclusive", "against"),
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
+
+PLACES = ("x", "x_low", "x_high")
+"""Columns of the view `break_even`: where a curve crosses 1, or what bounds the place."""
 
 Layers = alt.LayerChart | alt.FacetChart
 WIDTH, HEIGHT, ROW = 620, 330, 24
@@ -59,8 +63,8 @@ def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens
 
 
 def flagged(points: pd.DataFrame) -> pd.Series:
-    """Which rows have a flag."""
-    return points["flags"].fillna("").ne("")
+    """Which rows have a flag that marks them as wrong; noisy ones have wider intervals."""
+    return points["flags"].fillna("").map(lambda flags: wrong(split_flags(flags))).astype(bool)
 
 
 def speedup_chart(
@@ -144,20 +148,19 @@ def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapp
     promised = alt.Chart(points.dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75)
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"])).mark_errorbar(ticks={"size": 7}, thickness=1.3)
-    crossings = alt.Chart(panel.break_evens.dropna(subset=["x"])[["arm", "x"]])
     return alt.layer(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2="floor_high:Q"),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
         theory.encode(x, alt.Y("theory:Q"), colour),
         alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, alt.StrokeDash("arm:N", scale=dashes, legend=None)),
         intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
-        crossings.mark_point(shape="diamond", filled=True, size=90, opacity=1).encode(x, alt.YDatum(1), colour),
+        *(mark.encode(x, alt.YDatum(1), colour) for mark in _break_even_marks(panel.break_evens[["arm", *PLACES]])),
         point_marks(points).encode(x, y, colour),
     )
 
 
 def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle]) -> Layers:
-    """One row per arm: break-evens as diamonds on their intervals, and beside them the arm's line and verdict in words.
+    """One row per arm: break-evens as diamonds on their intervals, bounds as arrows, and beside them the arm's line and verdict.
 
     The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
     """
@@ -168,19 +171,28 @@ def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle
         low, high = map(float, measured.loc[name])
         rows = list(found[found["arm"] == name].itertuples())
         labels[name] = f"{name}: {describe_break_even(rows, token_unit, (low, high), brief=True)}"
-    crossings = found.dropna(subset=["x"])
-    crossings = crossings.assign(row=crossings["arm"].map(labels))
+    found = found.assign(row=found["arm"].map(labels))
     row = alt.Y("row:N", scale=alt.Scale(domain=list(labels.values())), axis=arm_axis(labels, styles))
-    bars = alt.Chart(crossings.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
+    bars = alt.Chart(found.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
     scale, title = scales.x_scale(span, axis), scales.x_title(axis, panel.points, panel.metric.work)
-    heading = alt.TitleParams("Break-even with its interval", fontSize=12, fontWeight="normal", color=GREY, offset=6)
+    place = alt.X("x:Q", scale=scale, axis=scales.x_axis(axis, x, title))
+    heading = alt.TitleParams(
+        "Break-even with its interval; arrows: at most, or at least", fontSize=12, fontWeight="normal", color=GREY, offset=6
+    )
     return alt.layer(
         bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), row, arm_color(styles)),
-        alt.Chart(crossings)
-        .mark_point(shape="diamond", filled=True, size=90, opacity=1)
-        .encode(alt.X("x:Q", scale=scale, axis=scales.x_axis(axis, x, title)), row, arm_color(styles)),
+        *(mark.encode(place, row, arm_color(styles)) for mark in _break_even_marks(found)),
         title=heading,
     )
+
+
+def _break_even_marks(found: pd.DataFrame) -> Iterator[alt.Chart]:
+    """Break-evens to be drawn at their `x`: places as diamonds, a bound as an arrow to where the break-even lies; others not."""
+    bounds = found[found["x"].isna() & (found["x_low"].isna() | found["x_high"].isna())]
+    shapes = {"diamond": (found, "x"), "triangle-left": (bounds, "x_high"), "triangle-right": (bounds, "x_low")}
+    for shape, (rows, column) in shapes.items():
+        known = rows.dropna(subset=[column])
+        yield alt.Chart(known.assign(x=known[column])).mark_point(shape=shape, filled=True, size=90, opacity=1)
 
 
 def _measure(panel: Panel) -> str:
@@ -204,11 +216,11 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
     if points["device"].iloc[0] == "cpu":
         words.append(count(int(about["threads"]), "thread"))
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
-    note = "Bars: 95 % interval."
+    note = "Bars: 99 % interval."
     if points["theory"].notna().any():
         mark = "Ticks" if panel.single(axis) else "Dotted"
         note += f" {mark}: if time followed the MACs of {panel.metric.work}."
-    note += f" Grey: noise floor, ±{100 * points['floor'].max():.2g} %."
+    note += f" Grey: the same, within ±{100 * points['floor'].max():.2g} %."
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."
     return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=[" · ".join(words), note])

@@ -55,6 +55,7 @@ class VisionArm(PreparedArm):
             route=methods.route(self.solved.arm, self.condition),
             flags=raised(
                 token_trace_mismatch=self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
+                no_effect=methods.without_effect(self.solved.arm, self.network, size),
                 consistency_check_failed=self.trace.batch != self.condition.batch_size,
             ),
         )

@@ -74,7 +74,7 @@ class GenerationKind(TimedKind[LanguageArm]):
         parts = [run.parts_s for run in arm.runs]
         return {name: [each[name] for each in parts] for name in arm.first.parts_s}
 
-    def read(self, arm: LanguageArm, samples: Samples, column: int) -> ArmMetrics:
+    def read(self, arm: LanguageArm, samples: Samples) -> ArmMetrics:
         """Times, and the rates that follow from them; the flag where a run did other work than the first."""
         runs, first = arm.runs, arm.first
         seconds, steps_s = np.array([run.seconds for run in runs]), np.concatenate([run.steps_s for run in runs])
@@ -82,8 +82,9 @@ class GenerationKind(TimedKind[LanguageArm]):
         characters = np.array([run.characters for run in runs])
         base_tokens = sum(len(arm.base.tokenizer.encode(text)) for text in runs[-1].texts)  # equal in all runs
         prefill_s = np.array([run.ttft_s - run.encoding_s for run in runs])
+        columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
         metrics = [
-            *(median_time(name, [row[column] for row in rows]) for name, rows in samples.series.items()),
+            *(median_time(name, np.array(rows)[:, columns].ravel()) for name, rows in samples.series.items()),
             metric_value("tpot_p95", float(np.quantile(steps_s, 0.95)) * 1e3, n=steps_s.size),
             estimated("prefill_tokens_per_s", median(first.prompt_tokens / prefill_s)),
             estimated("decode_tokens_per_s", median(arm.sequences / tpot_s)),

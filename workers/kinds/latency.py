@@ -1,4 +1,4 @@
-"""Latency: all arms of a job timed side by side, then peak memory, energy and throughput in a pass of its own for each."""
+"""Latency: all arms of a job timed side by side, with bursts for throughput; then peak memory and energy of each alone."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 
 from sweeps.job import PASS_SECONDS, Job
 from sweeps.outcome import Samples
-from sweeps.stats.timing import outliers
+from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
@@ -18,13 +18,15 @@ from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.measure.energy import measured_energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
-from workers.measure.metric_values import median_time, metric_value
+from workers.measure.metric_values import estimated, median_time, metric_value
 from workers.measure.timer import Stopwatch, TimedStep, synchronise
 from workers.models.token_trace import Forwards, count_forwards
 from workers.models.vision import shared_vision
 
-CHUNK_S = 0.1
-"""Within a pass on a GPU the device is waited for this often, so that the pass ends in time."""
+BURST = 4
+"""Samples in one go, by which throughput is measured."""
+MEMORY_FORWARDS = 3
+"""In which the peak of memory is reached; a GPU is waited for after as many."""
 
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
@@ -35,15 +37,17 @@ def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
 class LatencyKind(TimedKind[VisionArm]):
     """Forwards of one input; a hook counts them and their images."""
 
+    burst = BURST
+
     def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float) -> None:
         super().__init__(job, failures)
-        self.pass_seconds = pass_seconds
+        self.energy_s = pass_seconds if job.condition.device == "cuda" else 0.0
+        """How long each arm runs alone for its energy, which a CPU offers no counter of."""
         self.loaded = shared_vision(job.condition, job.content_hashes)
         self.inputs: ImageInputs = {}
         self.counted: dict[int, Forwards] = {}
         """By arm: forwards and images that the first block of its model saw while the samples were taken."""
-        self.latency_s: dict[int, float] = {}
-        self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
+        self.passes = [SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)]
 
     def prepare(self, index: int) -> VisionArm:
         return prepare_vision(self.job, index, self.loaded, self.inputs)
@@ -56,33 +60,37 @@ class LatencyKind(TimedKind[VisionArm]):
         with count_forwards(arm.model) as self.counted[arm.index]:
             yield
 
-    def read(self, arm: VisionArm, samples: Samples, column: int) -> ArmMetrics:
-        walls = np.array(samples.seconds)[:, column]
-        metrics = [median_time("latency", walls), metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls))]
-        sound = consistent(self.counted[arm.index], len(walls) * samples.inner[column], arm.condition.batch_size)
+    def read(self, arm: VisionArm, samples: Samples) -> ArmMetrics:
+        columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
+        walls = np.array(samples.seconds)[:, columns].ravel()
+        steady = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
+        metrics = [
+            median_time("latency", walls),
+            metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
+            estimated("throughput", median(arm.condition.batch_size / steady)),
+            metric_value("steady_ratio", float(np.median(steady) / np.median(walls)), n=len(steady)),
+        ]
+        called = (len(walls) + BURST * len(steady)) * samples.inner[0]
+        sound = consistent(self.counted[arm.index], called, arm.condition.batch_size)
         if samples.device_seconds is not None:
-            devices = np.array(samples.device_seconds)[:, column]
+            devices = np.array(samples.device_seconds)[:, columns].ravel()
             metrics.append(median_time("device_latency", devices))
             sound = sound and bool((devices <= walls).all())
-        self.latency_s[arm.index] = float(np.median(walls))
         return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
-        """Peak memory, energy and mean power, and throughput from the images that the first block saw."""
+        """Peak memory in a few forwards; on a GPU energy and mean power in `energy_s` of them."""
         device = arm.condition.device
-        chunk = max(1, int(CHUNK_S / self.latency_s[arm.index])) if device == "cuda" else 1
         called = 0
         with peak_memory(device) as memory, measured_energy(device) as spent, count_forwards(arm.model) as counted:
-            start = now = time.perf_counter()
-            while now - start < self.pass_seconds:
-                for _ in range(chunk):
-                    arm.step()
-                synchronise(device)
-                now = time.perf_counter()
-                called += chunk
-        throughput = metric_value("throughput", counted.images / (now - start), n=counted.forwards)
+            start = time.perf_counter()
+            while called < MEMORY_FORWARDS or time.perf_counter() - start < self.energy_s:
+                arm.step()
+                called += 1
+                if called % MEMORY_FORWARDS == 0:
+                    synchronise(device)
         sound = consistent(counted, called, arm.condition.batch_size)
-        metrics = [throughput, *memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
+        metrics = [*memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
         return ArmMetrics(metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound))
 
 

@@ -2,22 +2,26 @@
 
 import contextlib
 import gc
+import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import uuid4
 
 import torch
 
 from sweeps.job import Job, Pair
 from sweeps.outcome import ArmOutcome, MetricValue, Samples
+from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.measure.interleaved import ArmError, Warmup, time_rounds, warm_up
+from workers.measure.interleaved import ArmError, Orders, Warmup, by_column, time_rounds, warm_up
 from workers.measure.monitors import Watch, watch
-from workers.measure.threads import use_threads
+from workers.measure.threads import raise_priority, use_threads
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 
 _A = TypeVar("_A", bound=PreparedArm)
@@ -46,6 +50,8 @@ class TimedKind(ABC, Generic[_A]):
     """What differs between the kinds that time their arms, and how the arms are timed."""
 
     passes: Sequence[SoloPass[_A]] = ()
+    burst = 0
+    """Samples in one go that show steady running, now and then between the rounds."""
 
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load what all arms share. Raises what that raises: no arm caused it."""
@@ -72,7 +78,7 @@ class TimedKind(ABC, Generic[_A]):
         return {}
 
     @abstractmethod
-    def read(self, arm: _A, samples: Samples, column: int) -> ArmMetrics:
+    def read(self, arm: _A, samples: Samples) -> ArmMetrics:
         """The metrics of the arm's samples."""
 
     def time(self, prepared: Sequence[_A]) -> "Timed | None":
@@ -89,51 +95,53 @@ class TimedKind(ABC, Generic[_A]):
             arms = [arm for arm in prepared if arm.index not in failed.arms]
             if not arms:
                 return None
-            column = {arm.index: at for at, arm in enumerate(arms)}
             reserve_s = sum(each.reserve_s for each in self.passes) * len(prepared)
+            columns = [*arms, *(arm for arm in arms if arm.index == _main_baseline(pairs))]
             try:
                 with _no_garbage_collection():
-                    return self._sample(arms, [Pair(column[one], column[other]) for one, other in pairs], reserve_s)
+                    return self._sample(arms, columns, pairs, reserve_s)
             except ArmError as error:
-                arm_failed = arms[error.column]
+                arm_failed = columns[error.column]
                 failed.add(arm_failed.index, error.__cause__ or error, f"timing {arm_failed.arm}")
 
-    def _sample(self, arms: Sequence[_A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
-        """Warm up and time the arms; `pairs` are columns. Rounds beyond the fewest requested end when only `reserve_s` is left."""
+    def _sample(self, arms: Sequence[_A], columns: Sequence[_A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
+        """Warm up and time the arms, in `columns`, until only `reserve_s` is left."""
 
-        def series() -> dict[str, tuple[tuple[float, ...], ...]]:
-            own = [self.series(arm) for arm in arms]
-            return {name: tuple(zip(*(each[name] for each in own), strict=True)) for name in own[0]}
+        def series(orders: Orders) -> dict[str, tuple[tuple[float, ...], ...]]:
+            own = {arm.index: self.series(arm) for arm in arms}
+            names = own[arms[0].index]
+            return {name: by_column({arm: each[name] for arm, each in own.items()}, indices, orders) for name in names}
 
-        job, steps = self.job, [arm.step for arm in arms]
+        job, steps, indices = self.job, [arm.step for arm in arms], [arm.index for arm in columns]
         named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
         with self.failures.changes.timed(stopwatch(job.condition.device), named) as clock:
             inner = self.inner_loop(steps, clock)
-            timing: dict[str, Any] = {"seed": job.job_id, "stopwatch": clock, "deadline": self.failures.deadline}
+            timing: dict[str, Any] = {"seed": uuid4().hex, "stopwatch": clock, "deadline": self.failures.deadline}
             warmup = warm_up(steps, inner, **timing, **self.warmup_options(arms))
             budget_s = min(job.protocol.budget_s, self.failures.left_s - reserve_s)
             with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
                 for arm in arms:
                     observers.enter_context(self.observed(arm))
                 samples = time_rounds(
-                    steps,
+                    [steps[arms.index(arm)] for arm in columns],
                     inner,
-                    arms=[arm.index for arm in arms],
+                    arms=indices,
                     pairs=pairs,
                     protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
-                    parts=lambda: series().values(),
+                    parts=lambda orders: series(orders).values(),
+                    burst=self.burst,
                     **timing,
                 )
-        return Timed(samples.model_copy(update={"series": series()}), warmup, seen)
+        return Timed(samples.model_copy(update={"series": series(samples.order)}), warmup, seen)
 
     def measure_alone(self, arm: _A, timed: "Timed | None") -> ArmOutcome:
         """The outcome of an arm: with what its samples give, if it was timed, and then what each pass gives."""
         outcome = arm.outcome()
         if timed is None or arm.index not in timed.samples.arms:
             return outcome
-        column = timed.samples.arms.index(arm.index)
+        column = list(dict.fromkeys(timed.samples.arms)).index(arm.index)
         warmup = {"warmup_s": timed.warmup.seconds[column], "warmup_forwards": timed.warmup.forwards * arm.forwards}
-        outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples, column))
+        outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples))
         with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
             for each in self.passes:
                 enough = self.failures.left_s >= each.needed_s(arm)
@@ -155,6 +163,7 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
     failures = FailureCollector(job)
+    low_priority = not raise_priority()
     use_threads(job.condition)
     with torch.inference_mode():
         kind = declare(job, failures)
@@ -164,10 +173,27 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
     flags = set(timed.watch.flags if timed else ())
     if timed and not timed.warmup.steady:
         flags.add("warmup_not_converged")
+    if low_priority:
+        flags.add("low_priority")
     for outcome in outcomes:
         flags.update({"consistency_check_failed"} & set(outcome.flags))
-    samples, readings = (timed.samples, timed.watch.readings) if timed else (None, {})
+    samples, readings = (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
     return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
+
+
+def _equal_arms(samples: Samples) -> dict[str, float]:
+    """The ratio of the two columns of the baseline, and its distance from 1 in standard errors; empty where there is one column."""
+    twice = [arm for arm, columns in Counter(samples.arms).items() if columns > 1]
+    contrast = Rounds(samples.seconds, samples.arms).null(twice[0]) if twice else None
+    if contrast is None or not 0 < contrast.se < math.inf:
+        return {}
+    return {"equal_arms_ratio": math.exp(contrast.effect), "equal_arms_errors": abs(contrast.effect) / contrast.se}
+
+
+def _main_baseline(pairs: Sequence[Pair]) -> int | None:
+    """The arm that most pairs are compared with; it is timed twice in every round, which halves the share of its noise."""
+    found = Counter(pair.baseline for pair in pairs).most_common(1)
+    return found[0][0] if found else None
 
 
 def _extend(outcome: ArmOutcome, more: ArmMetrics) -> ArmOutcome:

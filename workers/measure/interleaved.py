@@ -2,18 +2,22 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.timing import median, plateau, speedup, steady
+from sweeps.stats.pooling import PROCESS_SD, pool
+from sweeps.stats.timing import median, steady
+from sweeps.stats.two_way import Rounds
 from workers.measure.timeout import TimedOut
 from workers.measure.timer import SampleTime, Stopwatch, TimedStep, inner_loop
 
-LOOK_EVERY = 10
-"""Intervals are checked after `pairs_min` rounds and every 10 rounds from there: a schedule independent of results."""
+LOOK_GROWTH = 1.25
+"""Intervals are checked after `pairs_min` rounds and whenever these have grown by a quarter: a schedule independent of results."""
+BURST_EVERY = 20
+"""Rounds from one burst of each arm to the next."""
 BLOCK_SAMPLES = 3
 WARMUP_BLOCKS = 20
 WARMUP_S = 5.0
@@ -21,7 +25,9 @@ WARMUP_S = 5.0
 CALIBRATION_FORWARDS = 3
 
 Stopped = Literal["half_width", "plateau", "pairs_max", "budget"]
-Parts = Callable[[], Iterable[Sequence[Sequence[float]]]]
+Orders = Sequence[tuple[int, ...]]
+"""For each round the columns in the order they ran."""
+Parts = Callable[[Orders], Iterable[Sequence[Sequence[float]]]]
 """Returns times of shape [rounds, steps]."""
 
 
@@ -97,38 +103,43 @@ def time_rounds(
     seed: str,
     stopwatch: Stopwatch,
     deadline: float,
-    parts: Parts = tuple,
+    parts: Parts = lambda _: (),
+    burst: int = 0,
 ) -> Samples:
-    """Time the steps in rounds; `arms` names the job's arm behind each step and `pairs` holds indices of steps.
+    """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand twice, and `pairs` holds arms.
 
     `parts` gives, at a look, further times of the rounds so far, such as those to the first token; their ratios count alike.
-    Stops at a look when every ratio's interval is narrow enough or no longer shrinks (without pairs: every median's), after
-    `pairs_max` rounds, when the budget is spent and `pairs_min` rounds are in, or at `deadline` (a reading of
-    `time.monotonic()`) with however few. Raises `ArmError`.
+    After the first and every `BURST_EVERY` rounds each arm runs `burst` samples in one go, as in steady running.
+
+    Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can make it (without pairs: every
+    median's), after `pairs_max` rounds, when the budget is spent, or at `deadline` (a reading of `time.monotonic()`). Raises
+    `ArmError`.
     """
     began = time.monotonic()
+    once = [arms.index(arm) for arm in dict.fromkeys(arms)]
     walls: list[tuple[float, ...]] = []
     devices: list[tuple[float, ...]] = []
     orders: list[tuple[int, ...]] = []
-    widths: list[list[float]] = []
-    upcoming: list[tuple[int, ...]] = []
-    stopped: Stopped | None = None
+    bursts: list[tuple[float, ...]] = []
+    look, stopped = protocol.pairs_min, None
     while stopped is None:
-        if not upcoming:  # drawn ahead, because work between two rounds slows the first sample of the next one
-            upcoming = [_order(len(steps), f"{seed}:{len(walls) + turn}") for turn in range(LOOK_EVERY)][::-1]
-        order = upcoming.pop()
+        order = _order(len(steps), f"{seed}:{len(walls)}")
         timings = dict(zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True))
         row = [timings[column] for column in range(len(steps))]
         walls.append(tuple(timing.wall for timing in row))
         devices.append(tuple(timing.device for timing in row if timing.device is not None))
         orders.append(order)
-        if len(walls) >= protocol.pairs_min and (len(walls) - protocol.pairs_min) % LOOK_EVERY == 0:
-            widths.append([width for times in (walls, *parts()) for width in _half_widths(times, pairs)])
-            stopped = _enough(widths, protocol.half_width)
+        if burst and len(walls) % BURST_EVERY == 1:
+            turns = [once[place] for place in _order(len(once), f"{seed}:burst:{len(walls)}")]
+            times = {column: _run(stopwatch, steps, column, inner * burst).wall for column in turns}
+            bursts.append(tuple(times[column] for column in once))
+        if len(walls) == look:
+            look = max(look + 1, int(look * LOOK_GROWTH))
+            stopped = _enough([walls, *parts(orders)], arms, pairs, protocol.half_width)
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"
-        elif stopped is None and (now > deadline or (now - began > protocol.budget_s and len(walls) >= protocol.pairs_min)):
+        elif stopped is None and (now > deadline or now - began > protocol.budget_s):
             stopped = "budget"
     return Samples(
         arms=tuple(arms),
@@ -137,7 +148,18 @@ def time_rounds(
         order=tuple(orders),
         inner=(inner,) * len(steps),
         stopped=stopped,
+        bursts=tuple(bursts) or None,
     )
+
+
+def by_column(series: Mapping[int, Sequence[float]], arms: Sequence[int], orders: Orders) -> tuple[tuple[float, ...], ...]:
+    """The times of each arm, in the order they were taken, as a table of shape [rounds, columns]; see `Samples`."""
+    upcoming = {arm: iter(times) for arm, times in series.items()}
+    table = []
+    for order in orders:
+        row = {column: next(upcoming[arms[column]]) for column in order}
+        table.append(tuple(row[column] for column in range(len(arms))))
+    return tuple(table)
 
 
 def _run(stopwatch: Stopwatch, steps: Sequence[TimedStep], column: int, inner: int) -> SampleTime:
@@ -153,17 +175,14 @@ def _order(count: int, seed: str) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _half_widths(walls: Sequence[Sequence[float]], pairs: Sequence[Pair]) -> list[float]:
-    columns = list(zip(*walls, strict=True))
+def _enough(
+    tables: Iterable[Sequence[Sequence[float]]], arms: Sequence[int], pairs: Sequence[Pair], target: float
+) -> Stopped | None:
+    """Whether each interval is narrow enough, or more rounds of this process would hardly narrow it; `tables` are times."""
     if not pairs:
-        return [median(column).half_width for column in columns]
-    return [speedup(columns[baseline], columns[arm]).half_width for baseline, arm in pairs]
-
-
-def _enough(widths: Sequence[Sequence[float]], target: float) -> Stopped | None:
-    """Whether each ratio is narrow enough, or at least as narrow as it will get; `widths` has shape [looks, ratios]."""
-    narrow = [width <= target for width in widths[-1]]
-    if all(narrow):
+        widths = [median(column).half_width for times in tables for column in zip(*times, strict=True)]
+        return "half_width" if max(widths) <= target else None
+    contrasts = [rounds.contrast(*pair) for rounds in (Rounds(times, arms) for times in tables) for pair in pairs]
+    if all(pool([[contrast]], 0).half_width <= target for contrast in contrasts):
         return "half_width"
-    histories = zip(*widths, strict=True)
-    return "plateau" if all(done or plateau(history) for done, history in zip(narrow, histories, strict=True)) else None
+    return "plateau" if all(contrast.se <= PROCESS_SD / 2 for contrast in contrasts) else None

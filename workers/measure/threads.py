@@ -1,6 +1,7 @@
-"""CPU threads: set to those of the condition before anything is built or timed."""
+"""CPU threads and priority of the process that is timed: set before anything is built or timed."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import torch
@@ -12,6 +13,17 @@ from workers.measure.environment import cores
 def use_threads(condition: Condition) -> None:
     """Set the requested CPU threads (default: one per core); explicitly, because Ray and containers preset OMP_NUM_THREADS."""
     torch.set_num_threads(condition.threads or max(1, int(cores())))
+
+
+def raise_priority() -> bool:
+    """Give this process the normal priority, if it has a lower one; whether it has it, which the system may refuse.
+
+    Ray starts its workers at nice 15, where one busy process beside them takes nearly all of a core.
+    """
+    if os.getpriority(os.PRIO_PROCESS, 0) > 0:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
+    return os.getpriority(os.PRIO_PROCESS, 0) <= 0
 
 
 @contextlib.contextmanager

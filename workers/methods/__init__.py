@@ -87,6 +87,17 @@ def promised_tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockT
     return next((each for each in promised if each != dense), dense)
 
 
+def without_effect(arm: Arm, network: Network, image_size: int) -> bool:
+    """Whether methods that reduce tokens leave all of them here, so that the arm does what the baseline does.
+
+    Methods whose amount a budget can solve reduce tokens. An arm with overrides does something else in any case.
+    """
+    reducing = all(hasattr(method, "SOLVES") for method, _ in resolve(arm, "vision"))
+    overridden = any(value is not None for _, value in arm.overrides)
+    unchanged = reducing and promised_tokens(arm, network, image_size) == network.dense_tokens(image_size)
+    return bool(arm.stack) and unchanged and not overridden
+
+
 def method_macs(arm: Arm, network: AnyNetwork, *lengths: int) -> int:
     """MACs that the arm's methods themselves add; the network's own are `network.macs`.
 

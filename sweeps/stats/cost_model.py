@@ -1,0 +1,136 @@
+"""Cost model: the time of a forward is launch + work, alpha + beta x MACs, so that a curve of speed-ups has three parameters.
+
+With t_baseline = alpha (1 + b g) and t_arm = alpha (a + c h), for g and h MACs of the baseline and the arm, the speed-up is
+(1 + b g) / (a + c h): what the reports on token reduction assume, here fitted with its errors and tested for misfit.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sweeps.stats.pooling import quantile
+from sweeps.stats.two_way import Array
+
+MODEL_SD = 0.01
+"""Standard deviation of what the model leaves unexplained in a log speed-up: caches and kernels change with the size."""
+MISFIT_P = 0.01
+"""A fit whose residuals are less probable than this is not used."""
+FIT_ALPHA = 0.03
+"""Probability that the interval of a fit misses its crossing."""
+GRID = 2048
+"""Places between the first and the last point at which the fit is evaluated."""
+
+
+class CostFit(NamedTuple):
+    """A fitted curve of log speed-ups."""
+
+    parameters: Array
+    """Logarithms of (a, b, c); of (a, c) where the baseline's work is the same at every point."""
+    covariance: Array
+    freedom: int
+    """Points less parameters."""
+    misfit_p: float
+    """Probability of residuals as large as these."""
+
+    @property
+    def adequate(self) -> bool:
+        return self.misfit_p >= MISFIT_P
+
+    def predict(self, gmacs_baseline: ArrayLike, gmacs: ArrayLike) -> tuple[Array, Array]:
+        """Log speed-up and its standard error at the work given."""
+        baseline, arm = np.asarray(gmacs_baseline, np.float64), np.asarray(gmacs, np.float64)
+        value, gradient = _model(self.parameters, baseline, arm)
+        return value, np.sqrt(np.einsum("ip,pq,iq->i", gradient, self.covariance, gradient))
+
+
+class FittedCrossing(NamedTuple):
+    """Where a fitted curve crosses 1: `low` or `high` is `None` where it is not distinguished from 1 to the end measured."""
+
+    x: float | None
+    low: float | None
+    high: float | None
+    gains: bool
+    """Whether it rises through 1."""
+
+
+def fit_costs(gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike) -> CostFit | None:
+    """The cost model of points, all of shape [points], weighted by 1 / (se^2 + `MODEL_SD`^2).
+
+    `None` with no more points than parameters, or where the points do not determine them. The covariance is scaled up where
+    residuals are larger than their standard errors.
+    """
+    from scipy.optimize import least_squares  # imported late, because commands without statistics do not need it
+    from scipy.special import chdtrc
+
+    baseline, arm, logs = (np.asarray(values, np.float64) for values in (gmacs_baseline, gmacs, log_speedup))
+    sd = np.sqrt(np.asarray(se, np.float64) ** 2 + MODEL_SD**2)
+    constant = bool(np.ptp(baseline) < 1e-9 * baseline.max())
+    size = 2 if constant else 3
+    if len(logs) <= size:
+        return None
+    scale = 1 / np.exp(np.log(arm).mean())
+    start = np.log([0.5, scale] if constant else [1.0, scale, scale])
+
+    def residuals(parameters: Array) -> Array:
+        return np.asarray((_model(parameters, baseline, arm)[0] - logs) / sd)
+
+    def jacobian(parameters: Array) -> Array:
+        return np.asarray(_model(parameters, baseline, arm)[1] / sd[:, None])
+
+    found = least_squares(residuals, start, jacobian, bounds=(start - 12, start + 12))
+    if np.linalg.matrix_rank(found.jac, rtol=1e-6) < size:  # its square is inverted below
+        return None
+    freedom, chi2 = len(logs) - size, float(2 * found.cost)
+    covariance = np.linalg.inv(found.jac.T @ found.jac) * max(1.0, chi2 / freedom)
+    return CostFit(found.x, covariance, freedom, float(chdtrc(freedom, chi2)))
+
+
+def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmacs: ArrayLike) -> FittedCrossing | None:
+    """Where the fit crosses 1 once between the first and the last of the points at ascending `x`; `None` if it does not.
+
+    Between points the work is interpolated, straight in x or in logarithms, whichever fits the points better. A method that
+    rounds its tokens is off that line: by as much as a point is off the line through its neighbours, at most. The interval is
+    the set of x at which the fit, so far off, is not distinguished from 1 (test inversion); towards at least one end it must be.
+    """
+    at, sides = np.asarray(x, np.float64), np.log(np.asarray([gmacs_baseline, gmacs], np.float64))
+    grid = np.geomspace(at[0], at[-1], GRID) if at[0] > 0 else np.linspace(at[0], at[-1], GRID)
+    work = np.array([np.interp(grid, at, np.exp(side)) for side in sides])
+    off = _off_line(at, *np.exp(sides))
+    if at[0] > 0 and (off_logs := _off_line(np.log(at), *sides, logarithmic=True)) < off:
+        work, off = np.exp([np.interp(np.log(grid), np.log(at), side) for side in sides]), off_logs
+    value, se = found.predict(*work)
+    gradient = _model(found.parameters, *work)[1][:, -1]
+    reach = quantile(FIT_ALPHA, 1e6) * se + np.abs(gradient) * off
+    sign = np.where(value > reach, 1, np.where(value < -reach, -1, 0))
+    unknown = np.flatnonzero(sign == 0)
+    before, after = int(sign[0]), int(sign[-1])
+    if not len(unknown) or before == after or np.ptp(unknown) != len(unknown) - 1:
+        return None
+    first, last = unknown[0], unknown[-1]
+    flips = np.flatnonzero(np.diff(np.sign(value)))
+    place = float(grid[flips[0]]) if len(flips) == 1 else None
+    low = None if not before else float(grid[first])
+    high = None if not after else float(grid[last])
+    return FittedCrossing(place, low, high, gains=after > 0 or before < 0)
+
+
+def _off_line(at: Array, baseline: Array, arm: Array, *, logarithmic: bool = False) -> float:
+    """By how much the logarithm of a point's share of the work is off at most, taken from the line through its neighbours."""
+    place = (at[1:-1] - at[:-2]) / (at[2:] - at[:-2])
+    lines = [side[:-2] + place * (side[2:] - side[:-2]) for side in (baseline, arm)]
+    if logarithmic:
+        return float(np.max(np.abs((arm - baseline)[1:-1] - (lines[1] - lines[0])), initial=0.0))
+    return float(np.max(np.abs(np.log(arm / baseline)[1:-1] - np.log(lines[1] / lines[0])), initial=0.0))
+
+
+def _model(parameters: Array, baseline: Array, arm: Array) -> tuple[Array, Array]:
+    """Log speed-ups of shape [points], and their derivatives by the parameters, of shape [points, parameters]."""
+    launch, work = np.exp(parameters[0]), np.exp(parameters[-1]) * arm
+    own = -np.log(launch + work)
+    parts = [-launch / (launch + work), -work / (launch + work)]
+    if len(parameters) == 2:
+        return own, np.stack(parts, axis=-1)
+    gain = np.exp(parameters[1]) * baseline
+    return np.log1p(gain) + own, np.stack([parts[0], gain / (1 + gain), parts[1]], axis=-1)

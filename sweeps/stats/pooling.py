@@ -1,0 +1,119 @@
+"""Speed-ups of several processes pooled to one, with an interval that stays valid however often more is measured."""
+
+from collections.abc import Iterable, Sequence
+from math import exp, inf, sqrt
+from typing import Literal, NamedTuple
+
+from sweeps.metrics import SPEED_FLOOR
+from sweeps.stats.two_way import Contrast
+
+ALPHA = 0.01
+"""Probability that the intervals of a comparison ever miss its speed-up, over all attempts that are ever made at it."""
+PROCESS_SD = 0.005
+"""Standard deviation of a log speed-up between processes (memory layout, hash seeds), until `breakeven calibrate` measured it."""
+DISAGREEMENT_P = 0.3
+"""Processes whose spread is less probable than this are not assumed to differ by `PROCESS_SD` alone."""
+
+Verdict = Literal["faster", "slower", "same", "unclear", "insufficient"]
+
+
+class SpeedUp(NamedTuple):
+    """A pooled speed-up: its logarithm with standard error and degrees of freedom, pairs, and how often it was looked at."""
+
+    log: float
+    se: float
+    freedom: float
+    pairs: int
+    looks: int = 1
+
+    @property
+    def value(self) -> float:
+        return exp(self.log)
+
+    @property
+    def half_width(self) -> float:
+        """Of the interval of the log speed-up; infinite where there is none."""
+        return quantile(ALPHA / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval of the speed-up; 0 where there is none."""
+        return exp(self.log - self.half_width)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval of the speed-up; infinite where there is none."""
+        return exp(self.log + self.half_width) if self.se < inf else inf
+
+    def verdict(self, pairs_min: int = 0) -> Verdict:
+        """That of `ratio_verdict`, or `insufficient` for a measurement with fewer pairs than the `pairs_min` requested."""
+        return "insufficient" if self.pairs < pairs_min else ratio_verdict(self.low, self.high)
+
+
+def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdict:
+    """What the interval of a speed-up allows to conclude.
+
+    `same`: it lies within `floor` of 1, on whichever side; else `faster` or `slower` where it excludes 1.
+    """
+    if low >= 1 / (1 + floor) and high <= 1 + floor:
+        return "same"
+    return "faster" if low > 1 else "slower" if high < 1 else "unclear"
+
+
+def pool(processes: Iterable[Sequence[Contrast]], pairs: int, process_sd: float = PROCESS_SD) -> SpeedUp:
+    """One speed-up from the contrasts of each process, every attempt being one contrast.
+
+    Attempts of one process share what is particular to it, so they are weighted by 1 / se^2, and processes by
+    1 / (se^2 + process_sd^2), with degrees of freedom by Welch and Satterthwaite. Where k processes differ by more than that
+    probably explains, the standard error is that of their spread, with k - 1 degrees of freedom. The k-th attempt spends
+    ALPHA / (k (k + 1)), which sums to less than `ALPHA` however many there are. Raises `ValueError` without a contrast.
+    """
+    attempts = list(processes)
+    if not attempts:
+        raise ValueError("no measurement to pool; at least one is needed")
+    each = [_within(contrasts) for contrasts in attempts]
+    looks = sum(len(contrasts) for contrasts in attempts)
+    known_se = [one for one in each if one.se < inf]
+    if not known_se:
+        return SpeedUp(sum(one.effect for one in each) / len(each), inf, 1.0, pairs, looks)
+    variances = [one.se**2 + process_sd**2 for one in known_se]
+    if not min(variances):
+        known_se = [one for one, variance in zip(known_se, variances, strict=True) if not variance]
+        return SpeedUp(sum(one.effect for one in known_se) / len(known_se), 0.0, 1.0, pairs, looks)
+    total = sum(1 / variance for variance in variances)
+    log = sum(one.effect / variance for one, variance in zip(known_se, variances, strict=True)) / total
+    misfit = sum((one.effect - log) ** 2 / variance for one, variance in zip(known_se, variances, strict=True))
+    shares = [one.se**4 / variance**4 / one.freedom for one, variance in zip(known_se, variances, strict=True)]
+    freedom = min(total**2 / sum(shares), 1e6) if sum(shares) else 1e6
+    others = len(known_se) - 1
+    if others and misfit > others and _exceeds(misfit, others) < DISAGREEMENT_P:
+        return SpeedUp(log, sqrt(misfit / others / total), float(others), pairs, looks)
+    return SpeedUp(log, total**-0.5, freedom, pairs, looks)
+
+
+def quantile(alpha: float, freedom: float) -> float:
+    """Of Student's t: exceeded by its absolute value with probability `alpha`."""
+    from scipy.special import stdtrit  # imported late, because commands without statistics do not need it
+
+    return float(stdtrit(freedom, 1 - alpha / 2))
+
+
+def _exceeds(chi2: float, freedom: int) -> float:
+    """The probability that a chi-squared variable is larger than `chi2`."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(freedom, chi2))
+
+
+def _within(contrasts: Sequence[Contrast]) -> Contrast:
+    """The contrasts of one process as one; those without a standard error count only if no other has one."""
+    known = [contrast for contrast in contrasts if contrast.se < inf] or list(contrasts)
+    if len(known) == 1:
+        return known[0]
+    if any(contrast.se in (0, inf) for contrast in known):
+        known = [contrast for contrast in known if contrast.se == 0] or known
+        return Contrast(sum(contrast.effect for contrast in known) / len(known), known[0].se, known[0].freedom)
+    total = sum(contrast.se**-2 for contrast in known)
+    effect = sum(contrast.effect * contrast.se**-2 for contrast in known) / total
+    freedom = total**2 / sum(contrast.se**-4 / contrast.freedom for contrast in known)
+    return Contrast(effect, total**-0.5, freedom)

@@ -1,0 +1,91 @@
+"""Search for break-evens: which place on the axis to measure next, and with which arms, until every curve is settled."""
+
+from collections.abc import Mapping, Sequence
+from math import inf, log, sqrt
+from typing import NamedTuple
+
+from sweeps.stats.breakeven import BreakEven, break_even
+from sweeps.stats.curve import Curve
+
+SCAN = 4
+"""Places spread over the bracket that are measured first, with all arms."""
+
+
+class Request(NamedTuple):
+    """Measure these arms at `x`, whether for the first time or with more pairs."""
+
+    x: float
+    arms: tuple[str, ...]
+
+
+class CurveProgress(NamedTuple):
+    """How far the search for the break-even of one arm is."""
+
+    found: BreakEven
+    low: float
+    high: float
+    """Between these places the curve is not settled; equal where it is."""
+
+    @property
+    def width(self) -> float:
+        """Of the interval in logarithms; its length where the axis reaches 0."""
+        return log(self.high / self.low) if self.low > 0 else self.high - self.low
+
+
+def next_request(
+    curves: Mapping[str, Curve], feasible: Sequence[float], *, factor: float, max_points: int, pairs_max: int
+) -> Request | None:
+    """What to measure next, given the curves so far; `None` when every curve is settled or nothing is left to try.
+
+    `feasible` are the places that can be measured, ascending. First comes a coarse scan; then, for the curve whose interval is
+    widest, the place in it that has fewest pairs, and of those the one nearest to its middle. Arms whose curve is settled there
+    are left out. No more than `max_points` places are used, and no more than `pairs_max` pairs for an arm at one place. A
+    place is chosen by what was measured before, and its verdict rests on what is measured after.
+    """
+    measured = {point.x for curve in curves.values() for point in curve.points}
+    for x in scan(feasible):
+        missing = tuple(arm for arm, curve in curves.items() if all(point.x != x for point in curve.points))
+        if missing:
+            return Request(x, missing)
+    states = {arm: curve_progress(curve, feasible, factor) for arm, curve in curves.items()}
+    for arm in sorted(states, key=lambda name: -states[name].width):
+        if not states[arm].width:
+            break
+        pairs = {point.x: point.pairs for point in curves[arm].points}
+        low, high = states[arm].low, states[arm].high
+        inside = [x for x in feasible if low <= x <= high and (x in measured or len(measured) < max_points)]
+        wanted = [x for x in inside if pairs.get(x, 0) < pairs_max]
+        if wanted:
+            middle = sqrt(low * high) if low > 0 else (low + high) / 2
+            x = min(wanted, key=lambda place: (pairs.get(place, 0), abs(log(place / middle)) if low > 0 else abs(place - middle)))
+            others = tuple(name for name, state in states.items() if state.width and state.low <= x <= state.high)
+            return Request(x, others)
+    return None
+
+
+def scan(feasible: Sequence[float]) -> list[float]:
+    """The places of the coarse scan: both ends, and what lies evenly between them."""
+    last = len(feasible) - 1
+    return [feasible[at] for at in sorted({round(step * last / (SCAN - 1)) for step in range(SCAN)})]
+
+
+def curve_progress(curve: Curve, feasible: Sequence[float], factor: float) -> CurveProgress:
+    """What is known of a curve, and between which places it is not settled.
+
+    Settled is a curve without a break-even, and one whose crossings, or the bound of it with the end of the bracket, are known
+    within `factor`, or lie between neighbouring feasible places.
+    """
+    found = break_even(curve)
+    if found.verdict in ("always", "never", "no_effect"):
+        return CurveProgress(found, feasible[0], feasible[0])
+    intervals = [
+        (feasible[0] if crossing.low is None else crossing.low, feasible[-1] if crossing.high is None else crossing.high)
+        for crossing in found.crossings
+    ] or [(feasible[0], feasible[-1])]
+    low, high = max(intervals, key=lambda ends: ends[1] / ends[0] if ends[0] > 0 else inf)
+    below = max((x for x in feasible if x <= low), default=feasible[0])
+    above = min((x for x in feasible if x >= high), default=feasible[-1])
+    neighbours = feasible.index(above) - feasible.index(below) <= 1
+    if (low > 0 and high / low <= factor) or (neighbours and found.verdict == "crossing"):
+        return CurveProgress(found, low, low)
+    return CurveProgress(found, below, above)

@@ -1,0 +1,125 @@
+"""Robust two-way estimate of timed rounds: what each arm takes beside the others, and how sure that is.
+
+The model is y = round + column + noise, with y the logarithm of a time: what slows a whole round cancels, and single slow times
+lose their weight instead of widening every interval.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+BIWEIGHT = 4.685
+"""Residuals beyond this many standard deviations have no weight (Tukey's biweight: 95 % efficient for normal noise)."""
+NORMAL_MAD = 1.4826
+"""Standard deviation of normal noise over its median absolute deviation."""
+ITERATIONS = 10
+WINDOW = 5
+"""Noise is estimated from this many rounds around each one, so that rounds beside a busy neighbour weigh less."""
+MAX_GROUPS = 30
+"""At most so many contiguous groups of rounds in the jackknife: noise correlated over less than a group is accounted for."""
+ROUNDS_PER_GROUP = 3
+MIN_ROUNDS = 6
+"""With fewer rounds a standard error has no meaning."""
+
+Array = NDArray[np.float64]
+
+
+class Contrast(NamedTuple):
+    """A log speed-up of one process: `effect`, its standard error `se`, and the degrees of freedom of `se`."""
+
+    effect: float
+    se: float
+    freedom: float
+
+    def __neg__(self) -> "Contrast":
+        return Contrast(-self.effect, self.se, self.freedom)
+
+
+class Rounds:
+    """Times of rounds, fitted once; contrasts between any columns follow from it."""
+
+    def __init__(self, seconds: ArrayLike, arms: Sequence[int]) -> None:
+        """`seconds` has shape [rounds, columns] and `arms` names the arm of each column; an arm may have several.
+
+        Raises `ValueError` for times that are not positive and finite.
+        """
+        times = np.asarray(seconds, dtype=np.float64)
+        if times.ndim != 2 or times.size == 0:
+            raise ValueError(f"expected times in seconds of shape [rounds, columns], got shape {times.shape}")
+        bad = int(np.sum(~(np.isfinite(times) & (times > 0))))
+        if bad:
+            raise ValueError(f"{bad} of {times.size} times are not positive and finite")
+        self.rounds, self.arms = len(times), np.asarray(arms)
+        logs = np.log(times)
+        start = np.median(logs - np.median(logs, axis=1, keepdims=True), axis=0)
+        groups = np.array_split(np.arange(self.rounds), max(1, min(self.rounds // ROUNDS_PER_GROUP, MAX_GROUPS)))
+        kept = np.ones((len(groups), self.rounds))
+        for index, group in enumerate(groups):
+            kept[index, group] = 0
+        columns, noise = _fit(logs, start[None], np.ones((1, self.rounds)))
+        self.columns: Array = columns[0]
+        """Log time of each column less the mean over columns, shape [columns]."""
+        self._without: Array = _fit(logs, np.repeat(columns, len(groups), axis=0), kept, noise)[0] if len(groups) > 1 else columns
+        """The same without one group of rounds each, shape [groups, columns]."""
+
+    def contrast(self, baseline: int, arm: int) -> Contrast:
+        """Log speed-up of `arm` over `baseline`; the columns of an arm are averaged."""
+        return self._between(self.arms == baseline, self.arms == arm)
+
+    def null(self, arm: int) -> Contrast | None:
+        """Between the first two columns of one arm, which are equal; `None` where it has fewer."""
+        first, *others = np.flatnonzero(self.arms == arm)
+        places = np.arange(len(self.arms))
+        return self._between(places == first, places == others[0]) if others else None
+
+    def _between(self, baseline: NDArray[np.bool_], arm: NDArray[np.bool_]) -> Contrast:
+        """The standard error is that of the delete-group jackknife over groups of rounds; infinite below `MIN_ROUNDS`."""
+        effect = float(self.columns[baseline].mean() - self.columns[arm].mean())
+        if self.rounds < MIN_ROUNDS:
+            return Contrast(effect, float("inf"), 1.0)
+        groups = len(self._without)
+        left_out = self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)
+        # Jackknife, (groups - 1) / groups, times (groups / (groups - 1))^2: weights follow the noise, which makes it too small.
+        variance = groups / (groups - 1) * np.sum((left_out - left_out.mean()) ** 2)
+        return Contrast(effect, float(np.sqrt(variance)), groups - 1.0)
+
+
+def _fit(logs: Array, columns: Array, kept: Array, noise: Array | None = None) -> tuple[Array, Array]:
+    """Column effects by iteratively reweighted least squares.
+
+    `logs` has shape [rounds, columns], the start `columns` [fits, columns], `kept` [fits, rounds] is 0 for rounds left out.
+    Without `noise`, the standard deviation of each round's noise, it is estimated at every iteration, from one fit. Returns both.
+    """
+    weights = np.repeat(kept[:, :, None], logs.shape[1], axis=2)
+    found = np.ones(len(logs)) if noise is None else noise
+    for _ in range(ITERATIONS):
+        rounds = _means(logs - columns[:, None], weights, axis=2)
+        residuals = logs - rounds[:, :, None] - columns[:, None]
+        if noise is None:
+            found = _noise(np.abs(residuals[0]))
+        if not found.all():
+            break  # more than half of the times fit exactly
+        share = np.minimum(np.abs(residuals) / (BIWEIGHT * found[:, None]), 1)
+        weights = (1 - share**2) ** 2 * kept[:, :, None] * (found.min() / found[:, None]) ** 2
+        rounds = _means(logs - columns[:, None], weights, axis=2)
+        columns = _means(logs - rounds[:, :, None], weights, axis=1)
+        columns = columns - columns.mean(axis=1, keepdims=True)
+    return columns, found
+
+
+def _means(values: Array, weights: Array, axis: int) -> Array:
+    """Weighted means along an axis; 0 where nothing has weight."""
+    total = weights.sum(axis=axis)
+    means: Array = (values * weights).sum(axis=axis) / np.where(total > 0, total, 1)
+    return means
+
+
+def _noise(residuals: Array) -> Array:
+    """The standard deviation of the noise around each round, at least that of all, from absolute residuals [rounds, columns]."""
+    around = min(WINDOW // 2, len(residuals) - 1)
+    padded = np.pad(residuals, ((around, around), (0, 0)), mode="reflect")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * around + 1, axis=0)
+    local = np.median(windows.reshape(len(residuals), -1), axis=1)
+    return np.asarray(NORMAL_MAD * np.maximum(local, np.median(residuals)))

@@ -1,0 +1,19 @@
+"""Speed-ups of what a benchmark timed in interleaved rounds, by the rule of the reports."""
+
+from collections.abc import Sequence
+
+from sweeps.outcome import Samples
+from sweeps.stats.pooling import SpeedUp, pool
+from sweeps.stats.two_way import Rounds
+
+
+def speedup(samples: Samples, baseline: int, arm: int) -> SpeedUp:
+    """Of one arm of the samples over another."""
+    rounds = Rounds(samples.seconds, samples.arms)
+    return pool([[rounds.contrast(baseline, arm)]], rounds.rounds)
+
+
+def column(samples: Samples, arm: int) -> Sequence[float]:
+    """Seconds of an arm, in the order of the rounds; of its first column, if it has two."""
+    place = samples.arms.index(arm)
+    return [row[place] for row in samples.seconds]

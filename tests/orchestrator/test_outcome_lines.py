@@ -1,0 +1,50 @@
+"""The lines on an outcome while a sweep runs: a baseline timed twice in every round, and an outcome cut short."""
+
+import numpy as np
+import pytest
+
+from orchestrator.outcome_lines import comparison_lines
+from sweeps.outcome import Outcome
+from tests.orchestrator.conftest import job
+from tests.orchestrator.worker_entrypoints import noop
+
+
+def timed(*ratios: float, slots: tuple[int, ...], rounds: int = 40, pairs_min: int = 30) -> Outcome:
+    """Times of a baseline and of arms this much faster, with 1 % of noise, each in its columns of the rounds."""
+    found = noop(job(*"ab"[: len(ratios)], pairs_min=pairs_min))
+    truth = 0.01 / np.array([1.0, *ratios])[list(slots)]
+    times = truth * np.exp(0.01 * np.random.default_rng(0).standard_normal((rounds, len(slots))))
+    columns = tuple(range(len(slots)))
+    changed = {
+        "arms": slots,
+        "seconds": tuple(map(tuple, times.tolist())),
+        "order": (columns,) * rounds,
+        "inner": (1,) * len(slots),
+    }
+    assert found.samples is not None
+    return found.model_copy(update={"samples": found.samples.model_validate(found.samples.model_dump() | changed)})
+
+
+@pytest.mark.parametrize("slots", [(0, 1, 2), (0, 1, 2, 0)], ids=["one slot", "two slots"])
+def test_both_slots_of_a_baseline_count(slots: tuple[int, ...]) -> None:
+    """A baseline that is timed twice in every round has one line for each arm, with the numbers of both slots."""
+    faster, same = (line.plain for line in comparison_lines(timed(2.0, 1.0, slots=slots)))
+    assert faster.startswith(("  a: 1.9", "  a: 2.0"))
+    assert faster.endswith("] faster")
+    assert same.endswith(("] same", "] within floor"))
+
+
+def test_a_second_slot_narrows_the_interval() -> None:
+    """The noise of the baseline is halved, and with it a part of the width."""
+    ends = []
+    for slots in ((0, 1, 2), (0, 1, 2, 0)):
+        line = next(comparison_lines(timed(2.0, 1.0, slots=slots, rounds=200))).plain
+        low, high = map(float, line[line.index("[") + 1 : line.index("]")].split(", "))
+        ends.append(high - low)
+    assert ends[1] < ends[0]
+
+
+def test_fewer_pairs_than_requested() -> None:
+    """A budget that ended the rounds early leaves a comparison that names so, whatever its interval."""
+    (line,) = comparison_lines(timed(2.0, slots=(0, 1, 0), rounds=20))
+    assert line.plain.endswith("] too few pairs")

@@ -1,0 +1,116 @@
+"""Break-evens of curves as sentences: each verdict, its bounds, what it would take, and what a brief one leaves out."""
+
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+
+from sweeps.curve_labels import describe_break_even
+from sweeps.stats.breakeven import Claim
+
+COLUMNS = ("x", "x_low", "x_high", "direction", "grid_limited", "fitted", "worst_loss", "largest_gain", "pairs_factor")
+
+
+def rows(verdict: str, *crossings: dict[str, Any], missing: int = 0, **figures: Any) -> list[Any]:
+    """Rows of the view `break_even` of one curve of 8 points."""
+    common = {**dict.fromkeys(COLUMNS), "verdict": verdict, "axis": "tokens", "points": 8 - missing, "points_missing": missing}
+    return [SimpleNamespace(**(common | {"host": "a"} | figures | each)) for each in crossings or ({},)]
+
+
+def gains(x: float | None, low: float | None, high: float | None, **more: Any) -> dict[str, Any]:
+    return {"x": x, "x_low": low, "x_high": high, "direction": "gains", **more}
+
+
+def loses(x: float | None, low: float | None, high: float | None, **more: Any) -> dict[str, Any]:
+    return gains(x, low, high) | {"direction": "loses", **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "whole", "brief"),
+    [
+        (rows("crossing", gains(36.2, 16, 64)), "pays from 36 tokens on (16 to 64)", None),
+        (rows("crossing", loses(36.2, 16, 64)), "stops paying at 36 tokens (16 to 64)", None),
+        (
+            rows("crossing", gains(36.2, 16, 64, grid_limited=True)),
+            "pays from 36 tokens on (16 to 64, neighbouring points)",
+            None,
+        ),
+        (
+            rows("crossing", gains(12.7, 11.4, 14.2, fitted=True)),
+            "pays from 13 tokens on (11 to 15, by the cost model)",
+            None,
+        ),
+        (rows("crossing", gains(None, 16, 64)), "pays from 64 tokens on (16 to 64)", None),
+        (rows("crossing", loses(None, 16, 64)), "stops paying at 16 tokens (16 to 64)", None),
+        (
+            rows("crossing", loses(100.4, 64, 144), gains(36.2, 16, 64)),
+            "crosses 1× at 36 tokens (16 to 64), 100 tokens (64 to 144)",
+            None,
+        ),
+        (
+            rows("pays_from", gains(None, None, 35.4), worst_loss=0.0366),
+            "pays from at most 36 tokens on; below, slower by 3.7 % at most",
+            "pays from at most 36 tokens on",
+        ),
+        (
+            rows("pays_from", gains(None, None, 36), worst_loss=0.0),
+            "pays from at most 36 tokens on; below, never slower",
+            "pays from at most 36 tokens on",
+        ),
+        (
+            rows("pays_from", gains(None, None, 36)),
+            "pays from at most 36 tokens on; below, nothing bounds the loss",
+            "pays from at most 36 tokens on",
+        ),
+        (
+            rows("pays_up_to", loses(None, 100.7, None), worst_loss=1.496),
+            "pays up to at least 100 tokens; beyond, slower by 150 % at most",
+            "pays up to at least 100 tokens",
+        ),
+        (rows("always"), "pays at every point measured, 4 to 196 tokens", "pays at every point measured"),
+        (
+            rows("never", largest_gain=0.0151),
+            "never pays from 4 to 196 tokens; it can gain 1.6 % at most",
+            "never pays from 4 to 196 tokens",
+        ),
+        (
+            rows("never", largest_gain=-0.02),
+            "never pays from 4 to 196 tokens; it can gain nothing",
+            "never pays from 4 to 196 tokens",
+        ),
+        (rows("no_effect"), "does nothing here: at every point it processes what the baseline does", "does nothing here"),
+        (rows("unclear"), "cannot tell; more points or pairs are needed", "cannot tell"),
+        (rows("unclear", pairs_factor=1.2), "cannot tell; about 2 times as many pairs would decide it", "cannot tell"),
+        (rows("unclear", pairs_factor=3.1), "cannot tell; about 4 times as many pairs would decide it", "cannot tell"),
+        (rows("unclear", pairs_factor=51.0), "cannot tell; not even 50 times as many pairs would decide it", "cannot tell"),
+        (rows("unclear", points=0), "cannot tell; a flag marks every point as wrong", "cannot tell"),
+        (
+            rows("never", missing=3),
+            "never pays from 4 to 196 tokens; incomplete, 3 of 8 points are missing on host a",
+            None,
+        ),
+        ([], "not analysed", None),
+    ],
+)
+def test_each_verdict_is_a_sentence(found: list[Any], whole: str, brief: str | None) -> None:
+    """The answer stands first, bounds are rounded so that they hold, and a brief sentence has no reasons."""
+    assert describe_break_even(found, "tokens", (4, 196)) == whole
+    assert describe_break_even(found, "tokens", (4, 196), brief=True) == (brief or whole)
+
+
+def test_no_verdict_is_without_words() -> None:
+    """Every verdict that a curve can have begins with words of its own, which name no range where none is known."""
+    crossings = {"crossing": gains(36, 16, 64), "pays_from": gains(None, None, 36), "pays_up_to": loses(None, 36, None)}
+    words = {verdict: describe_break_even(rows(verdict, crossings.get(verdict, {})), "tokens") for verdict in get_args(Claim)}
+    assert len(set(words.values())) == len(words)
+    assert words["always"] == "pays at every point measured"
+    assert words["never"] == "never pays"
+
+
+def test_other_axes() -> None:
+    """Bounds in GMACs and shares of them have three digits and their unit; tokens that of the input."""
+    found = rows("pays_from", gains(None, None, 0.30312), axis="gmacs", worst_loss=0.1)
+    assert describe_break_even(found, "tokens") == "pays from at most 0.303 GMACs on; below, slower by 10 % at most"
+    saved = rows("pays_up_to", loses(None, 0.4231, None), axis="gmacs_saved", worst_loss=0.1)
+    assert describe_break_even(saved, "tokens", brief=True) == "pays up to at least 42.3 % of GMACs saved"
+    assert describe_break_even(rows("always"), "prompt tokens", (8, 64)) == "pays at every point measured, 8 to 64 prompt tokens"

@@ -1,0 +1,43 @@
+"""Flags: which mark a measurement as wrong and which only as noisy or incomplete."""
+
+import pytest
+
+from sweeps.flags import FLAGS, split_flags, wrong
+
+WRONG = {
+    "throttled",
+    "consistency_check_failed",
+    "state_changed",
+    "token_trace_mismatch",
+    "text_differs",
+    "text_too_short",
+}
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_each_flag_is_wrong_or_noisy(flag: str) -> None:
+    """Figures of another question are wrong; noise, a busy neighbour, a low priority or a part left out are not."""
+    assert wrong([flag]) == (flag in WRONG)
+
+
+def test_one_wrong_flag_is_enough() -> None:
+    """Noise beside it changes nothing, and a flag that nobody declared is not trusted."""
+    assert wrong(["contended", "throttled"])
+    assert not wrong(["contended", "low_priority", "no_effect"])
+    assert not wrong([])
+    assert wrong(["contended", "a_later_flag"])
+
+
+@pytest.mark.parametrize(
+    ("joined", "flags"), [(None, []), ("", []), ("throttled", ["throttled"]), ("contended,no_effect", ["contended", "no_effect"])]
+)
+def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
+    """They are joined by commas; an empty column has none."""
+    assert split_flags(joined) == flags
+
+
+def test_what_another_run_may_not_have_comes_with_advice() -> None:
+    """A busy or throttled machine, a low priority and a short warm-up say what to do before the next run."""
+    advised = {name for name, flag in FLAGS.items() if flag.advice}
+    assert advised == {"contended", "throttled", "low_priority", "warmup_not_converged"}
+    assert all(flag.meaning for flag in FLAGS.values())

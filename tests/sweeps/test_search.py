@@ -1,0 +1,99 @@
+"""Search for break-evens: the order of places, what is left out, and how few pairs it needs on simulated curves."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from sweeps.stats.breakeven import BreakEven, break_even
+from sweeps.stats.curve import Curve, Point
+from sweeps.stats.pooling import pool
+from sweeps.stats.search import Request, curve_progress, next_request, scan
+from sweeps.stats.two_way import Contrast
+from tests.fixtures.simulated_curves import CASES, claims_hold, work
+
+FEASIBLE = [float(side**2) for side in range(2, 15)]
+LIMITS = {"factor": 1.5, "max_points": 8, "pairs_max": 240}
+EMPTY = Curve(axis="tokens")
+
+
+def measured(*points: tuple[float, float], half: float = 0.01) -> Curve:
+    """A curve of points (x, speed-up), each clear by its interval of `half` to each side."""
+    return Curve(
+        axis="tokens",
+        points=tuple(
+            Point(x=x, speedup=value, low=value / (1 + half), high=value * (1 + half), verdict="faster" if value > 1 else "slower")
+            for x, value in points
+        ),
+    )
+
+
+def test_the_scan_covers_the_bracket_with_all_arms() -> None:
+    """Both ends and two places between them come first, in that order."""
+    assert scan(FEASIBLE) == [4, 36, 100, 196]
+    assert scan([4.0, 9.0]) == [4, 9]
+    assert next_request({"a": EMPTY, "b": EMPTY}, FEASIBLE, **LIMITS) == Request(4, ("a", "b"))
+
+
+def test_a_settled_arm_is_left_out() -> None:
+    """An arm that is faster everywhere needs no more; the other one is measured between its clear neighbours."""
+    curves = {
+        "always": measured((4, 1.1), (36, 1.2), (100, 1.3), (196, 1.4)),
+        "crosses": measured((4, 0.8), (36, 0.9), (100, 1.1), (196, 1.2)),
+    }
+    assert next_request(curves, FEASIBLE, **LIMITS) == Request(64, ("crosses",))
+
+
+def test_neighbouring_feasible_places_settle_a_curve() -> None:
+    """Between 49 and 64 tokens lies no other image size: only a finer grid could narrow it."""
+    curve = measured((4, 0.8), (36, 0.9), (49, 0.95), (64, 1.1), (100, 1.1), (196, 1.2))
+    state = curve_progress(curve, FEASIBLE, 1.01)
+    assert (state.width, state.found.crossings[0].grid_limited) == (0, True)
+    assert next_request({"a": curve}, FEASIBLE, factor=1.01, max_points=8, pairs_max=240) is None
+
+
+def test_no_more_places_than_allowed() -> None:
+    """With its places used up, pairs are added at those inside the interval, until those too are used up."""
+    curve = measured((4, 0.8), (36, 0.9), (100, 1.1), (196, 1.2))
+    request = next_request({"a": curve}, FEASIBLE, factor=1.5, max_points=4, pairs_max=240)
+    assert request is not None
+    assert request.x in (36, 100)
+    assert next_request({"a": curve}, FEASIBLE, factor=1.5, max_points=4, pairs_max=0) is None
+
+
+def searched(rng: np.random.Generator, case: str, factor: float) -> tuple[int, BreakEven]:
+    """Pairs used and the answer of a search on a simulated curve, 30 pairs at a time with noise of 6 %."""
+    truth, arm = CASES[case]
+    attempts: dict[float, list[list[Contrast]]] = defaultdict(list)
+    while True:
+        points = []
+        for x, each in attempts.items():
+            found = pool(each, 30 * len(each))
+            ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict(), "pairs": found.pairs}
+            points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
+        curve = Curve(axis="tokens", points=tuple(points))
+        request = next_request({case: curve}, FEASIBLE, factor=factor, max_points=8, pairs_max=240)
+        if request is None:
+            return sum(point.pairs for point in points), break_even(curve)
+        se = 0.06 / 30**0.5
+        own = se * np.sqrt(rng.chisquare(9) / 9)
+        attempts[request.x].append([Contrast(truth(request.x) + rng.normal(0, np.hypot(se, 0.005)), own, 9)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "pairs"), [("at 20", 390), ("at 40", 180), ("at 80", 150), ("slower", 150)])
+def test_a_search_needs_few_pairs_and_is_right(case: str, pairs: int) -> None:
+    """Within a factor of 1.5 a crossing is found with `pairs` in the median, where 8 places of 120 pairs are 960."""
+    rng = np.random.default_rng(7)
+    runs = [searched(rng, case, 1.5) for _ in range(60)]
+    assert np.median([used for used, _ in runs]) <= pairs
+    assert sum(not claims_hold(answer, CASES[case][0]) for _, answer in runs) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_the_claims_of_searches_hold(case: str) -> None:
+    """Choosing places by what was measured, and measuring some of them again, leaves at most 1 of 20 claims false."""
+    rng = np.random.default_rng(8)
+    answers = [searched(rng, case, 1.25)[1] for _ in range(60)]
+    assert sum(not claims_hold(answer, CASES[case][0]) for answer in answers) <= 5

@@ -1,0 +1,98 @@
+"""Priority of the process that is timed: raised to the normal one where the system allows it, else flagged."""
+
+import multiprocessing
+import os
+import resource
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
+
+from tests.workers.vision_jobs import DENSE, TOPK, job
+from workers.measure.threads import raise_priority
+from workers.run import run
+
+_T = TypeVar("_T")
+LOW = 10
+NOBODY = 65534
+
+
+def nice() -> int:
+    return os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def elsewhere(work: Callable[[], _T]) -> _T:
+    """What it returns in a new process, whose priority is its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work).result()
+
+
+def forbid() -> None:
+    """Leave this process no right to a higher priority."""
+    resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+
+
+def raised_where_allowed() -> tuple[bool, bool, int]:
+    """Whether the system allows the normal priority to a process of a lower one; what `raise_priority` says and leaves."""
+    os.nice(max(0, LOW - nice()))
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    except OSError:
+        allowed = False
+    else:
+        allowed = True
+        os.nice(LOW)
+    return allowed, raise_priority(), nice()
+
+
+def refused() -> tuple[bool, int]:
+    os.nice(max(0, LOW - nice()))
+    forbid()
+    return raise_priority(), nice()
+
+
+def high() -> tuple[bool, int, int]:
+    before = nice()
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -5)
+    except OSError:
+        return raise_priority(), before, nice()
+    return raise_priority(), -5, nice()
+
+
+def flags_of_jobs() -> tuple[tuple[bool, ...], ...]:
+    """Of a job at any priority, and of one at a low priority that cannot be raised: its flag, and whether it was low."""
+    asked = job([DENSE, TOPK])
+    first = "low_priority" in run(asked, pass_seconds=0.05).flags, nice() > 0
+    os.nice(max(0, LOW - nice()))
+    forbid()
+    outcome = run(asked, pass_seconds=0.05)
+    assert not outcome.failures
+    return first, ("low_priority" in outcome.flags, nice() > 0)
+
+
+def test_a_low_priority_is_raised_where_the_system_allows_it() -> None:
+    """Ray's workers start at a low one; where it is refused it stays, and that is told."""
+    allowed, raised, left = elsewhere(raised_where_allowed)
+    assert raised is allowed
+    assert left == (0 if allowed else LOW)
+
+
+def test_a_refused_priority_is_told() -> None:
+    """Without the right to it the process keeps its priority, and nothing is raised as an error."""
+    assert elsewhere(refused) == (False, LOW)
+
+
+def test_a_normal_or_higher_priority_is_left_alone() -> None:
+    """A process that somebody gave a higher priority keeps it."""
+    raised, before, after = elsewhere(high)
+    assert raised is (after <= 0)
+    assert after == min(before, 0) or not raised
+
+
+def test_only_a_job_timed_at_a_low_priority_is_flagged() -> None:
+    """The flag `low_priority` is there if the priority stayed low, and only then; the arms are measured all the same."""
+    first, second = elsewhere(flags_of_jobs)
+    assert first[0] is first[1]
+    assert second == (True, True)

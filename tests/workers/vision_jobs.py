@@ -1,0 +1,28 @@
+"""Latency jobs on the smallest input of a real model."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sweeps.job import Arm, Condition, Job, Pair, Step
+from sweeps.outcome import ArmOutcome
+from sweeps.protocol import Protocol
+
+MODEL = "deit_tiny_patch16_224"
+SIZE = 32
+QUICK = Protocol(pairs_min=6, pairs_max=6)
+PASS_S = 0.05
+DENSE = Arm()
+TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
+
+
+def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
+    """A job on the smallest input and one thread, each arm compared with the first unless `pairs` are given."""
+    arms = tuple(arms)
+    pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
+    point = Condition(**({"model": MODEL, "image_size": SIZE, "threads": 1} | condition))
+    return Job(condition=point, arms=arms, pairs=tuple(pairs), protocol=protocol)
+
+
+def metrics(arm: ArmOutcome) -> dict[str, float]:
+    """The arm's metrics by name."""
+    return {metric.name: metric.value for metric in arm.metrics}
