@@ -10,8 +10,10 @@ class Protocol(FrozenModel):
 
     pairs_min: int = Field(default=30, ge=2)
     pairs_max: int = Field(default=300, ge=2)
-    half_width: float = Field(default=0.01, gt=0, lt=1)
-    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    half_width: float = Field(default=0.015, gt=0, lt=1)
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio.
+
+    What differs between processes alone makes that of one attempt 1.4 % wide."""
     budget_s: float = Field(default=10.0, gt=0)
     """Stop timing after this long, warm-up excluded; with fewer than `pairs_min` pairs the answer is `insufficient`."""
     timeout_s: float = Field(default=300.0, gt=0)

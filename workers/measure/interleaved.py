@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import PROCESS_SD, pool
+from sweeps.stats.pooling import PROCESS_SD, pool, quantile
 from sweeps.stats.timing import median, steady
 from sweeps.stats.two_way import Rounds
 from workers.measure.timeout import TimedOut
@@ -185,4 +185,5 @@ def _enough(
     contrasts = [rounds.contrast(*pair) for rounds in (Rounds(times, arms) for times in tables) for pair in pairs]
     if all(pool([[contrast]], 0).half_width <= target for contrast in contrasts):
         return "half_width"
-    return "plateau" if all(contrast.se <= PROCESS_SD / 2 for contrast in contrasts) else None
+    sure = (quantile(0.05, contrast.freedom) * contrast.se <= PROCESS_SD for contrast in contrasts)
+    return "plateau" if all(sure) else None
