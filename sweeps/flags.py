@@ -11,6 +11,8 @@ class Flag:
     meaning: str
     wrong: bool = False
     """Whether the figures are not those of the question; else they are, with more noise or without a part."""
+    harmless: bool = False
+    """Whether it is only information, and nothing needs to be done."""
     advice: str = ""
     """For a flag that another run may not have: what to do before it."""
 
@@ -37,7 +39,7 @@ FLAGS: Mapping[str, Flag] = {
     "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
     "unreadable_images": Flag("some images could not be read and were left out"),
     "zeroshot_unavailable": Flag("a requested zero-shot task could not run here"),
-    "no_effect": Flag("the method removed nothing at this size: the arm does what the baseline does"),
+    "no_effect": Flag("the method removed nothing at this size: the arm does what the baseline does", harmless=True),
 }
 
 

@@ -53,7 +53,7 @@ def flag_steps(report: Report, file: str = "FILE") -> Iterator[str]:
     for flag, comparisons in sorted(flagged.items()):
         if flag in advice:
             yield f"{_comparisons_have(comparisons)} the flag {flag}: {advice[flag]}: breakeven run {file} --again --only flagged"
-    if others := sorted(set(flagged) - set(advice)):
+    if others := sorted(set(flagged) - set(advice) - {name for name, flag in FLAGS.items() if flag.harmless}):
         affected = set().union(*(flagged[flag] for flag in others))
         yield f"{_comparisons_have(affected)} the flag {' or '.join(others)}, which workers/README.md explains (Flags)"
 
