@@ -80,7 +80,7 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert found["kv_bytes_needed"] == kv_bytes(network, 29, 4)
         assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
         assert found["peak_gb_per_s"] > 0.1
-        assert found["decode_tokens_per_s"] == pytest.approx(1e3 / found["tpot"])
+        assert found["decode_tokens_per_s"] == pytest.approx(1e3 / found["tpot"], rel=0.02)  # medians of an even number
         assert found["tpot_p95"] >= found["tpot"] / 2
         assert found["ttft"] > 1e3 * found["tokenizer_s"] / 2 > 0
         assert "peak_rss" in found
