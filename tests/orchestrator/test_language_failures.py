@@ -32,7 +32,7 @@ defaults: {{model: {model}, data: {data}, device: cpu, threads: 1, prompt_tokens
 methods:
 {methods}
 jobs:
-  generation: {{pairs: {{min: 2, max: 2}}, budget: 500ms, timeout: {timeout}}}
+  generation: {{pairs: {{min: 2, max: 2}}, budget: 60s, timeout: {timeout}}}
   {quality}
 """
 VIRTUAL = "{method: dense, kv_cache: virtual}"

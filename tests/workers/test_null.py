@@ -30,13 +30,17 @@ def alone(name: str, **options: Any) -> list[Row]:
 
 
 def check_equal(title: str, rows: list[Row]) -> None:
-    """All are `same` or `unclear`, but for one at most, and no speed-up of more than 1 % is claimed."""
+    """All are `same` or `unclear`, but for one at most, and no other speed-up of more than 1 % is claimed.
+
+    Each interval misses with a probability of 1 %, so that one of 20 does in up to every sixth run.
+    """
     counts = show(title, rows)
     assert counts.total() == 20
     assert counts["faster"] + counts["slower"] <= 1
     assert counts["insufficient"] == 0
     assert all(row.speedup.pairs == 30 for row in rows)
-    assert all(0 < row.speedup.low <= FALSE_MARGIN and row.speedup.high >= 1 / FALSE_MARGIN for row in rows)
+    assert all(row.speedup.low > 0 for row in rows)
+    assert sum(row.speedup.low > FALSE_MARGIN or row.speedup.high < 1 / FALSE_MARGIN for row in rows) <= 1
 
 
 def test_equal_arms_are_not_called_different() -> None:
