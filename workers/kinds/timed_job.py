@@ -118,7 +118,6 @@ class TimedKind(ABC, Generic[_A]):
             inner = self.inner_loop(steps, clock)
             timing: dict[str, Any] = {"seed": uuid4().hex, "stopwatch": clock, "deadline": self.failures.deadline}
             warmup = warm_up(steps, inner, **timing, **self.warmup_options(arms))
-            budget_s = min(job.protocol.budget_s, self.failures.left_s - reserve_s)
             with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
                 for arm in arms:
                     observers.enter_context(self.observed(arm))
@@ -127,7 +126,8 @@ class TimedKind(ABC, Generic[_A]):
                     inner,
                     arms=indices,
                     pairs=pairs,
-                    protocol=job.protocol.model_copy(update={"budget_s": budget_s}),
+                    protocol=job.protocol,
+                    enough_s=self.failures.left_s - reserve_s,
                     parts=lambda orders: series(orders).values(),
                     burst=self.burst,
                     **timing,

@@ -1,5 +1,6 @@
 """Rounds: every arm once per round in random order, after an equal warm-up, until the intervals of all ratios are narrow enough."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,6 +106,7 @@ def time_rounds(
     deadline: float,
     parts: Parts = lambda _: (),
     burst: int = 0,
+    enough_s: float = math.inf,
 ) -> Samples:
     """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand twice, and `pairs` holds arms.
 
@@ -112,8 +114,8 @@ def time_rounds(
     After the first and every `BURST_EVERY` rounds each arm runs `burst` samples in one go, as in steady running.
 
     Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can make it (without pairs: every
-    median's), after `pairs_max` rounds, when the budget is spent, or at `deadline` (a reading of `time.monotonic()`). Raises
-    `ArmError`.
+    median's), after `pairs_max` rounds, when the budget is spent, after `enough_s` if `pairs_min` rounds are in, or at `deadline` (a
+    reading of `time.monotonic()`). Raises `ArmError`.
     """
     began = time.monotonic()
     once = [arms.index(arm) for arm in dict.fromkeys(arms)]
@@ -139,7 +141,8 @@ def time_rounds(
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"
-        elif stopped is None and (now > deadline or now - began > protocol.budget_s):
+        limit_s = min(protocol.budget_s, enough_s) if len(walls) >= protocol.pairs_min else protocol.budget_s
+        if stopped is None and (now > deadline or now - began > limit_s):
             stopped = "budget"
     return Samples(
         arms=tuple(arms),
