@@ -114,8 +114,8 @@ def time_rounds(
     After the first and every `BURST_EVERY` rounds each arm runs `burst` samples in one go, as in steady running.
 
     Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can make it (without pairs: every
-    median's), after `pairs_max` rounds, when the budget is spent, after `enough_s` if `pairs_min` rounds are in, or at `deadline` (a
-    reading of `time.monotonic()`). Raises `ArmError`.
+    median's), after `pairs_max` rounds, when the budget is spent, after `enough_s` if `pairs_min` rounds are in, or at `deadline`
+    (a reading of `time.monotonic()`). Raises `ArmError`.
     """
     began = time.monotonic()
     once = [arms.index(arm) for arm in dict.fromkeys(arms)]
