@@ -1,4 +1,4 @@
-"""Declarations of flags: what each says about a measurement, whether it makes it wrong, and what to do."""
+"""Declarations of flags: what each means for a measurement, whether it makes it wrong, and what to do."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ class Point(FrozenModel):
     gmacs: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of the arm, with what its method adds."""
     no_op: bool = False
-    """Whether the arm saw the same tokens and MACs as the baseline: its speed-up says nothing about the method."""
+    """Whether the arm saw the same tokens and MACs as the baseline: its speed-up does not depend on the method."""
     comparison_id: str = ""
     wrong: bool = False
     """Whether a flag marks the measurement as wrong, not only as noisy."""

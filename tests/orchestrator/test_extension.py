@@ -1,4 +1,4 @@
-"""A kind of job that only its declaration knows is part of the printed report."""
+"""A kind of job that is only declared is part of the printed report."""
 
 import dataclasses
 from pathlib import Path

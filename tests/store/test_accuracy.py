@@ -33,7 +33,7 @@ def kept(engine: Engine) -> list[Any]:
 
 
 def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """The store gives back the very evaluation, knows it again, and distinguishes another one."""
+    """The store returns the very evaluation, recognises it, and distinguishes another one."""
     outcome = make_evaluation(make_job(kind="accuracy"), unreadable=["a/b.png"])
     assert record(engine, None, None, outcome)
     assert kept(engine) == [outcome.predictions]

@@ -151,7 +151,7 @@ def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_jo
 
 
 def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The same outcome again is told apart from a new one, whether it was measured here or imported."""
+    """The same outcome again is distinguished from a new one, whether it was measured here or imported."""
     sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     outcome = make_outcome(claimed.job)

@@ -1,4 +1,4 @@
-"""The cost model: exact without noise, honest about misfit and about work that it does not know between points."""
+"""The cost model: exact without noise, with a test of misfit, and wider where the work between points is not known."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_parameters_of_an_exact_curve_are_found() -> None:
 
 
 def test_a_method_that_saves_more_where_work_is_constant_has_two_parameters() -> None:
-    """Along the share of MACs saved, the baseline's work is the same at each point and cannot be told from its launch."""
+    """Along the share of MACs saved, the baseline's work is the same at each point and cannot be separated from its launch."""
     saved = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     baseline, arm = np.full(5, 1.0), 1 - saved
     found = fit_costs(baseline, arm, -np.log(0.4 + 0.8 * arm), np.full(5, 1e-6))

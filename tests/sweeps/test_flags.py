@@ -21,7 +21,7 @@ def test_each_flag_is_wrong_or_noisy(flag: str) -> None:
 
 
 def test_one_wrong_flag_is_enough() -> None:
-    """Noise beside it changes nothing, and a flag that nobody declared is not trusted."""
+    """Noise beside it changes nothing, and an undeclared flag counts as wrong."""
     assert wrong(["contended", "throttled"])
     assert not wrong(["contended", "low_priority", "no_effect"])
     assert not wrong([])
@@ -37,7 +37,7 @@ def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
 
 
 def test_what_another_run_may_not_have_comes_with_advice() -> None:
-    """A busy or throttled machine, a low priority and a short warm-up say what to do before the next run."""
+    """A busy or throttled machine, a low priority and a short warm-up have advice for the next run."""
     advised = {name for name, flag in FLAGS.items() if flag.advice}
     assert advised == {"contended", "throttled", "low_priority", "warmup_not_converged"}
     assert all(flag.meaning for flag in FLAGS.values())

@@ -99,7 +99,7 @@ def test_flagged_speeds_are_marked(opened: Open, url: str, tmp_path: Path) -> No
 
 
 def test_noisy_speeds_are_shown(opened: Open, tmp_path: Path) -> None:
-    """A flag that only tells of noise is named in the sentence and in the table, and hides nothing."""
+    """A flag that only means noise is named in the sentence and in the table, and hides nothing."""
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("contended", "warmup_not_converged"))
     app = opened(store_outcomes(tmp_path / "noisy.db", "noisy", timed, a_reading(a_quality_job())), sweep="noisy")
     words = page_text(app)

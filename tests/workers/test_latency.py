@@ -73,7 +73,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
         assert 0 < latency.low <= latency.value <= latency.high
         throughput = next(metric for metric in arm.metrics if metric.name == "throughput")
         assert throughput.n == 1
-        assert throughput.low is throughput.high is None, "one burst tells no interval"
+        assert throughput.low is throughput.high is None, "one burst gives no interval"
         (burst,) = (row[arm.arm] for row in samples.bursts)
         assert throughput.value == pytest.approx(3 / burst)
         assert found["steady_ratio"] == pytest.approx(burst / median(times))

@@ -13,7 +13,7 @@ from workers.run import run
 
 _T = TypeVar("_T")
 LOW = 10
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 def nice() -> int:
@@ -30,11 +30,11 @@ def forbid() -> None:
     """Leave this process no right to a higher priority."""
     resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
     if os.geteuid() == 0:
-        os.setuid(NOBODY)
+        os.setuid(UNPRIVILEGED)
 
 
 def raised_where_allowed() -> tuple[bool, bool, int]:
-    """Whether the system allows the normal priority to a process of a lower one; what `raise_priority` says and leaves."""
+    """Whether the system allows the normal priority to a process of a lower one; what `raise_priority` returns and leaves."""
     os.nice(max(0, LOW - nice()))
     try:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
@@ -63,17 +63,17 @@ def high() -> tuple[bool, int, int]:
 
 def flags_of_jobs() -> tuple[tuple[bool, ...], ...]:
     """Of a job at any priority, and of one at a low priority that cannot be raised: its flag, and whether it was low."""
-    asked = job([DENSE, TOPK])
-    first = "low_priority" in run(asked, pass_seconds=0.05).flags, nice() > 0
+    requested = job([DENSE, TOPK])
+    first = "low_priority" in run(requested, pass_seconds=0.05).flags, nice() > 0
     os.nice(max(0, LOW - nice()))
     forbid()
-    outcome = run(asked, pass_seconds=0.05)
+    outcome = run(requested, pass_seconds=0.05)
     assert not outcome.failures
     return first, ("low_priority" in outcome.flags, nice() > 0)
 
 
 def test_a_low_priority_is_raised_where_the_system_allows_it() -> None:
-    """Ray's workers start at a low one; where it is refused it stays, and that is told."""
+    """Ray's workers start at a low one; where it is refused it stays, and the flag names it."""
     allowed, raised, left = elsewhere(raised_where_allowed)
     assert raised is allowed
     assert left == (0 if allowed else LOW)
