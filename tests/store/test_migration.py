@@ -31,8 +31,8 @@ NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 
 
 def upgrade() -> None:
@@ -46,7 +46,7 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-@pytest.fixture(params=["new", "0002", "0005", "0006"])
+@pytest.fixture(params=["new", "0002", "0005", "0006", "0007"])
 def opened(request: pytest.FixtureRequest, path: Path) -> Iterator[Engine]:
     """A new store, and stores that are rebuilt from an older schema."""
     if request.param != "new":
@@ -133,13 +133,13 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0008_colour.py").write_text(NEXT)
+    (scripts / "versions" / "0009_colour.py").write_text(NEXT)
     migration.migrate(engine, path, scripts=scripts)
     with engine.connect() as connection:
-        assert migration.version(connection) == "0008"
+        assert migration.version(connection) == "0009"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0007.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0008.*.backup")
     assert dump(backup) == before
 
 
@@ -168,6 +168,7 @@ CURVE = ("curve_id", "environment", "axis")
             {("out_of_memory", "latency"), ("not_a_number", "accuracy"), ("timeout", "generation"), ("not_a_number", "quality")},
         ),
         ("0006", 7, 6, {("out_of_memory", "latency")}),
+        ("0007", 9, 8, {("out_of_memory", "latency")}),
     ],
 )
 def test_an_older_store_is_upgraded_without_loss(
@@ -224,7 +225,7 @@ def present(row: dict[str, Any]) -> dict[str, Any]:
     return {name: view[name] if name in view else view[same_figures.RENAMED["speedup"][name]] for name in row}
 
 
-@pytest.mark.parametrize("schema", ["0005", "0006"])
+@pytest.mark.parametrize("schema", ["0005", "0006", "0007"])
 def test_figures_stay(path: Path, schema: str) -> None:
     """What speed-ups rest on, and every other figure of every view, is the same after the migration, and a new analysis."""
     older(path, schema)
@@ -235,7 +236,7 @@ def test_figures_stay(path: Path, schema: str) -> None:
     assert all(counts.values())
 
 
-@pytest.mark.parametrize("schema", ["0005", "0006"])
+@pytest.mark.parametrize("schema", ["0005", "0006", "0007"])
 def test_speed_ups_are_estimated_anew_from_the_same_samples(path: Path, schema: str) -> None:
     """Another estimator of the same ratios moves them by less than 1 %, and every interval has room for the process."""
     older(path, schema)
@@ -306,7 +307,8 @@ def test_an_outcome_of_an_older_schema_is_known_again(
     """Importing once more what an older version imported changes nothing, though models have gained fields since."""
     older(path, "0002")
     engine = connect(str(path))
-    outcome = make_outcome(make_job(64, keep_rates=(0.3, 0.5, 0.7)), speedups=(0.8, 0.9, 0.95), pairs=31)
+    job = make_job(64, keep_rates=(0.3, 0.5, 0.7), protocol=Protocol(half_width=0.01))
+    outcome = make_outcome(job, speedups=(0.8, 0.9, 0.95), pairs=31)
     assert not record.record(engine, None, None, outcome)
     assert record.record(engine, None, None, outcome.model_copy(update={"host": "elsewhere"}))
     engine.dispose()
