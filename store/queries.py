@@ -35,6 +35,7 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
     "failures": ("method", "params", "image_size"),
     "generation": ("prompt_tokens", "method", "params"),
     "break_even": ("method", "params", "x"),
+    "cost_model": ("method", "params", "metric"),
 }
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
 
@@ -97,12 +98,13 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
     order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
     rows = select(table)
-    if view == "break_even":
+    if "sweep" in table.c:
         rows = rows.where(table.c.sweep == name)
+    if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
     elif view == "generation":
         rows = rows.where(table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked))))
-    else:
+    elif "sweep" not in table.c:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":
         classes = select(func.max(PREDICTIONS.c.classes)).join_from(PREDICTIONS, pairs, PREDICTIONS.c.attempt == pairs.c.attempt)

@@ -106,3 +106,33 @@ def _crossings(rows: Sequence[Any], token_unit: str) -> str:
         return f"crosses 1× at {', '.join(place + interval for place, interval in places)}"
     ((place, interval),) = places
     return f"stops paying at {place}{interval}" if rows[0].direction == "loses" else f"pays from {place} on{interval}"
+
+
+def describe_cost_model(row: Any, token_unit: str) -> str:
+    """A row of the view `cost_model` as the rest of a sentence; empty where the model predicts no break-even."""
+    predicted = _range(row.predicted_x, row.predicted_x_low, row.predicted_x_high, token_unit)
+    if not predicted or is_missing(row.alpha):
+        return ""
+    launch, work = (f"{1e3 * own:.3g} ms (baseline {1e3 * base:.3g})" for own, base in _costs(row))
+    measured = _range(row.measured_x, row.measured_x_low, row.measured_x_high, token_unit)
+    text = f"launch {launch}, work per {row.work_unit} {work}: predicts break-even {predicted}"
+    text += f", measured {measured}" if measured else ", measured without one"
+    return text + (f"; it does not fit (p = {row.misfit_p:.2g})" if row.verdict == "misfit" else "")
+
+
+def _costs(row: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Launch and work in seconds, each of the arm and the baseline."""
+    return (row.alpha, row.alpha_baseline), (row.beta, row.beta_baseline)
+
+
+def _range(x: float | None, low: float | None, high: float | None, token_unit: str) -> str:
+    """`at 36 (30 to 41) tokens`, `at most 41 tokens`, `at least 30 tokens`; empty where nothing is known."""
+    lows, highs = (
+        None if end is None or is_missing(end) else _bound(end, "tokens", to) for end, to in ((low, floor), (high, ceil))
+    )
+    if lows is None or highs is None:
+        (bound,) = [end for end in (lows, highs) if end is not None] or [None]
+        side = "most" if lows is None else "least"
+        return "" if bound is None else f"at {side} {axis_place(bound, 'tokens', token_unit)}"
+    place = "" if x is None or is_missing(x) else f"{axis_value(x, 'tokens')} "
+    return f"at {place}({axis_value(lows, 'tokens')} to {axis_value(highs, 'tokens')}) {token_unit}"

@@ -23,6 +23,8 @@ class Report:
     speedups: pd.DataFrame
     """View `speedup`, and `speedup_macs`: the speed-up that the MACs alone promise, the method's own included."""
     break_evens: pd.DataFrame
+    cost_models: pd.DataFrame
+    """View `cost_model`."""
     failures: pd.DataFrame
     accuracies: pd.DataFrame
     """View `accuracy`, and `classes`: the number of outputs that accuracy and KL are about."""
@@ -54,6 +56,7 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "effect"),
         speedups.assign(speedup_macs=macs_speedup),
         sweep_rows(engine, name, "break_even"),
+        sweep_rows(engine, name, "cost_model"),
         sweep_rows(engine, name, "failures"),
         sweep_rows(engine, name, "accuracy"),
         sweep_rows(engine, name, "quality"),

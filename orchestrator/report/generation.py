@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
-from orchestrator.report.conditions import break_even_line, curve_label, describe_condition
+from orchestrator.report.conditions import break_even_line, cost_model_lines, curve_label, describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
@@ -64,7 +64,10 @@ def generation_sections(report: Report) -> Iterator[Section]:
         for name, value in key.items():
             arms = arms[arms[name] == value]
         yield from _condition(points, arms, named[key["environment"], key["host"]])
-    yield from _break_evens(report.break_evens[report.break_evens["kind"].isin(timed["kind"])], timed, report.arms, named)
+    break_evens = report.break_evens[report.break_evens["kind"].isin(timed["kind"])]
+    yield from _break_evens(break_evens, timed, report.arms, named)
+    if lines := list(cost_model_lines(report.cost_models, break_evens, _timed_label)):
+        yield Section(title="Cost model: time = launch + work", lines=lines)
 
 
 def limits(report: Report) -> Iterator[Section]:
@@ -151,6 +154,10 @@ def _break_evens(
                 TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows, points)}", style_of(row.verdict))
             )
         yield Section(title=f"Break-even in {AXIS_LABELS[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
+
+
+def _timed_label(row: Any) -> str:
+    return f"{params_label(row.method, row.params)}, {METRICS[row.metric].label}"
 
 
 def _labels(arms: pd.DataFrame) -> dict[str, str]:

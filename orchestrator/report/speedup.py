@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import break_even_line, curve_label, describe_condition
+from orchestrator.report.conditions import break_even_line, cost_model_lines, curve_label, describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
@@ -64,6 +64,9 @@ def speedup_sections(report: Report) -> Iterator[Section]:
                 TextLine(f"{curve_label(rows[0])}: {break_even_line(rows, points)}", style_of(rows[0].verdict)) for rows in each
             ]
             yield Section(title=f"Break-even in {AXIS_LABELS[found['axis']].title}", lines=lines, level=3)
+        own = _curves_of(report.break_evens, condition, points)
+        if lines := list(cost_model_lines(report.cost_models, own, lambda row: params_label(row.method, row.params))):
+            yield Section(title="Cost model: time = launch + work", lines=lines, level=3)
 
 
 def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.DataFrame) -> pd.DataFrame:

@@ -9,14 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, func, select
 
+from store.derive.cost_models import cost_model_row
+from store.derive.curve_points import curve_of
 from store.derive.savings_curves import GMACS_SAVED, REQUESTED, SAME_CURVES, SAME_WORK, SavedCurve, curves, missing_work
 from store.row_mapping import insert_into
-from store.tables.derived import BreakEvenRow, EffectRow
+from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
 from store.views.columns import gmacs_total, newest_answer
-from sweeps.flags import split_flags, wrong
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import Curve, Point, describe_curve
+from sweeps.stats.curve import describe_curve
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 200
@@ -24,6 +25,7 @@ BATCH = 200
 _SIZE_AXES = ("tokens", "gmacs")
 """Axes along which the image size or the prompt's length varies; `savings_curves.py` has the other one."""
 EFFECT, COMPARISON, LINK, BREAK_EVEN = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow), core(BreakEvenRow)
+COST_MODEL = core(CostModelRow)
 _LINKED = COMPARISON.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
 _HERE = EFFECT.c.environment == bindparam("environment")
 _CURVES = select(COMPARISON.c.curve_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
@@ -42,7 +44,7 @@ POINTS = (
             EFFECT.c[name]
             for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "n", "verdict", "flags", "floor")),
+        *(EFFECT.c[name] for name in ("effect_se", "n", "verdict", "flags", "floor", "unit", "baseline_value")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
@@ -52,6 +54,7 @@ POINTS = (
 )
 _FORGET = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis != GMACS_SAVED, BREAK_EVEN.c.curve_id.in_(_CURVES))
 _FORGET = _FORGET.where(BREAK_EVEN.c.environment == bindparam("environment"))
+_FORGET_COSTS = delete(COST_MODEL).where(COST_MODEL.c.curve_id.in_(_CURVES), COST_MODEL.c.environment == bindparam("environment"))
 _FORGET_SAVED = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis == GMACS_SAVED, BREAK_EVEN.c.comparison_id.in_(SAME_CURVES))
 _FORGET_SAVED = _FORGET_SAVED.where(BREAK_EVEN.c.environment == bindparam("environment"))
 
@@ -89,21 +92,26 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
     Each host has a curve of its own, of the points measured there alone, with the number of points that it lacks.
     """
     of = {"comparisons": list(comparisons), "environment": environment}
-    rows = []
+    rows, costs = [], []
     missing = {(row.sweep, row.curve_id, row.host): row.missing for row in connection.execute(MISSING, of)}
     found: list[Row[Any]] = list(connection.execute(POINTS, of))
     for (sweep, curve_id, metric, host), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host)):
         points = list(group)
         same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric}
-        same |= {"threads": points[-1].threads, "points_missing": missing.get((sweep, curve_id, host), 0)}
-        rows += [{**row, **same, "varied_parameter": None} for axis in _SIZE_AXES for row in break_even_rows(points, axis)]
+        same |= {"threads": points[-1].threads}
+        lacks = {"points_missing": missing.get((sweep, curve_id, host), 0), "varied_parameter": None}
+        rows += [{**row, **same, **lacks} for axis in _SIZE_AXES for row in break_even_rows(points, axis)]
+        costs += [{**row, **same} for row in cost_model_row(points)]
     connection.execute(_FORGET, of)
+    connection.execute(_FORGET_COSTS, of)
     saved = list(curves(connection.execute(SAME_WORK, of).all()))
     work = missing_work(connection.execute(REQUESTED, of)) if saved else {}
     rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
     connection.execute(_FORGET_SAVED, of)
     if rows:
         connection.execute(insert_into(BREAK_EVEN), rows)
+    if costs:
+        connection.execute(insert_into(COST_MODEL), costs)
 
 
 def derive_sweep(connection: Connection, sweep: int) -> None:
@@ -125,27 +133,9 @@ def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[s
 
 def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
     """The derived columns of one curve along `axis`: one row for each crossing, or one with the reason why there is none."""
-    points = {
-        float(x): Point(
-            x=x,
-            speedup=row.effect,
-            low=row.effect_low,
-            high=row.effect_high,
-            se=row.effect_se,
-            verdict=row.verdict,
-            pairs=row.n,
-            gmacs_baseline=row.gmacs_baseline,
-            gmacs=row.gmacs_arm,
-            comparison_id=row.comparison_id,
-            wrong=wrong(split_flags(row.flags)),
-            no_op="no_effect" in split_flags(row.flags),
-        )
-        for row in rows  # oldest first: of two points at one x the newer one stays
-        if (x := getattr(row, axis)) is not None and (x or axis == GMACS_SAVED)
-    }
-    if not points:
+    curve = curve_of(rows, axis)
+    if not curve.points:
         return []
-    curve = Curve(axis=axis, points=tuple(points.values()))
     found = break_even(curve)
     common = {
         "axis": axis,

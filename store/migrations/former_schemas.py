@@ -27,7 +27,7 @@ COLUMNS = {
 """Former names of columns."""
 ADDED = {"curve_group": "", "resources": ""}
 """Columns that older tables lack and that are not NULL."""
-COMPUTED = ("effect_row", "break_even_row")
+COMPUTED = ("effect_row", "break_even_row", "cost_model_row")
 """Tables whose rows follow from others."""
 
 

@@ -12,6 +12,8 @@ from sweeps.stats.breakeven import Claim
 
 BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved")
 """Axes of break-even: size of the work in tokens or GMACs of the baseline, or share of its GMACs that the arm saves."""
+COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
+"""Columns of launch and work, in the order of `sweeps.stats.launch_work.LaunchWork`."""
 VERDICTS = ("faster", "slower", "insufficient", "better", "worse", "same", "unclear")
 
 
@@ -128,3 +130,62 @@ class BreakEvenRow(SQLModel, table=True):
     """Largest speed-up less 1 that the interval of any point allows."""
     pairs_factor: float | None = None
     """Times as many pairs would probably decide an unclear curve."""
+
+
+class CostModelRow(SQLModel, table=True):
+    """Derived: launch and work of both sides of a curve along the size of the work, and the break-even that they predict.
+
+    The time of a forward is launch + work; the method pays where its launch costs less than the work that it saves.
+    """
+
+    __tablename__ = "cost_model_row"
+    __table_args__: Any = (
+        one_of("work_unit", ("GMAC", "token")),
+        one_of("verdict", ("fits", "misfit", "undetermined")),
+        *(finite_number(f"{name}{end}", ">= 0") for name in COSTS for end in ("", "_low", "_high")),
+        *(finite_number(f"{side}_x{end}") for side in ("predicted", "measured") for end in ("", "_low", "_high")),
+        finite_number("misfit_p", ">= 0"),
+        finite_number("points", ">= 0"),
+        Index(None, "curve_id", "environment"),
+    )
+
+    sweep: int = Field(primary_key=True, foreign_key="sweep.id")
+    curve_id: str = Field(primary_key=True)
+    environment: str = Field(primary_key=True, foreign_key="environment.environment_id")
+    host: str = Field(primary_key=True)
+    metric: str = Field(primary_key=True)
+    comparison_id: str = Field(foreign_key="comparison.comparison_id")
+    """One of the curve's points, which identifies model, method and condition."""
+    threads: int | None
+    points: int
+    """Points with effect that no flag marks as wrong."""
+    work_unit: str
+    """What `beta` counts: `GMAC`, or `token` of the baseline where the MACs are not known."""
+    verdict: str
+    """`fits`; `misfit`: the speed-ups are not those of launch + work; `undetermined`: too few points, or too equal."""
+    misfit_p: float | None
+    """Probability of residuals as large as these if speed-ups were launch + work."""
+    alpha_baseline: float | None = None
+    """Launch in seconds; with 95 % intervals, as all four."""
+    alpha_baseline_low: float | None = None
+    alpha_baseline_high: float | None = None
+    beta_baseline: float | None = None
+    """Seconds per `work_unit`."""
+    beta_baseline_low: float | None = None
+    beta_baseline_high: float | None = None
+    alpha: float | None = None
+    """Of the arm, with what its method adds."""
+    alpha_low: float | None = None
+    alpha_high: float | None = None
+    beta: float | None = None
+    beta_low: float | None = None
+    beta_high: float | None = None
+    predicted_x: float | None = None
+    """Tokens at which the model crosses 1, with its interval; one end is NULL where it is not distinguished from 1 up to there."""
+    predicted_x_low: float | None = None
+    predicted_x_high: float | None = None
+    measured_x: float | None = None
+    """The same by the verdicts of the points alone, without the model."""
+    measured_x_low: float | None = None
+    measured_x_high: float | None = None
+    analysis_version: int

@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )
 
-from store.tables.derived import BreakEvenRow
+from store.tables.derived import COSTS, BreakEvenRow, CostModelRow
 from store.tables.lightweight import newest_revision
 from store.tables.planned import SweepComparisonRow, SweepRow, core
 from store.tables.results import FailureRow
@@ -32,7 +32,7 @@ from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, genera
 from store.views.columns import COMPARISON, CONDITION, EFFECT, REPORTED, gmacs_saved, gmacs_total, named, newest_answer
 
 SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
-BREAK_EVEN, FAILURE = core(BreakEvenRow), core(FailureRow)
+BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
 
 FORMER = ("language",)
 """Views of older schemas, which a migration drops."""
@@ -193,19 +193,31 @@ def _failures() -> Select[Any]:
 def _break_even() -> Select[Any]:
     figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
     added = "fitted worst_loss largest_gain pairs_factor"
+    return _of_curves(BREAK_EVEN, figures, added)
+
+
+def _cost_model() -> Select[Any]:
+    ends = ("", "_low", "_high")
+    costs = [f"{name}{end}" for name in COSTS for end in ends]
+    places = [f"{side}_x{end}" for side in ("predicted", "measured") for end in ends]
+    return _of_curves(COST_MODEL, " ".join(["points verdict misfit_p work_unit", *costs, *places, "curve_id"]))
+
+
+def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
+    """The rows of a table that has one or more for each curve of a sweep, with the condition and the arm of the curve."""
     columns = (
         SWEEP.c.name.label("sweep"),
-        *named(BREAK_EVEN, "environment host"),
+        *named(table, "environment host"),
         *named(ENVIRONMENT, "device device_name"),
         COMPARISON.c.kind,
-        *named(BREAK_EVEN, f"metric threads {figures}"),
+        *named(table, f"metric threads {figures}"),
         *named(COMPARISON, (*(name for name in CONDITION if name not in {"corruption", "severity"}), "baseline", "baseline_id")),
-        *named(BREAK_EVEN, added),
+        *named(table, added),
     )
     source = (
-        BREAK_EVEN.join(SWEEP, SWEEP.c.id == BREAK_EVEN.c.sweep)
-        .join(COMPARISON, COMPARISON.c.comparison_id == BREAK_EVEN.c.comparison_id)
-        .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == BREAK_EVEN.c.environment)
+        table.join(SWEEP, SWEEP.c.id == table.c.sweep)
+        .join(COMPARISON, COMPARISON.c.comparison_id == table.c.comparison_id)
+        .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == table.c.environment)
     )
     return select(*columns).select_from(source).where(newest_revision(SWEEP))
 
@@ -231,6 +243,7 @@ def statements() -> dict[str, Select[Any]]:
         "accuracy": _accuracy(),
         "quality": _quality(),
         "break_even": _break_even(),
+        "cost_model": _cost_model(),
         "failures": _failures(),
         "metric": _metric(),
         "sweep_comparison": _sweep_comparison(),

@@ -55,8 +55,8 @@ class BreakEven(FrozenModel):
     """How many points it rests on."""
 
 
-def break_even(curve: Curve) -> BreakEven:
-    """What can be claimed about a curve.
+def break_even(curve: Curve, *, modelled: bool = True) -> BreakEven:
+    """What can be claimed about a curve, by its points and, where it is adequate and wanted (`modelled`), by the cost model.
 
     `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points are left out. `crossing`: the
     points change between faster and slower, or the cost model crosses 1 with both sides clear; several are possible.
@@ -70,7 +70,7 @@ def break_even(curve: Curve) -> BreakEven:
     points = [point for point in usable if not point.no_op]
     if not points:
         return BreakEven(verdict="no_effect" if usable else "unclear", points=len(usable))
-    claim = _claim(points, _fitted(points))
+    claim = _claim(points, _fitted(points) if modelled else None)
     gain = max((point.high or inf) for point in points) - 1
     return BreakEven(
         verdict=claim.verdict,
@@ -152,7 +152,12 @@ def _interpolated(left: Point, right: Point) -> float:
 def _fitted(points: Sequence[Point]) -> FittedCrossing | None:
     """The crossing of the cost model through the points, if it is adequate and their work is known."""
     found = fit_points(points)
-    return crossing(found, [point.x for point in points], *_work(points)) if found is not None and found.adequate else None
+    return predicted(found, points) if found is not None and found.adequate else None
+
+
+def predicted(found: CostFit, points: Sequence[Point]) -> FittedCrossing | None:
+    """Where the cost model crosses 1 among the points that it was fitted to, as `cost_model.crossing` finds it."""
+    return crossing(found, [point.x for point in points], *_work(points))
 
 
 def fit_points(points: Sequence[Point]) -> CostFit | None:

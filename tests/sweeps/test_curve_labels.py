@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from sweeps.curve_labels import describe_break_even
+from sweeps.curve_labels import describe_break_even, describe_cost_model
 from sweeps.stats.breakeven import Claim
 
 COLUMNS = ("x", "x_low", "x_high", "direction", "grid_limited", "fitted", "worst_loss", "largest_gain", "pairs_factor")
@@ -114,3 +114,30 @@ def test_other_axes() -> None:
     saved = rows("pays_up_to", loses(None, 0.4231, None), axis="gmacs_saved", worst_loss=0.1)
     assert describe_break_even(saved, "tokens", brief=True) == "pays up to at least 42.3 % of GMACs saved"
     assert describe_break_even(rows("always"), "prompt tokens", (8, 64)) == "pays at every point measured, 8 to 64 prompt tokens"
+
+
+MODEL = {
+    **{"alpha_baseline": 4e-3, "alpha": 4.6e-3, "beta_baseline": 10e-3, "beta": 9e-3, "work_unit": "GMAC", "misfit_p": 0.4},
+    **{f"{side}_x{end}": None for side in ("predicted", "measured") for end in ("", "_low", "_high")},
+}
+LAUNCH = "launch 4.6 ms (baseline 4), work per GMAC 9 ms (baseline 10): predicts break-even "
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ({}, ""),
+        (
+            {"predicted_x": 36.2, "predicted_x_low": 30.9, "predicted_x_high": 40.1, "measured_x_low": 16, "measured_x_high": 64},
+            LAUNCH + "at 36 (30 to 41) tokens, measured at (16 to 64) tokens",
+        ),
+        ({"predicted_x_high": 40.1, "measured_x_high": 64}, LAUNCH + "at most 41 tokens, measured at most 64 tokens"),
+        (
+            {"predicted_x_low": 40.9, "verdict": "misfit", "misfit_p": 0.0012},
+            LAUNCH + "at least 40 tokens, measured without one; it does not fit (p = 0.0012)",
+        ),
+    ],
+)
+def test_a_cost_model_has_a_line_where_it_predicts_a_break_even(found: dict[str, Any], text: str) -> None:
+    """Launch, work, and the prediction beside what was measured; a misfit is stated."""
+    assert describe_cost_model(SimpleNamespace(**({"verdict": "fits"} | MODEL | found)), "tokens") == text
