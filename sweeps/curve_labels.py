@@ -131,8 +131,7 @@ def _range(x: float | None, low: float | None, high: float | None, token_unit: s
         None if end is None or is_missing(end) else _bound(end, "tokens", to) for end, to in ((low, floor), (high, ceil))
     )
     if lows is None or highs is None:
-        (bound,) = [end for end in (lows, highs) if end is not None] or [None]
-        side = "most" if lows is None else "least"
+        bound, side = (highs, "most") if lows is None else (lows, "least")
         return "" if bound is None else f"at {side} {axis_place(bound, 'tokens', token_unit)}"
     place = "" if x is None or is_missing(x) else f"{axis_value(x, 'tokens')} "
     return f"at {place}({axis_value(lows, 'tokens')} to {axis_value(highs, 'tokens')}) {token_unit}"

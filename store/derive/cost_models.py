@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Row
 
 from store.derive.curve_points import curve_of
@@ -45,9 +46,8 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
         **dict.fromkeys(f"{side}_x{end}" for side in ("predicted", "measured") for end in ("", "_low", "_high")),
     }
     if None not in [point.se for point in points]:
-        work = [[point.gmacs_baseline for point in points], [point.gmacs for point in points]]
-        logs = [log(point.speedup) for point in points]
-        costs = fit_launch_work(*work, [seconds[p.comparison_id] for p in points], logs, [point.se for point in points])
+        sides = [(p.gmacs_baseline, p.gmacs, seconds[p.comparison_id], log(p.speedup), p.se) for p in points]
+        costs = fit_launch_work(*np.array(sides, np.float64).T)
         for name, cost in zip(COSTS, costs or (), strict=False):
             columns |= {name: finite(cost.value), f"{name}_low": finite(cost.low), f"{name}_high": finite(cost.high)}
     if found is not None and (place := predicted(found, points)) is not None:

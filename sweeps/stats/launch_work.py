@@ -9,9 +9,9 @@ from sweeps.stats.cost_model import MODEL_SD
 from sweeps.stats.pooling import quantile
 from sweeps.stats.two_way import Array
 
-ALPHA = 0.05
+COST_ALPHA = 0.05
 """Probability that an interval misses its parameter."""
-MIN_POINTS = 4
+FEWEST_POINTS = 4
 """One more than the parameters of a curve of speed-ups."""
 
 
@@ -39,12 +39,12 @@ def fit_launch_work(
 
     The level of times differs from job to job (clocks, neighbours) far more than a speed-up, which is paired. So the baseline's
     times are fitted first, for the spread of that level, and then together with the speed-ups, each weighted by its own error.
-    `None` with fewer than `MIN_POINTS`, or where the points do not determine the parameters, as where the work is the same.
+    `None` with fewer than `FEWEST_POINTS`, or where the points do not determine the parameters, as where the work is the same.
     """
     from scipy.optimize import least_squares  # imported late, because commands without statistics do not need it
 
     base, own, seconds, logs = (np.asarray(v, np.float64) for v in (work_baseline, work, seconds_baseline, log_speedup))
-    if len(base) < MIN_POINTS or np.ptp(base) < 1e-9 * base.max():
+    if len(base) < FEWEST_POINTS or np.ptp(base) < 1e-9 * base.max():
         return None
     level = _level(base, np.log(seconds))
     sd = np.sqrt(np.asarray(se, np.float64) ** 2 + MODEL_SD**2)
@@ -60,7 +60,7 @@ def fit_launch_work(
     if np.linalg.matrix_rank(found.jac, rtol=1e-6) < len(start):
         return None
     errors = np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
-    reach = quantile(ALPHA, len(base) - 2) * errors
+    reach = quantile(COST_ALPHA, len(base) - 2) * errors
     values = np.exp(found.x)
     return LaunchWork(*(Cost(float(v), float(max(0.0, v - v * r)), float(v + v * r)) for v, r in zip(values, reach, strict=True)))
 

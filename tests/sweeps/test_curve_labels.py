@@ -117,7 +117,12 @@ def test_other_axes() -> None:
 
 
 MODEL = {
-    **{"alpha_baseline": 4e-3, "alpha": 4.6e-3, "beta_baseline": 10e-3, "beta": 9e-3, "work_unit": "GMAC", "misfit_p": 0.4},
+    "alpha_baseline": 4e-3,
+    "alpha": 4.6e-3,
+    "beta_baseline": 10e-3,
+    "beta": 9e-3,
+    "work_unit": "GMAC",
+    "misfit_p": 0.4,
     **{f"{side}_x{end}": None for side in ("predicted", "measured") for end in ("", "_low", "_high")},
 }
 LAUNCH = "launch 4.6 ms (baseline 4), work per GMAC 9 ms (baseline 10): predicts break-even "
