@@ -131,6 +131,7 @@ class SampleStore(PayloadStore[Timings]):
                     "effect_low": found.low or None,  # 0 and infinity stand for too few pairs
                     "effect_high": finite(found.high),
                     "effect_se": finite(found.se),
+                    "effect_freedom": found.freedom,
                     "n": found.pairs,
                     "verdict": "insufficient" if _short(used) else found.verdict(),
                 },

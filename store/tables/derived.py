@@ -73,6 +73,8 @@ class EffectRow(ReportedColumns, table=True):
     effect_high: float | None
     effect_se: float | None = None
     """Standard error of the logarithm of a ratio, what differs between processes included."""
+    effect_freedom: float | None = None
+    """Degrees of freedom of `effect_se`."""
     n: int | None
     """Pairs, images or windows that it rests on."""
     rounds: int | None

@@ -23,7 +23,7 @@ SWEEP_JOB = _table("sweep_job", "sweep job")
 SWEEP_COMPARISON = _table("sweep_comparison_row", "sweep comparison_id")
 COMPARISON = _table("comparison", "comparison_id")
 ENVIRONMENT = _table("environment", "environment_id device device_name facts")
-ATTEMPT = _table("attempt", "id job round environment host ended_at protocol")
+ATTEMPT = _table("attempt", "id job round environment host started_at ended_at protocol")
 PAIR = _table("comparison_attempt", "comparison_id attempt baseline arm failure")
 ARM_RESULT = _table("arm_result", "attempt arm route")
 SAMPLE = _table("sample", "attempt rounds")
@@ -32,7 +32,11 @@ TEXT_SCORES = _table("text_scores", "attempt complete")
 FAILURES = _table("failures", "comparison_id")
 """The view."""
 FAILURE = _table("failure", "id reason message")
-EFFECT = _table("effect_row", "comparison_id environment host n compared effect effect_low effect_high verdict flags failure")
+EFFECT = _table(
+    "effect_row",
+    "comparison_id environment host metric compared tokens gmacs_baseline gmacs gmacs_overhead "
+    "effect effect_low effect_high effect_se effect_freedom n rounds verdict flags failure",
+)
 
 
 def newest_revision(sweep: FromClause) -> ColumnElement[bool]:

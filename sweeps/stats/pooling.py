@@ -25,6 +25,8 @@ class SpeedUp(NamedTuple):
     freedom: float
     pairs: int
     looks: int = 1
+    alpha: float = ALPHA
+    """Probability that an interval ever misses, over all looks."""
 
     @property
     def value(self) -> float:
@@ -33,7 +35,7 @@ class SpeedUp(NamedTuple):
     @property
     def half_width(self) -> float:
         """Of the interval of the log speed-up; infinite where there is none."""
-        return quantile(ALPHA / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
+        return quantile(self.alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
 
     @property
     def low(self) -> float:
