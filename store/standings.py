@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Engine, bindparam, func, select
 
 from store.placement import Place
-from store.submission import IDS_AT_ONCE
 from store.tables.lightweight import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import reading
 from sweeps.flags import split_flags, wrong
 from sweeps.stats.curve import Point
 from sweeps.stats.pooling import SpeedUp
 
-_FIGURES = "comparison_id environment host metric tokens gmacs_baseline gmacs gmacs_overhead effect effect_low effect_high effect_se"
+_IDS_AT_ONCE = 5000
+"""Names in one statement, which SQLite and PostgreSQL bound."""
+_FIGURES = (
+    "comparison_id environment host metric tokens gmacs_baseline gmacs gmacs_overhead effect effect_low effect_high effect_se"
+)
 _COLUMNS = tuple(EFFECT.c[name] for name in (*_FIGURES.split(), "effect_freedom", "n", "rounds", "verdict", "flags", "failure"))
 
 
@@ -116,4 +119,4 @@ def _total_s(engine: Engine, attempts: ColumnElement[bool], environment_ids: Col
 
 def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
     listed = sorted(ids)
-    return (listed[start : start + IDS_AT_ONCE] for start in range(0, len(listed), IDS_AT_ONCE))
+    return (listed[start : start + _IDS_AT_ONCE] for start in range(0, len(listed), _IDS_AT_ONCE))

@@ -3,6 +3,7 @@
 They are derived in the transaction that records an outcome, so no reader ever sees a point without its curve.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -14,7 +15,7 @@ from store.derive.curve_points import curve_of
 from store.derive.savings_curves import GMACS_SAVED, REQUESTED, SAME_CURVES, SAME_WORK, SavedCurve, curves, missing_work
 from store.row_mapping import insert_into
 from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
-from store.tables.planned import ComparisonRow, SweepComparisonRow, core
+from store.tables.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import describe_curve
@@ -25,7 +26,7 @@ BATCH = 200
 _SIZE_AXES = ("tokens", "gmacs")
 """Axes along which the image size or the prompt's length varies; `savings_curves.py` has the other one."""
 EFFECT, COMPARISON, LINK, BREAK_EVEN = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow), core(BreakEvenRow)
-COST_MODEL = core(CostModelRow)
+COST_MODEL, _SWEEP = core(CostModelRow), core(SweepRow)
 _LINKED = COMPARISON.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
 _HERE = EFFECT.c.environment == bindparam("environment")
 _CURVES = select(COMPARISON.c.curve_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
@@ -44,7 +45,8 @@ POINTS = (
             EFFECT.c[name]
             for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "n", "verdict", "flags", "floor", "unit", "baseline_value")),
+        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "rounds", "n", "verdict", "flags")),
+        *(EFFECT.c[name] for name in ("floor", "unit", "baseline_value")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
@@ -84,6 +86,8 @@ def _missing() -> Select[Any]:
 
 
 MISSING = _missing()
+LEVELS = select(_SWEEP.c.id, _SWEEP.c.settings).where(_SWEEP.c.settings.contains('"point_alpha"'))
+"""Sweeps whose curves have a level of their own, because their points were chosen one after the other."""
 
 
 def derive_break_evens(connection: Connection, comparisons: Sequence[str], environment: str) -> None:
@@ -95,18 +99,21 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
     rows, costs = [], []
     missing = {(row.sweep, row.curve_id, row.host): row.missing for row in connection.execute(MISSING, of)}
     found: list[Row[Any]] = list(connection.execute(POINTS, of))
+    levels = {row.id: level for row in connection.execute(LEVELS) if (level := json.loads(row.settings).get("point_alpha"))}
     for (sweep, curve_id, metric, host), group in groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host)):
         points = list(group)
         same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric}
         same |= {"threads": points[-1].threads}
         lacks = {"points_missing": missing.get((sweep, curve_id, host), 0), "varied_parameter": None}
-        rows += [{**row, **same, **lacks} for axis in _SIZE_AXES for row in break_even_rows(points, axis)]
+        rows += [{**row, **same, **lacks} for axis in _SIZE_AXES for row in break_even_rows(points, axis, levels.get(sweep))]
         costs += [{**row, **same} for row in cost_model_row(points)]
     connection.execute(_FORGET, of)
     connection.execute(_FORGET_COSTS, of)
     saved = list(curves(connection.execute(SAME_WORK, of).all()))
     work = missing_work(connection.execute(REQUESTED, of)) if saved else {}
-    rows += [row for curve in saved for row in _saved(curve, environment, work.get((curve.line, curve.points[0].host), 0))]
+    for curve in saved:
+        missed = work.get((curve.line, curve.points[0].host), 0)
+        rows += _saved(curve, environment, missed, levels.get(curve.points[-1].sweep))
     connection.execute(_FORGET_SAVED, of)
     if rows:
         connection.execute(insert_into(BREAK_EVEN), rows)
@@ -123,17 +130,20 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
             derive_break_evens(connection, comparisons[start : start + BATCH], environment)
 
 
-def _saved(curve: SavedCurve, environment: str, missing: int) -> Iterator[dict[str, Any]]:
+def _saved(curve: SavedCurve, environment: str, missing: int, alpha: float | None) -> Iterator[dict[str, Any]]:
     last = curve.points[-1]
     same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "host": last.host, "metric": last.metric}
     same |= {"threads": last.ran_threads, "points_missing": missing, "varied_parameter": curve.varied_parameter}
-    for row in break_even_rows(curve.points, GMACS_SAVED):
+    for row in break_even_rows(curve.points, GMACS_SAVED, alpha):
         yield {**row, **same}
 
 
-def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]:
-    """The derived columns of one curve along `axis`: one row for each crossing, or one with the reason why there is none."""
-    curve = curve_of(rows, axis)
+def break_even_rows(rows: Sequence[Row[Any]], axis: str, alpha: float | None = None) -> list[dict[str, Any]]:
+    """The derived columns of one curve along `axis`: one row for each crossing, or one with the reason why there is none.
+
+    Points count by their intervals at `alpha`, or by those stored where it is `None`.
+    """
+    curve = curve_of(rows, axis, alpha)
     if not curve.points:
         return []
     found = break_even(curve)
@@ -142,6 +152,7 @@ def break_even_rows(rows: Sequence[Row[Any]], axis: str) -> list[dict[str, Any]]
         "comparison_id": rows[-1].comparison_id,
         **{name: getattr(found, name) for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor")},
         "why": describe_curve(curve),
+        "point_alpha": alpha,
         "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,
     }

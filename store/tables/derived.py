@@ -132,6 +132,8 @@ class BreakEvenRow(SQLModel, table=True):
     """Largest speed-up less 1 that the interval of any point allows."""
     pairs_factor: float | None = None
     """Times as many pairs would probably decide an unclear curve."""
+    point_alpha: float | None = None
+    """Level of its points' intervals where their places were chosen one after the other; NULL: that of each comparison."""
 
 
 class CostModelRow(SQLModel, table=True):

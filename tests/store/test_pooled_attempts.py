@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.record import record, record_imported
+from store.record import reanalyse, record, record_imported
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Outcome
 from sweeps.stats.pooling import pool
@@ -73,3 +74,20 @@ def test_bursts_and_process_tell_outcomes_apart(engine: Engine, make_job: MakeJo
     assert record_imported(engine, [outcome, *others]) == 3
     assert record_imported(engine, [outcome, *others]) == 0
     assert [row["process"] for row in rows(engine, "SELECT process FROM attempt ORDER BY id")] == [None, None, "4:2"]
+
+
+def test_a_curve_of_a_search_is_decided_at_its_own_level(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Points that are just clear by themselves are not on the curve of a sweep with a stricter level, nor after `reanalyse`."""
+    jobs = [make_job(64), make_job(128)]
+    for name, settings in (("grid", {}), ("search", {"point_alpha": 1e-12})):
+        submit_sweep(engine, NewSweep(name, "text", "Why?", settings), jobs, jobs)
+    for job in jobs:
+        record(engine, None, None, make_outcome(job, speedups=(1.05,), noise=0.03, pairs=60))
+    wanted = "SELECT sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
+    expected = [
+        {"sweep": "grid", "verdict": "always", "point_alpha": None},
+        {"sweep": "search", "verdict": "unclear", "point_alpha": 1e-12},
+    ]
+    assert rows(engine, wanted) == expected
+    reanalyse(engine)
+    assert rows(engine, wanted) == expected
