@@ -16,9 +16,10 @@ from sweeps.stats.pooling import SpeedUp
 _IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 _FIGURES = (
-    "comparison_id environment host metric tokens gmacs_baseline gmacs gmacs_overhead effect effect_low effect_high"
+    *("comparison_id", "environment", "host", "metric", "tokens", "gmacs_baseline", "gmacs", "gmacs_overhead"),
+    *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom", "n", "rounds", "verdict", "flags", "failure"),
 )
-_COLUMNS = tuple(EFFECT.c[name] for name in (*_FIGURES.split(), "effect_se", "effect_freedom", "n", "rounds", "verdict", "flags", "failure"))
+_COLUMNS = tuple(EFFECT.c[name] for name in _FIGURES)
 
 
 class Standing(NamedTuple):
