@@ -42,7 +42,9 @@ def test_a_settled_arm_is_left_out() -> None:
         "always": measured((4, 1.1), (36, 1.2), (100, 1.3), (196, 1.4)),
         "crosses": measured((4, 0.8), (36, 0.9), (100, 1.1), (196, 1.2)),
     }
-    assert next_request(curves, FEASIBLE, **LIMITS)[:2] == (64, ("crosses",))
+    request = next_request(curves, FEASIBLE, **LIMITS)
+    assert request is not None
+    assert (request.x, request.arms) == (64, ("crosses",))
 
 
 def test_neighbouring_feasible_places_settle_a_curve() -> None:
