@@ -55,17 +55,22 @@ class FittedCrossing(NamedTuple):
     """Whether it rises through 1."""
 
 
-def fit_costs(gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike) -> CostFit | None:
-    """The cost model of points, all of shape [points], weighted by 1 / (se^2 + `MODEL_SD`^2).
+def fit_costs(
+    gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike, loads: ArrayLike | None = None
+) -> CostFit | None:
+    """The cost model of points, all of shape [points], by generalised least squares.
 
-    `None` with no more points than parameters, or where the points do not determine them. The covariance is scaled up where
-    residuals are larger than their standard errors.
+    `loads` of shape [points, processes] is the part of `se` that points measured in one process have in common: the covariance of
+    two points is the sum of the products of their loads. The rest of `se` and `MODEL_SD` are independent. `None` with no more
+    points than parameters, or where the points do not determine them. The covariance is scaled up where residuals are larger
+    than their standard errors.
     """
+    from scipy.linalg import solve_triangular
     from scipy.optimize import least_squares  # imported late, because commands without statistics do not need it
     from scipy.special import chdtrc
 
     baseline, arm, logs = (np.asarray(values, np.float64) for values in (gmacs_baseline, gmacs, log_speedup))
-    sd = np.sqrt(np.asarray(se, np.float64) ** 2 + MODEL_SD**2)
+    root = np.linalg.cholesky(_covariance(np.asarray(se, np.float64), loads))
     constant = bool(np.ptp(baseline) < 1e-9 * baseline.max())
     size = 2 if constant else 3
     if len(logs) <= size:
@@ -74,10 +79,10 @@ def fit_costs(gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLik
     start = np.log([0.5, scale] if constant else [1.0, scale, scale])
 
     def residuals(parameters: Array) -> Array:
-        return np.asarray((_model(parameters, baseline, arm)[0] - logs) / sd)
+        return np.asarray(solve_triangular(root, _model(parameters, baseline, arm)[0] - logs, lower=True))
 
     def jacobian(parameters: Array) -> Array:
-        return np.asarray(_model(parameters, baseline, arm)[1] / sd[:, None])
+        return np.asarray(solve_triangular(root, _model(parameters, baseline, arm)[1], lower=True))
 
     found = least_squares(residuals, start, jacobian, bounds=(start - 12, start + 12))
     if np.linalg.matrix_rank(found.jac, rtol=1e-6) < size:  # its square is inverted below
@@ -114,6 +119,13 @@ def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmac
     low = None if not before else float(grid[first])
     high = None if not after else float(grid[last])
     return FittedCrossing(place, low, high, gains=after > 0 or before < 0)
+
+
+def _covariance(se: Array, loads: ArrayLike | None) -> Array:
+    """Of points, shape [points, points]."""
+    common = np.zeros((len(se), 1)) if loads is None else np.asarray(loads, np.float64)
+    own = np.maximum(se**2 - np.sum(common**2, axis=1), 0)
+    return np.asarray(np.diag(own + MODEL_SD**2) + common @ common.T)
 
 
 def _off_line(at: Array, baseline: Array, arm: Array, *, logarithmic: bool = False) -> float:

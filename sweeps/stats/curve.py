@@ -1,6 +1,6 @@
 """Curve: the paired speed-ups of one arm along one axis."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
 from pydantic import Field, field_validator, model_validator
@@ -18,6 +18,8 @@ class Point(FrozenModel):
     high: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     se: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Standard error of the log speed-up, what differs between processes included."""
+    loads: Mapping[str, float] = Field(default_factory=dict)
+    """By process: the part of `se` that every point measured in that process has in common; the squares add up."""
     verdict: Verdict
     pairs: int = Field(default=0, ge=0)
     gmacs_baseline: float | None = Field(default=None, ge=0, allow_inf_nan=False)

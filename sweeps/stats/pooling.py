@@ -12,9 +12,18 @@ ALPHA = 0.01
 PROCESS_SD = 0.005
 """Standard deviation of a log speed-up between processes (memory layout, hash seeds), until `breakeven calibrate` measured it."""
 DISAGREEMENT_P = 0.3
-"""Processes whose spread is less probable than this are not assumed to differ by `PROCESS_SD` alone."""
+"""Processes whose spread is less probable than this are not assumed to differ by their term alone."""
 
 Verdict = Literal["faster", "slower", "same", "unclear", "insufficient"]
+
+
+class ProcessTerm(NamedTuple):
+    """What differs between processes: the standard deviation of a log speed-up, and the degrees of freedom of its estimate."""
+
+    sd: float = PROCESS_SD
+    freedom: float = inf
+    calibration_id: str | None = None
+    """`None` for the stated default."""
 
 
 class SpeedUp(NamedTuple):
@@ -27,6 +36,8 @@ class SpeedUp(NamedTuple):
     looks: int = 1
     alpha: float = ALPHA
     """Probability that an interval ever misses, over all looks."""
+    loads: tuple[float, ...] = ()
+    """Of each process: the standard deviation that its term adds to `log`, and to every speed-up measured in that process."""
 
     @property
     def value(self) -> float:
@@ -62,35 +73,47 @@ def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdic
     return "faster" if low > 1 else "slower" if high < 1 else "unclear"
 
 
-def pool(processes: Iterable[Sequence[Contrast]], pairs: int, process_sd: float = PROCESS_SD) -> SpeedUp:
+def pool(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Sequence[ProcessTerm] = ()) -> SpeedUp:
     """One speed-up from the contrasts of each process, every attempt being one contrast.
 
     Attempts of one process share what is particular to it, so they are weighted by 1 / se^2, and processes by
-    1 / (se^2 + process_sd^2), with degrees of freedom by Welch and Satterthwaite. Where k processes differ by more than that
-    probably explains, the standard error is that of their spread, with k - 1 degrees of freedom. The k-th attempt spends
-    ALPHA / (k (k + 1)), which sums to less than `ALPHA` however many there are. Raises `ValueError` without a contrast.
+    1 / (se^2 + sd^2) with the sd of their `terms` (by default the stated one), with degrees of freedom by Welch and Satterthwaite,
+    to which a term counts once for all processes that have it. Where k processes differ by more than that probably explains, the
+    standard error is that of their spread, with k - 1 degrees of freedom. The k-th attempt spends ALPHA / (k (k + 1)), which sums
+    to less than `ALPHA` however many there are. Raises `ValueError` without a contrast.
     """
     attempts = list(processes)
     if not attempts:
         raise ValueError("no measurement to pool; at least one is needed")
     each = [_within(contrasts) for contrasts in attempts]
     looks = sum(len(contrasts) for contrasts in attempts)
-    known_se = [one for one in each if one.se < inf]
-    if not known_se:
+    known = [(one, term) for one, term in zip(each, terms or [ProcessTerm()] * len(each), strict=True) if one.se < inf]
+    if not known:
         return SpeedUp(sum(one.effect for one in each) / len(each), inf, 1.0, pairs, looks)
-    variances = [one.se**2 + process_sd**2 for one in known_se]
+    variances = [one.se**2 + term.sd**2 for one, term in known]
     if not min(variances):
-        known_se = [one for one, variance in zip(known_se, variances, strict=True) if not variance]
-        return SpeedUp(sum(one.effect for one in known_se) / len(known_se), 0.0, 1.0, pairs, looks)
-    total = sum(1 / variance for variance in variances)
-    log = sum(one.effect / variance for one, variance in zip(known_se, variances, strict=True)) / total
-    misfit = sum((one.effect - log) ** 2 / variance for one, variance in zip(known_se, variances, strict=True))
-    shares = [one.se**4 / variance**4 / one.freedom for one, variance in zip(known_se, variances, strict=True)]
-    freedom = min(total**2 / sum(shares), 1e6) if sum(shares) else 1e6
-    others = len(known_se) - 1
+        exact = [one.effect for (one, _), variance in zip(known, variances, strict=True) if not variance]
+        return SpeedUp(sum(exact) / len(exact), 0.0, 1.0, pairs, looks)
+    weights = [1 / variance for variance in variances]
+    total = sum(weights)
+    log = sum(weight * one.effect for weight, (one, _) in zip(weights, known, strict=True)) / total
+    misfit = sum(weight * (one.effect - log) ** 2 for weight, (one, _) in zip(weights, known, strict=True))
+    freedom, others, spread = _freedom(weights, known), len(known) - 1, 1.0
     if others and misfit > others and _exceeds(misfit, others) < DISAGREEMENT_P:
-        return SpeedUp(log, sqrt(misfit / others / total), float(others), pairs, looks)
-    return SpeedUp(log, total**-0.5, freedom, pairs, looks)
+        freedom, spread = float(others), sqrt(misfit / others)
+    shares = iter(spread * weight * term.sd / total for weight, (_, term) in zip(weights, known, strict=True))
+    loads = tuple(next(shares) if one.se < inf else 0.0 for one in each)
+    return SpeedUp(log, spread * total**-0.5, freedom, pairs, looks, loads=loads)
+
+
+def _freedom(weights: Sequence[float], known: Sequence[tuple[Contrast, ProcessTerm]]) -> float:
+    """Degrees of freedom of 1 / sum(weights), the variance of a mean weighted by 1 / (se^2 + sd^2)."""
+    own = sum(weight**4 * one.se**4 / one.freedom for weight, (one, _) in zip(weights, known, strict=True))
+    squares: dict[ProcessTerm, float] = {}
+    for weight, (_, term) in zip(weights, known, strict=True):
+        squares[term] = squares.get(term, 0.0) + weight**2
+    common = sum(square**2 * term.sd**4 / term.freedom for term, square in squares.items())
+    return min(sum(weights) ** 2 / (own + common), 1e6) if own + common else 1e6
 
 
 def quantile(alpha: float, freedom: float) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict, pool, quantile, ratio_verdict
+from sweeps.stats.pooling import ALPHA, ProcessTerm, SpeedUp, Verdict, pool, quantile, ratio_verdict
 from sweeps.stats.two_way import Contrast
 
 
@@ -14,7 +14,7 @@ def attempt(effect: float, se: float = 0.003, freedom: float = 29) -> Contrast:
 
 def test_one_process_has_its_own_error_and_what_differs_between_processes() -> None:
     """The standard error of one attempt is that of its rounds and of processes together."""
-    found = pool([[attempt(0.1, 0.003)]], 90, process_sd=0.004)
+    found = pool([[attempt(0.1, 0.003)]], 90, [ProcessTerm(0.004)])
     assert (found.log, found.se) == pytest.approx((0.1, 0.005))
     assert found.low < 1 < found.high or found.value == pytest.approx(np.exp(0.1))
 
@@ -29,8 +29,8 @@ def test_a_precise_attempt_is_not_made_worse_by_a_poor_one() -> None:
 
 def test_attempts_of_one_process_share_its_bias() -> None:
     """Ten attempts of one process never become more certain than a process is."""
-    one_process = pool([[attempt(0.05, 0.003)] * 10], 900, process_sd=0.005)
-    ten = pool([[attempt(0.05, 0.003)]] * 10, 900, process_sd=0.005)
+    one_process = pool([[attempt(0.05, 0.003)] * 10], 900)
+    ten = pool([[attempt(0.05, 0.003)]] * 10, 900)
     assert one_process.se > 0.005 > ten.se
 
 

@@ -1,0 +1,98 @@
+"""Calibration: how much the log speed-up of one comparison differs between fresh processes beyond the errors within each."""
+
+from collections.abc import Sequence
+from math import inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from sweeps.stats.pooling import ProcessTerm
+from sweeps.stats.two_way import Array, Contrast
+
+CONFIDENCE = 0.95
+"""Of the interval of the term."""
+USED_CONFIDENCE = 0.8
+"""Intervals use the term's one-sided upper bound at this confidence: the estimate itself covers too little where arms differ in
+it (`tests/sweeps/test_calibration.py`)."""
+SHARED = 0.25
+"""Squared correlation of two contrasts of one process that have their baseline in common."""
+LARGEST = 1.0
+"""No process is slower by more than this, as a logarithm."""
+_DECADES = {7: "up to 10 M", 8: "10 M to 100 M", 9: "100 M to 1 B"}
+
+Repeats = Sequence[Sequence[Contrast]]
+"""The contrasts of one job, each measured in several processes: shape [contrasts][processes]."""
+
+
+class Calibration(NamedTuple):
+    """The standard deviation of a log speed-up between processes, from repeats in fresh ones."""
+
+    tau: float
+    """Estimate by Paule and Mandel: at it the weighted squares around each contrast's mean are as large as expected."""
+    low: float
+    high: float
+    """Interval at `CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
+    used: float
+    """Upper bound at `USED_CONFIDENCE`, which intervals are made with."""
+    freedom: float
+    """Of the squares, less what contrasts with a common baseline share."""
+    processes: int
+    contrasts: int
+
+    def term(self, calibration_id: str) -> ProcessTerm:
+        return ProcessTerm(self.used, self.freedom, calibration_id)
+
+
+def calibrate(jobs: Sequence[Repeats]) -> Calibration | None:
+    """The term that contrasts of several jobs have in common; `None` unless one was measured in two processes or more.
+
+    A contrast without a standard error does not count. Random effects: a contrast of process p is its mean + N(0, se_p^2 + tau^2).
+    """
+    repeats = [[_finite(contrast) for contrast in job] for job in jobs]
+    repeats = [[contrast for contrast in job if len(contrast) > 1] for job in repeats]
+    known = [contrast for job in repeats for contrast in job]
+    if not known:
+        return None
+    squares = sum(len(contrast) - 1 for contrast in known)
+    shares = [sum(len(one) - 1 for one in job) / (1 + SHARED * (len(job) - 1)) for job in repeats if job]
+    freedom = float(sum(shares))
+    processes = max(map(len, known))
+    effects, variances = np.zeros((len(known), processes)), np.full((len(known), processes), inf)
+    for row, contrast in enumerate(known):
+        effects[row, : len(contrast)] = [one.effect for one in contrast]
+        variances[row, : len(contrast)] = [one.se**2 for one in contrast]
+
+    def at(chi2: float) -> float:
+        return sqrt(_solve(effects, variances, squares / freedom * chi2))
+
+    from scipy.special import chdtri  # imported late, because commands without statistics do not need it
+
+    tail = (1 - CONFIDENCE) / 2
+    low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))
+    return Calibration(at(freedom), low, high, used, freedom, processes, len(known))
+
+
+def size_class(parameters: int) -> str:
+    """The class of models with about as many parameters: what differs between processes is estimated for each."""
+    return _DECADES.get(max(7, len(str(parameters - 1))), "above 1 B")
+
+
+def _finite(contrast: Sequence[Contrast]) -> list[Contrast]:
+    return [one for one in contrast if 0 < one.se < inf]
+
+
+def _solve(effects: Array, variances: Array, target: float) -> float:
+    """The variance between processes at which the weighted squares of contrasts, of shape [contrasts, processes], are `target`.
+
+    0 where they are smaller without any. A missing effect has an infinite variance.
+    """
+    from scipy.optimize import brentq
+
+    def excess(between: float) -> float:
+        weights = 1 / (variances + between)
+        means = np.sum(weights * effects, axis=1, keepdims=True) / np.sum(weights, axis=1, keepdims=True)
+        return float(np.sum(weights * (effects - means) ** 2)) - target
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return LARGEST if excess(LARGEST) > 0 else float(brentq(excess, 0.0, LARGEST, xtol=1e-12))

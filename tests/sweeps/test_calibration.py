@@ -1,0 +1,133 @@
+"""The term between processes: what is estimated from simulated repeats, and whether intervals made with it cover."""
+
+import numpy as np
+import pytest
+
+from sweeps.stats.calibration import calibrate, size_class
+from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, pool, quantile
+from sweeps.stats.two_way import Contrast
+
+Repeats = list[list[Contrast]]
+
+
+def repeats(rng: np.random.Generator, processes: int, tau: float, se: float, arms: int = 3, uneven: float = 0.0) -> Repeats:
+    """One job: contrasts of arms with one baseline, whose part of both errors they share; `uneven` scatters tau over the arms."""
+    own_tau = tau * np.exp(uneven * rng.normal(size=arms) - uneven**2)  # of the same mean square
+    shared, own = rng.normal(size=(2, processes, 1)), rng.normal(size=(2, processes, arms))
+    parts = (shared + own) / np.sqrt(2)
+    effects = 0.1 + own_tau * parts[0] + se * parts[1]
+    errors = se * np.sqrt(rng.chisquare(29, (processes, arms)) / 29)
+    return [[Contrast(effects[p, a], errors[p, a], 29) for p in range(processes)] for a in range(arms)]
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.0025, 0.005, 0.02])
+def test_the_interval_of_the_term_covers(tau: float) -> None:
+    """From 8 processes of two jobs, the interval of 95 % holds the truth in at least 93 of 100 calibrations."""
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(300):
+        found = calibrate([repeats(rng, 8, tau, 0.003) for _ in range(2)])
+        assert found is not None
+        assert found.low <= found.tau <= found.high
+        assert found.tau <= found.used <= found.high or found.high == 0
+        covered += found.low <= tau <= found.high
+    assert covered >= 279
+
+
+@pytest.mark.parametrize("processes", [8, 4])
+@pytest.mark.parametrize("uneven", [0.0, 0.5])
+@pytest.mark.parametrize("tau", [0.0, 0.0025, 0.005, 0.02])
+def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, processes: int) -> None:
+    """One to three further processes are covered at 95 % in 93 of 100 runs and at 99 % in 98, with arms that differ equally.
+
+    Where the term itself differs between arms by a factor of 1.6 (one standard deviation), by 93 and 97 of 100.
+    """
+    rng = np.random.default_rng(2)
+    covered = np.zeros(2)
+    runs = 0
+    for _ in range(250):
+        found = calibrate([repeats(rng, processes, tau, 0.003, uneven=uneven) for _ in range(2)])
+        assert found is not None
+        for count in (1, 2, 3):
+            (attempts, *_) = repeats(rng, count, tau, 0.003, 1, uneven)
+            pooled = pool([[one] for one in attempts], 90, [found.term("id")] * count)
+            covered += [abs(pooled.log - 0.1) <= quantile(alpha, pooled.freedom) * pooled.se for alpha in (0.05, 0.01)]
+            runs += 1
+    assert covered[0] >= 0.93 * runs
+    assert covered[1] >= (0.97 if uneven else 0.98) * runs
+
+
+def false_verdicts(tau: float, assumed: float, se: float = 0.003) -> float:
+    """Share of equal arms that are called faster or slower when measured in new processes until clear, ten times at most."""
+    rng = np.random.default_rng(3)
+    wrong = 0
+    for _ in range(2000):
+        attempts: list[list[Contrast]] = []
+        while len(attempts) < 10:
+            own = se * np.sqrt(rng.chisquare(29) / 29)
+            attempts.append([Contrast(rng.normal(0, np.hypot(se, tau)), own, 29)])
+            verdict = pool(attempts, 90, [ProcessTerm(assumed)] * len(attempts)).verdict()
+            if verdict != "unclear":
+                break
+        wrong += verdict in ("faster", "slower")
+    return wrong / 2000
+
+
+def test_a_term_misestimated_by_two() -> None:
+    """Too large a term, and the right one, keep the error over all attempts below 1 %; half the true one does not: 14 %.
+
+    That is why the upper bound is used, and why a term is calibrated instead of assumed.
+    """
+    assert false_verdicts(0.005, 0.01) <= ALPHA
+    assert false_verdicts(0.005, 0.005) <= ALPHA + 3 * np.sqrt(ALPHA / 2000)
+    assert 0.1 < false_verdicts(0.01, 0.005) < 0.2
+
+
+def test_verdicts_with_a_calibrated_term_are_seldom_wrong() -> None:
+    """Measured again until clear, with the term of 8 processes: at most 1 of 100 equal arms is called different."""
+    rng = np.random.default_rng(4)
+    wrong = 0
+    for _ in range(1000):
+        found = calibrate([repeats(rng, 8, 0.01, 0.003) for _ in range(2)])
+        assert found is not None
+        attempts: list[list[Contrast]] = []
+        while len(attempts) < 10:
+            own = 0.003 * np.sqrt(rng.chisquare(29) / 29)
+            attempts.append([Contrast(rng.normal(0, np.hypot(0.003, 0.01)), own, 29)])
+            verdict = pool(attempts, 90, [found.term("id")] * len(attempts)).verdict()
+            if verdict != "unclear":
+                break
+        wrong += verdict in ("faster", "slower")
+    assert wrong <= 10 + 3 * np.sqrt(10)
+
+
+def test_nothing_is_estimated_from_one_process() -> None:
+    """One process, or contrasts without an error, have no term."""
+    assert calibrate([]) is None
+    assert calibrate([[[Contrast(0.1, 0.003, 29)]]]) is None
+    assert calibrate([[[Contrast(0.1, float("inf"), 1.0)] * 5]]) is None
+
+
+def test_a_term_known_from_few_processes_widens_the_interval() -> None:
+    """Its degrees of freedom count once, however many processes have it."""
+    attempts = [[Contrast(0.1, 0.002, 29)]] * 4
+    known, estimated = (pool(attempts, 360, [ProcessTerm(PROCESS_SD, freedom)] * 4) for freedom in (np.inf, 5.0))
+    assert estimated.se == known.se
+    assert estimated.half_width > known.half_width
+    assert 5 < estimated.freedom < 10
+
+
+def test_loads_are_what_points_of_one_process_share() -> None:
+    """The squares of the loads and of the errors within processes make up the standard error."""
+    pooled = pool([[Contrast(0.1, 0.003, 29)], [Contrast(0.1, 0.004, 29)]], 180)
+    weights = 1 / (np.array([0.003, 0.004]) ** 2 + PROCESS_SD**2)
+    weights /= weights.sum()
+    assert pooled.loads == pytest.approx(weights * PROCESS_SD)
+    own = np.sum(weights**2 * np.array([0.003, 0.004]) ** 2)
+    assert pooled.se**2 == pytest.approx(own + np.sum(np.square(pooled.loads)))
+
+
+def test_size_classes_are_decades_of_parameters() -> None:
+    """DeiT-Tiny and DeiT-Small are of two classes."""
+    classes = [size_class(count) for count in (86_000, 5_717_416, 10**7, 22_050_664, 86_000_000, 3 * 10**8, 7 * 10**9)]
+    assert classes == ["up to 10 M"] * 3 + ["10 M to 100 M"] * 2 + ["100 M to 1 B", "above 1 B"]
