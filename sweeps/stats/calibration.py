@@ -9,7 +9,7 @@ import numpy as np
 from sweeps.stats.pooling import ProcessTerm
 from sweeps.stats.two_way import Array, Contrast
 
-CONFIDENCE = 0.95
+TERM_CONFIDENCE = 0.95
 """Of the interval of the term."""
 USED_CONFIDENCE = 0.8
 """Intervals use the term's one-sided upper bound at this confidence: the estimate itself covers too little where arms differ in
@@ -31,7 +31,7 @@ class Calibration(NamedTuple):
     """Estimate by Paule and Mandel: at it the weighted squares around each contrast's mean are as large as expected."""
     low: float
     high: float
-    """Interval at `CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
+    """Interval at `TERM_CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
     used: float
     """Upper bound at `USED_CONFIDENCE`, which intervals are made with."""
     freedom: float
@@ -43,7 +43,7 @@ class Calibration(NamedTuple):
         return ProcessTerm(self.used, self.freedom, calibration_id)
 
 
-def calibrate(jobs: Sequence[Repeats]) -> Calibration | None:
+def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
     """The term that contrasts of several jobs have in common; `None` unless one was measured in two processes or more.
 
     A contrast without a standard error does not count. Random effects: a contrast of process p is its mean + N(0, se_p^2 + tau^2).
@@ -67,7 +67,7 @@ def calibrate(jobs: Sequence[Repeats]) -> Calibration | None:
 
     from scipy.special import chdtri  # imported late, because commands without statistics do not need it
 
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - TERM_CONFIDENCE) / 2
     low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))
     return Calibration(at(freedom), low, high, used, freedom, processes, len(known))
 

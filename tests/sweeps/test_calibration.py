@@ -3,20 +3,22 @@
 import numpy as np
 import pytest
 
-from sweeps.stats.calibration import calibrate, size_class
+from sweeps.stats.calibration import fit_process_term, size_class
 from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, pool, quantile
 from sweeps.stats.two_way import Contrast
 
 Repeats = list[list[Contrast]]
+SE = 0.003
+"""Of a contrast within a process."""
 
 
-def repeats(rng: np.random.Generator, processes: int, tau: float, se: float, arms: int = 3, uneven: float = 0.0) -> Repeats:
+def repeats(rng: np.random.Generator, processes: int, tau: float, arms: int = 3, uneven: float = 0.0) -> Repeats:
     """One job: contrasts of arms with one baseline, whose part of both errors they share; `uneven` scatters tau over the arms."""
     own_tau = tau * np.exp(uneven * rng.normal(size=arms) - uneven**2)  # of the same mean square
     shared, own = rng.normal(size=(2, processes, 1)), rng.normal(size=(2, processes, arms))
     parts = (shared + own) / np.sqrt(2)
-    effects = 0.1 + own_tau * parts[0] + se * parts[1]
-    errors = se * np.sqrt(rng.chisquare(29, (processes, arms)) / 29)
+    effects = 0.1 + own_tau * parts[0] + SE * parts[1]
+    errors = SE * np.sqrt(rng.chisquare(29, (processes, arms)) / 29)
     return [[Contrast(effects[p, a], errors[p, a], 29) for p in range(processes)] for a in range(arms)]
 
 
@@ -26,7 +28,7 @@ def test_the_interval_of_the_term_covers(tau: float) -> None:
     rng = np.random.default_rng(1)
     covered = 0
     for _ in range(300):
-        found = calibrate([repeats(rng, 8, tau, 0.003) for _ in range(2)])
+        found = fit_process_term([repeats(rng, 8, tau) for _ in range(2)])
         assert found is not None
         assert found.low <= found.tau <= found.high
         assert found.tau <= found.used <= found.high or found.high == 0
@@ -46,10 +48,10 @@ def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, proce
     covered = np.zeros(2)
     runs = 0
     for _ in range(250):
-        found = calibrate([repeats(rng, processes, tau, 0.003, uneven=uneven) for _ in range(2)])
+        found = fit_process_term([repeats(rng, processes, tau, uneven=uneven) for _ in range(2)])
         assert found is not None
         for count in (1, 2, 3):
-            (attempts, *_) = repeats(rng, count, tau, 0.003, 1, uneven)
+            (attempts, *_) = repeats(rng, count, tau, 1, uneven)
             pooled = pool([[one] for one in attempts], 90, [found.term("id")] * count)
             covered += [abs(pooled.log - 0.1) <= quantile(alpha, pooled.freedom) * pooled.se for alpha in (0.05, 0.01)]
             runs += 1
@@ -57,15 +59,15 @@ def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, proce
     assert covered[1] >= (0.97 if uneven else 0.98) * runs
 
 
-def false_verdicts(tau: float, assumed: float, se: float = 0.003) -> float:
+def false_verdicts(tau: float, assumed: float) -> float:
     """Share of equal arms that are called faster or slower when measured in new processes until clear, ten times at most."""
     rng = np.random.default_rng(3)
     wrong = 0
     for _ in range(2000):
         attempts: list[list[Contrast]] = []
         while len(attempts) < 10:
-            own = se * np.sqrt(rng.chisquare(29) / 29)
-            attempts.append([Contrast(rng.normal(0, np.hypot(se, tau)), own, 29)])
+            own = SE * np.sqrt(rng.chisquare(29) / 29)
+            attempts.append([Contrast(rng.normal(0, np.hypot(SE, tau)), own, 29)])
             verdict = pool(attempts, 90, [ProcessTerm(assumed)] * len(attempts)).verdict()
             if verdict != "unclear":
                 break
@@ -88,12 +90,12 @@ def test_verdicts_with_a_calibrated_term_are_seldom_wrong() -> None:
     rng = np.random.default_rng(4)
     wrong = 0
     for _ in range(1000):
-        found = calibrate([repeats(rng, 8, 0.01, 0.003) for _ in range(2)])
+        found = fit_process_term([repeats(rng, 8, 0.01) for _ in range(2)])
         assert found is not None
         attempts: list[list[Contrast]] = []
         while len(attempts) < 10:
-            own = 0.003 * np.sqrt(rng.chisquare(29) / 29)
-            attempts.append([Contrast(rng.normal(0, np.hypot(0.003, 0.01)), own, 29)])
+            own = SE * np.sqrt(rng.chisquare(29) / 29)
+            attempts.append([Contrast(rng.normal(0, np.hypot(SE, 0.01)), own, 29)])
             verdict = pool(attempts, 90, [found.term("id")] * len(attempts)).verdict()
             if verdict != "unclear":
                 break
@@ -103,9 +105,9 @@ def test_verdicts_with_a_calibrated_term_are_seldom_wrong() -> None:
 
 def test_nothing_is_estimated_from_one_process() -> None:
     """One process, or contrasts without an error, have no term."""
-    assert calibrate([]) is None
-    assert calibrate([[[Contrast(0.1, 0.003, 29)]]]) is None
-    assert calibrate([[[Contrast(0.1, float("inf"), 1.0)] * 5]]) is None
+    assert fit_process_term([]) is None
+    assert fit_process_term([[[Contrast(0.1, 0.003, 29)]]]) is None
+    assert fit_process_term([[[Contrast(0.1, float("inf"), 1.0)] * 5]]) is None
 
 
 def test_a_term_known_from_few_processes_widens_the_interval() -> None:

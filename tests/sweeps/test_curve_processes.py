@@ -31,9 +31,7 @@ def simulated(rng: np.random.Generator, case: str, plan: str, tau: float) -> Cur
     for place, x in enumerate(GRID):
         names = PROCESSES[plan](place)
         errors = SE * np.sqrt(rng.chisquare(29, len(names)) / 29)
-        attempts = [
-            [Contrast(truth(x) + rng.normal(bias[name], SE), error, 29)] for name, error in zip(names, errors, strict=True)
-        ]
+        attempts = [[Contrast(truth(x) + rng.normal(bias[name], SE), error, 29)] for name, error in zip(names, errors, strict=True)]
         found = pool(attempts, 90 * len(names))
         ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
         loads = dict(zip(names, found.loads, strict=True))
