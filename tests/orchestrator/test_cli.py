@@ -121,6 +121,7 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     command = [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
+    environment["BREAKEVEN_METHODS"] = str(ROOT / "tests" / "faults" / "methods")
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:
@@ -163,22 +164,21 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
     connection.close()
 
 
-def test_ctrl_c_stops_within_seconds_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
-    """Ctrl-C ends a run with exit code 130 within seconds, and what was not measured waits in the queue."""
-    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("max: 30}", "max: 100000}").replace("20s", "40s"))
+def test_ctrl_c_stops_the_job_in_flight_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
+    """Ctrl-C ends a run with exit code 130 before its first job has ended, and what was not measured waits in the queue."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("topk, keep_rate: 0.5", "faulty, what: hang"))
     command = [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
+    environment["BREAKEVEN_METHODS"] = str(ROOT / "tests" / "faults" / "methods")
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         time.sleep(0.2)
         if (tmp_path / "breakeven.db").exists() and "running" in breakeven("status", folder=tmp_path).stdout:
             break
-    asked_at = time.monotonic()
     process.send_signal(signal.SIGINT)
     shown, _ = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert time.monotonic() - asked_at < 20
     assert "stopped with 3 jobs left; the same command goes on from here" in shown
     assert "3 waiting" in breakeven("status", folder=tmp_path).stdout

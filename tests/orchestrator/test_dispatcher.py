@@ -15,6 +15,7 @@ from orchestrator.dispatcher import Event, dispatch
 from orchestrator.host_lock import host_lock
 from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.ray_cluster.connect import ClusterError
+from store import owners
 from sweeps.job import Arm, Job, Step
 from sweeps.parsing.file_schema import Retry
 from tests.orchestrator.conftest import Store, job
@@ -22,6 +23,8 @@ from tests.orchestrator.conftest import Store, job
 pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).parents[2]
+ENOUGH_S = 60.0
+"""To stop, which takes seconds on an idle machine."""
 
 
 def overlaps(spans: list[tuple[float, float]]) -> int:
@@ -69,7 +72,9 @@ def test_failing_arm_is_isolated_and_the_others_are_answered_once(
     store: Store, cluster: Cluster, failing: str, reason: str, message: str
 ) -> None:
     """A job of four arms is bisected until the failing one is alone; every execution is recorded."""
-    summary, events = store.dispatch(store.submit([job("a", "b", failing, "c", timeout_s=0.5)]), cluster)
+    summary, events = store.dispatch(
+        store.submit([job("a", "b", failing, "c", timeout_s=0.5 if failing == "hang" else 20.0)]), cluster
+    )
     answered = reason != "error"
     assert summary == (3, int(answered), int(not answered), False)
     assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
@@ -184,8 +189,8 @@ def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, clust
         (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
         assert process.stdout is not None
         rest = process.stdout.read().split("\n")
-        assert process.wait(10) == 0
-        assert time.monotonic() - stop < 5
+        assert process.wait(ENOUGH_S) == 0
+        assert time.monotonic() - stop < ENOUGH_S
     done = store.states()["done"]
     assert rest[-2] == f"{done} 0 0 True"
     assert set(rest[:-2]) <= {"started", "answered"}
@@ -205,7 +210,7 @@ def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: 
     begun = time.monotonic()
     summary, _ = store.dispatch(sweep, cluster)
     assert summary.measured in {4, 5}
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < owners.LEASE_S
     assert store.states() == {"done": 8}
     assert len(spans(store)) == 8
     assert overlaps(spans(store)) == 0

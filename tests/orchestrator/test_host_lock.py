@@ -17,7 +17,7 @@ from tests.orchestrator.conftest import job
 
 pytestmark = pytest.mark.ray
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -81,7 +81,7 @@ def test_waiting_timing_job_goes_before_later_readers(tmp_path: Path) -> None:
     assert not later.inside.wait(0.1)
     first.let_go()
     assert timing.inside.wait(WAIT_S)
-    time.sleep(0.1)  # the reader is at the gate
+    time.sleep(0.5)  # the reader is at the gate
     second = Job("latency", tmp_path, order, "second")
     timing.let_go()
     assert later.inside.wait(WAIT_S)
@@ -93,7 +93,7 @@ def test_waiting_timing_job_goes_before_later_readers(tmp_path: Path) -> None:
 def hold(place: Path, held: "multiprocessing.synchronize.Event") -> None:
     with host_lock("latency", place):
         held.set()
-        time.sleep(100)
+        time.sleep(600)
 
 
 def test_holder_is_published_and_forgotten_even_after_a_kill(tmp_path: Path) -> None:

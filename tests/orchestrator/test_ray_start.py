@@ -18,7 +18,7 @@ from tests.orchestrator.machines import RAY, free_port, head
 
 pytestmark = pytest.mark.ray
 
-SECONDS = 20.0
+SECONDS = 60.0
 """It takes two seconds on an idle machine."""
 JOIN = """
 import sys

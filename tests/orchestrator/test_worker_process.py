@@ -59,7 +59,7 @@ def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSuperviso
     """A CPU worker has CUDA hidden, no OMP_NUM_THREADS, our own variables, and the user's folder."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    flags = outcome(supervisor("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 10.0)).flags
+    flags = outcome(supervisor("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 60.0)).flags
     assert flags == ("CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=None", "BREAKEVEN_TEST=yes", f"folder={ROOT}")
 
 
@@ -76,7 +76,7 @@ def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSuperviso
 def test_failures_are_distinguished(supervisor: MakeSupervisor, entry: str, kind: str, message: str, detail: str) -> None:
     """A dead, hanging or raising worker gives its kind, a line for people, and the stack that its log holds."""
     before = time.time()
-    failure = supervisor(entry).run(JOB, 0.5)
+    failure = supervisor(entry).run(JOB, 0.5 if entry == "hang" else 60.0)
     assert isinstance(failure, WorkerFailure)
     assert failure.kind == kind
     assert message in failure.message
@@ -87,7 +87,7 @@ def test_failures_are_distinguished(supervisor: MakeSupervisor, entry: str, kind
 def test_next_job_after_a_failure_gets_a_new_worker(supervisor: MakeSupervisor) -> None:
     """The supervisor outlives its worker."""
     one = supervisor("leave")
-    assert [type(one.run(JOB, 5.0)) for _ in range(2)] == [WorkerFailure, WorkerFailure]
+    assert [type(one.run(JOB, 60.0)) for _ in range(2)] == [WorkerFailure, WorkerFailure]
 
 
 def test_memory_hog_fails_within_its_limit(supervisor: MakeSupervisor) -> None:
@@ -110,7 +110,7 @@ def test_worker_dies_with_its_supervisor() -> None:
         time.sleep(0.5)
         process.kill()
     with host_lock("latency"):
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         with pytest.raises(ProcessLookupError):
@@ -120,12 +120,12 @@ def test_worker_dies_with_its_supervisor() -> None:
 def test_worker_that_is_unfit_is_replaced_before_the_next_job(supervisor: MakeSupervisor) -> None:
     """The outcome counts, and the process that gave it gets no other job."""
     one = supervisor("unfit")
-    assert len({outcome(one.run(JOB, 10.0)).system_metrics["pid"] for _ in range(2)}) == 2
+    assert len({outcome(one.run(JOB, 60.0)).system_metrics["pid"] for _ in range(2)}) == 2
 
 
 def gone(file: Path) -> bool:
-    """Whether the process whose number is in the file ends within 5 s."""
-    deadline = time.monotonic() + 5
+    """Whether the process whose number is in the file ends within a minute."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             os.kill(int(file.read_text()), 0)
@@ -137,7 +137,7 @@ def gone(file: Path) -> bool:
 
 def test_process_that_left_its_group_dies_with_a_killed_worker(supervisor: MakeSupervisor, tmp_path: Path) -> None:
     """After `setsid` and a double fork, and a SIGKILL of the worker, nothing is left when the failure comes back."""
-    failure = supervisor("leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)).run(JOB, 10.0)
+    failure = supervisor("leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)).run(JOB, 60.0)
     assert isinstance(failure, WorkerFailure)
     assert failure.message == "the worker died of SIGKILL while running"
     with pytest.raises(ProcessLookupError):
@@ -147,7 +147,7 @@ def test_process_that_left_its_group_dies_with_a_killed_worker(supervisor: MakeS
 def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(supervisor: MakeSupervisor, tmp_path: Path) -> None:
     """The same when a worker is replaced."""
     one = supervisor("daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),))
-    outcome(one.run(JOB, 10.0))
+    outcome(one.run(JOB, 60.0))
     one.stop()
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
@@ -190,12 +190,12 @@ def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(superviso
     """Jobs of two supervisors never overlap, and the one that waits longer than its time-out is answered all the same."""
     supervisors = [supervisor("slow"), supervisor("slow")]
     for one in supervisors:
-        one.run(JOB, 10.0)
+        one.run(JOB, 60.0)
     spans: list[tuple[float, float]] = []
 
     def work(one: WorkerSupervisor) -> None:
         for _ in range(3):
-            found = outcome(one.run(JOB, 0.35))
+            found = outcome(one.run(JOB, 1.5))
             spans.append((found.started_at, found.ended_at))
 
     threads = [threading.Thread(target=work, args=(one,)) for one in supervisors]
@@ -203,7 +203,7 @@ def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(superviso
         assert host_taken()
         for thread in threads:
             thread.start()
-        time.sleep(0.6)
+        time.sleep(1.6)
     for thread in threads:
         thread.join()
     spans.sort()

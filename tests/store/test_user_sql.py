@@ -91,7 +91,7 @@ def test_endless_query(store: str, sql: str) -> None:
     start = time.monotonic()
     with pytest.raises(StoreError, match=r"took longer than 0\.2 s"):
         run_query(store, sql, seconds=0.2)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 30
 
 
 def test_endless_rows(store: str) -> None:

@@ -256,7 +256,8 @@ def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, message: str) 
 def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
     """When the time-out ends the pass over the images the whole job fails, and the message names how far it came."""
     slow = scripted_arm("slow", LATE + "time.sleep(60)")
-    with alarm(3):
+    run(job(DENSE))  # loading the model is not what is to be cut short here
+    with alarm(5):
         outcome = run(job(DENSE, slow))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "timeout")]
     assert "of 40 images had been evaluated; allow a longer timeout" in outcome.failures[0].message

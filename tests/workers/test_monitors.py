@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import multiprocessing.synchronize
 import os
 import time
 
@@ -15,8 +16,10 @@ CORES = len(os.sched_getaffinity(0))
 ZERO = {"wall": 0.0, "own": 0.0, "load": 0.5, "involuntary": 3.0, "busy": 100.0, "stolen": 2.0, "throttled": 0.0}
 
 
-def spin(seconds: float) -> None:
-    """Keep one core busy."""
+def spin(seconds: float, begun: "multiprocessing.synchronize.Event | None" = None) -> None:
+    """Keep one core busy, from when `begun` is set."""
+    if begun:
+        begun.set()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
@@ -36,10 +39,12 @@ def test_readings_of_real_work() -> None:
 
 def test_another_process_on_our_cores_is_contention() -> None:
     """A neighbour that keeps a core busy is seen and flagged when all cores are ours to use."""
-    neighbour = multiprocessing.get_context("spawn").Process(target=spin, args=(60.0,), daemon=True)
+    context = multiprocessing.get_context("spawn")
+    begun = context.Event()
+    neighbour = context.Process(target=spin, args=(600.0, begun), daemon=True)
     neighbour.start()
     try:
-        time.sleep(1)
+        assert begun.wait(60)
         with watch("cpu", CORES) as seen:
             time.sleep(1)
     finally:

@@ -85,8 +85,8 @@ def test_compiling_does_not_shorten_the_measuring():
     for _ in range(2):
         before = failures.left_s
         with failures.stopped():
-            time.sleep(0.3)
-        assert failures.left_s == pytest.approx(before, abs=0.1)
+            time.sleep(0.6)
+        assert failures.left_s == pytest.approx(before, abs=0.5)
         with failures.collect(0, "trying"):
             raise CompilationTimedOut("too long")
         assert before - 10 < failures.left_s < before
