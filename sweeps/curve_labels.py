@@ -4,15 +4,20 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
-from sweeps.number_format import AXIS_LABELS, axis_value, is_missing
+from sweeps.number_format import WHOLE, axis_label, axis_value, is_missing
 
 MOST_FACTOR = 50
 """Times as many pairs that are worth a try."""
 
 
-def axis_place(x: float, axis: str, token_unit: str) -> str:
-    """A place on an axis with its unit, such as `36 prompt tokens`, `0.3 GMACs` or `42 % of GMACs saved`."""
-    return f"{axis_value(x, axis)} {token_unit if axis == 'tokens' else AXIS_LABELS[axis].unit}"
+def axis_place(x: float, axis: str, token_unit: str, parameter: str | None = None) -> str:
+    """A place on an axis with its unit, such as `36 prompt tokens`, `42 % of GMACs saved`, `batch size 8` or `keep_rate 0.5`."""
+    label = axis_label(axis, parameter)
+    return f"{label.before}{axis_value(x, axis)} {token_unit if axis == 'tokens' else label.unit}".rstrip()
+
+
+def _place(x: float, row: Any, token_unit: str) -> str:
+    return axis_place(x, row.axis, token_unit, row.varied_parameter)
 
 
 def describe_break_even(
@@ -25,15 +30,15 @@ def describe_break_even(
     if not rows:
         return "not analysed"
     first = rows[0]
-    span = f"{axis_value(measured[0], first.axis)} to {axis_place(measured[1], first.axis, token_unit)}" if measured else ""
+    span = _span(measured, first, token_unit) if measured else ""
     if first.verdict == "crossing":
         text = _crossings(sorted(rows, key=lambda row: float(row.x if not is_missing(row.x) else row.x_low)), token_unit)
     elif first.verdict == "pays_from":
         bound = _bound(first.x_high, first.axis, ceil)
-        text = f"pays from at most {axis_place(bound, first.axis, token_unit)} on" + _beyond(first, "below", brief)
+        text = f"pays from at most {_place(bound, first, token_unit)} on" + _beyond(first, "below", brief)
     elif first.verdict == "pays_up_to":
         bound = _bound(first.x_low, first.axis, floor)
-        text = f"pays up to at least {axis_place(bound, first.axis, token_unit)}" + _beyond(first, "beyond", brief)
+        text = f"pays up to at least {_place(bound, first, token_unit)}" + _beyond(first, "beyond", brief)
     elif first.verdict == "always":
         text = "pays at every point measured" + (f", {span}" if span and not brief else "")
     elif first.verdict == "never":
@@ -43,6 +48,11 @@ def describe_break_even(
     else:
         text = "cannot tell" + ("" if brief else _needed(first))
     return "; ".join(filter(None, (text, describe_missing(first))))
+
+
+def _span(measured: tuple[float, float], row: Any, token_unit: str) -> str:
+    before = axis_label(row.axis, row.varied_parameter).before
+    return f"{before}{axis_value(measured[0], row.axis)} to {_place(measured[1], row, token_unit).removeprefix(before)}"
 
 
 def _beyond(row: Any, where: str, brief: bool) -> str:
@@ -81,8 +91,8 @@ def _percent(share: float) -> str:
 
 
 def _bound(x: float, axis: str, outward: Callable[[float], int]) -> float:
-    """The end of an interval as it is printed: tokens are whole, and rounded so that the interval does not shrink."""
-    return outward(x) if axis == "tokens" else x
+    """The end of an interval as it is printed: whole numbers are rounded so that the interval does not shrink."""
+    return outward(x) if axis in WHOLE else x
 
 
 def describe_missing(row: Any) -> str:
@@ -101,7 +111,7 @@ def _crossings(rows: Sequence[Any], token_unit: str) -> str:
             interval = f" ({axis_value(low, row.axis)} to {axis_value(high, row.axis)}{limited})"
             if is_missing(x):  # where it pays for sure
                 x = low if row.direction == "loses" else high
-        places.append((axis_place(x, row.axis, token_unit), interval))
+        places.append((_place(x, row, token_unit), interval))
     if len(places) > 1:
         return f"crosses 1× at {', '.join(place + interval for place, interval in places)}"
     ((place, interval),) = places

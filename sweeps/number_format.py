@@ -9,16 +9,36 @@ class AxisLabel(NamedTuple):
     """An axis of curves in words."""
 
     title: str
-    unit: str
+    unit: str = ""
     """After a number in a sentence."""
+    before: str = ""
+    """In front of it, in place of a unit."""
+
+    @property
+    def along(self) -> str:
+        """After `Along`."""
+        return "the share of GMACs saved" if self.title == "GMACs saved" else self.title
 
 
 AXIS_LABELS: Mapping[str, AxisLabel] = {
     "tokens": AxisLabel("tokens", "tokens"),
     "gmacs": AxisLabel("GMACs", "GMACs"),
     "gmacs_saved": AxisLabel("GMACs saved", "of GMACs saved"),
+    "image_size": AxisLabel("image size", "px"),
+    "batch_size": AxisLabel("batch size", before="batch size "),
+    "threads": AxisLabel("threads", "threads"),
 }
-"""The axes of the view `break_even`, in the order in which they are shown."""
+"""The axes of the view `break_even`, in the order in which they are shown; along `parameter` come those that vary."""
+WHOLE = frozenset({"tokens", "image_size", "batch_size", "threads"})
+"""Axes of whole numbers."""
+
+
+def axis_label(axis: str, parameter: str | None = None) -> AxisLabel:
+    """An axis in words; along `parameter` that of the name of the parameter that varies."""
+    if axis != "parameter":
+        return AXIS_LABELS[axis]
+    name = parameter or "a parameter"
+    return AxisLabel(name, before=f"{name} ")
 
 
 def is_missing(value: Any) -> bool:
@@ -27,10 +47,10 @@ def is_missing(value: Any) -> bool:
 
 
 def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
-    """A place on an axis: whole tokens, GMACs or (from a share of 1) per cent saved with so many significant digits."""
+    """A place on an axis: whole numbers, or GMACs and (from a share of 1) per cent saved with so many significant digits."""
     if value is None or is_missing(value):
         return "?"
-    if axis == "tokens":
+    if axis in WHOLE:
         return f"{value:,.0f}"
     rounded = float(f"{100 * value if axis == 'gmacs_saved' else value:.{digits}g}")
     return f"{rounded:g} %" if axis == "gmacs_saved" else f"{rounded:,g}"

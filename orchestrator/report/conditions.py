@@ -11,6 +11,8 @@ from sweeps.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 
+FIELD_AXES = ("batch_size", "threads")
+"""Axes that are numbers of the condition, the size being fixed."""
 PARTS = (
     "{image_size:.0f} px",
     "{predictions:.0f} images of {data}",
@@ -48,10 +50,18 @@ def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
 
 
 def curve_label(row: Any) -> str:
-    """The arm of a row of `break_even`; along GMACs saved the parameter that varies is named without a value."""
+    """The arm of a row of `break_even`; a parameter that varies is named without a value, and with another number the size."""
     if is_missing(row.varied_parameter):
-        return params_label(row.method, row.params)
+        sizes = ((row.image_size, "px"), (row.prompt_tokens, "prompt tokens")) if row.axis in FIELD_AXES else ()
+        return ", ".join([params_label(row.method, row.params), *(f"{v:.0f} {unit}" for v, unit in sizes if not is_missing(v))])
     return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
+
+
+def shown_curves(break_evens: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `break_even` without what repeats others: along the image size, and the parameter where it saves GMACs."""
+    saved = set(break_evens.loc[break_evens["axis"] == "gmacs_saved", "curve_id"])
+    repeated = (break_evens["axis"] == "parameter") & break_evens["curve_id"].isin(saved)
+    return break_evens[~repeated & (break_evens["axis"] != "image_size")]
 
 
 def break_even_line(rows: Sequence[Any], points: pd.DataFrame) -> str:

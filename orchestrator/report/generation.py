@@ -6,14 +6,14 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
-from orchestrator.report.conditions import break_even_line, cost_model_lines, curve_label, describe_condition
+from orchestrator.report.conditions import break_even_line, cost_model_lines, curve_label, describe_condition, shown_curves
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.caveats import cautions
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS
-from sweeps.number_format import AXIS_LABELS, format_number
+from sweeps.number_format import axis_label, format_number
 from workers.methods.arm_labels import params_label
 
 _MIB = 2**20
@@ -143,7 +143,8 @@ def _break_evens(
 ) -> Iterator[Section]:
     labels = _labels(arms)
     # GMACs grow with the prompt: break-even along them repeats that along tokens
-    curves = break_evens[(break_evens["points"] > 1) & (break_evens["axis"] != "gmacs")]
+    curves = shown_curves(break_evens)
+    curves = curves[(curves["points"] > 1) & (curves["axis"] != "gmacs")]
     for key, found in groups(curves, ("axis", "metric")):
         lines = []
         for _, curve in groups(found, ("curve_id", "environment", "host")):
@@ -153,7 +154,7 @@ def _break_evens(
             lines.append(
                 TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows, points)}", style_of(row.verdict))
             )
-        yield Section(title=f"Break-even in {AXIS_LABELS[key['axis']].title}, by {METRICS[key['metric']].label}", lines=lines)
+        yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)
 
 
 def _timed_label(row: Any) -> str:

@@ -45,6 +45,7 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
     """The whole report, with next steps at its end (default: `next_steps.next_steps_of`)."""
     for part in (
         speedup.speedup_sections,
+        speedup.field_sections,
         generation.generation_sections,
         differences.difference_sections,
         differences.zeroshot_sections,

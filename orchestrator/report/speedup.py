@@ -5,13 +5,20 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import break_even_line, cost_model_lines, curve_label, describe_condition
+from orchestrator.report.conditions import (
+    FIELD_AXES,
+    break_even_line,
+    cost_model_lines,
+    curve_label,
+    describe_condition,
+    shown_curves,
+)
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
-from sweeps.number_format import AXIS_LABELS, is_missing
+from sweeps.number_format import axis_label, count, is_missing
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
@@ -19,6 +26,9 @@ _CONDITION = (
     *("baseline", "environment", "host", "exclusive"),
 )
 """Equal for all rows of one section; ratios are never mixed across these."""
+
+MOST_LINES = 12
+"""Curves along a number of the condition that a report lists."""
 
 
 def speedup_of(row: Any) -> Conclusion:
@@ -49,6 +59,7 @@ _COLUMNS = (
 def speedup_sections(report: Report) -> Iterator[Section]:
     """The points of every condition, in order of appearance, each followed by its break-even points."""
     named = label_hosts(report.speedups)
+    break_evens = shown_curves(report.break_evens)
     for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], _CONDITION):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
@@ -58,22 +69,39 @@ def speedup_sections(report: Report) -> Iterator[Section]:
             rows=rows_of(points.sort_values(["method", "params", "tokens"])),
             row_style=lambda row: style_of(speedup_of(row).word),
         )
-        for found, curves in groups(_curves_of(report.break_evens, condition, points), ("axis",)):
+        for found, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
             each = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
             lines = [
                 TextLine(f"{curve_label(rows[0])}: {break_even_line(rows, points)}", style_of(rows[0].verdict)) for rows in each
             ]
-            yield Section(title=f"Break-even in {AXIS_LABELS[found['axis']].title}", lines=lines, level=3)
-        own = _curves_of(report.break_evens, condition, points)
+            yield Section(title=f"Break-even in {axis_label(found['axis']).title}", lines=lines, level=3)
+        own = _curves_of(break_evens, condition, points)
         if lines := list(cost_model_lines(report.cost_models, own, lambda row: params_label(row.method, row.params))):
             yield Section(title="Cost model: time = launch + work", lines=lines, level=3)
 
 
+def field_sections(report: Report) -> Iterator[Section]:
+    """Break-even points along numbers of the condition, each at a fixed size: at most `MOST_LINES` along each."""
+    named = label_hosts(report.speedups)
+    vision = report.break_evens[report.break_evens["image_size"].notna() & report.break_evens["axis"].isin(FIELD_AXES)]
+    for key, found in groups(vision, ("axis", "metric")):
+        curves = [rows_of(curve) for _, curve in groups(found, ("curve_id", "environment", "host"))]
+        lines = []
+        for rows in curves[:MOST_LINES]:
+            place = named.get((rows[0].environment, rows[0].host), "")
+            label = ", ".join(filter(None, (curve_label(rows[0]), rows[0].model, place and f"on {place}")))
+            lines.append(TextLine(f"{label}: {break_even_line(rows, report.speedups)}", style_of(rows[0].verdict)))
+        if len(curves) > MOST_LINES:
+            lines.append(TextLine(f"and {count(len(curves) - MOST_LINES, 'curve')} more, in the view break_even", "dim"))
+        yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)
+
+
 def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the same condition, without single points along tokens and GMACs where a parameter varies at one size."""
-    same = break_evens["kind"].isin(points["kind"])
+    """The rows of the same condition, without single points along tokens and GMACs where something else varies at one size."""
+    of_fields = break_evens["axis"].isin(FIELD_AXES)
+    same = break_evens["kind"].isin(points["kind"]) & ~of_fields
     for field in set(_CONDITION) & set(break_evens.columns):
         same &= break_evens[field].isna() if is_missing(condition[field]) else break_evens[field] == condition[field]
     found = break_evens[same]
-    saved = found["axis"] == "gmacs_saved"
-    return found[saved | (found["points"] > 1)] if saved.any() else found
+    varied = found["axis"].isin(("gmacs_saved", "parameter"))
+    return found[varied | (found["points"] > 1)] if varied.any() or of_fields.any() else found

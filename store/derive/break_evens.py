@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, func, select
 
 from store.derive.cost_models import cost_model_row
-from store.derive.curve_points import curve_of
-from store.derive.savings_curves import GMACS_SAVED, REQUESTED, SAME_CURVES, SAME_WORK, SavedCurve, curves, missing_work
+from store.derive.curve_points import SIZE_AXES, curve_of
+from store.derive.savings_curves import REQUESTED, SAME_WORK, LineCurve, curves, missing_work, points_by_line
 from store.row_mapping import insert_into
 from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
@@ -23,8 +23,6 @@ from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 200
 """Comparisons that one statement may name; databases allow some ten thousand."""
-_SIZE_AXES = ("tokens", "gmacs")
-"""Axes along which the image size or the prompt's length varies; `savings_curves.py` has the other one."""
 EFFECT, COMPARISON, LINK, BREAK_EVEN = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow), core(BreakEvenRow)
 COST_MODEL, _SWEEP = core(CostModelRow), core(SweepRow)
 _LINKED = COMPARISON.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
@@ -40,7 +38,7 @@ ANSWERED = (
 )
 POINTS = (
     select(
-        *(LINK.c.sweep, COMPARISON.c.curve_id, EFFECT.c.gmacs_baseline.label("gmacs")),
+        *(LINK.c.sweep, COMPARISON.c.curve_id, COMPARISON.c.image_size, EFFECT.c.gmacs_baseline.label("gmacs")),
         *(
             EFFECT.c[name]
             for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
@@ -54,11 +52,11 @@ POINTS = (
     .where(newest_answer(EFFECT))
     .order_by(LINK.c.sweep, COMPARISON.c.curve_id, EFFECT.c.metric, EFFECT.c.host, EFFECT.c.measured_at, EFFECT.c.comparison_id)
 )
-_FORGET = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis != GMACS_SAVED, BREAK_EVEN.c.curve_id.in_(_CURVES))
-_FORGET = _FORGET.where(BREAK_EVEN.c.environment == bindparam("environment"))
+_FORGET = delete(BREAK_EVEN).where(BREAK_EVEN.c.curve_id.in_(_CURVES), BREAK_EVEN.c.environment == bindparam("environment"))
 _FORGET_COSTS = delete(COST_MODEL).where(COST_MODEL.c.curve_id.in_(_CURVES), COST_MODEL.c.environment == bindparam("environment"))
-_FORGET_SAVED = delete(BREAK_EVEN).where(BREAK_EVEN.c.axis == GMACS_SAVED, BREAK_EVEN.c.comparison_id.in_(SAME_CURVES))
-_FORGET_SAVED = _FORGET_SAVED.where(BREAK_EVEN.c.environment == bindparam("environment"))
+_FORGET_LINES = delete(BREAK_EVEN).where(
+    BREAK_EVEN.c.curve_id.in_(bindparam("curves", expanding=True)), BREAK_EVEN.c.environment == bindparam("environment")
+)
 
 
 def _missing() -> Select[Any]:
@@ -105,16 +103,18 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
         same = {"sweep": sweep, "curve_id": curve_id, "environment": environment, "host": host, "metric": metric}
         same |= {"threads": points[-1].threads}
         lacks = {"points_missing": missing.get((sweep, curve_id, host), 0), "varied_parameter": None}
-        rows += [{**row, **same, **lacks} for axis in _SIZE_AXES for row in break_even_rows(points, axis, levels.get(sweep))]
+        rows += [{**row, **same, **lacks} for axis in SIZE_AXES for row in break_even_rows(points, axis, levels.get(sweep))]
         costs += [{**row, **same} for row in cost_model_row(points)]
     connection.execute(_FORGET, of)
     connection.execute(_FORGET_COSTS, of)
-    saved = list(curves(connection.execute(SAME_WORK, of).all()))
-    work = missing_work(connection.execute(REQUESTED, of)) if saved else {}
-    for curve in saved:
+    along = points_by_line(connection.execute(SAME_WORK, of).all(), set(comparisons))
+    of_lines = sorted({line.curve_id(metric) for line, metric, _ in along})
+    connection.execute(_FORGET_LINES, {"curves": of_lines, "environment": environment})
+    line_curves = list(curves(along))
+    work = missing_work(connection.execute(REQUESTED, of)) if line_curves else {}
+    for curve in line_curves:
         missed = work.get((curve.line, curve.points[0].host), 0)
-        rows += _saved(curve, environment, missed, levels.get(curve.points[-1].sweep))
-    connection.execute(_FORGET_SAVED, of)
+        rows += _line_rows(curve, environment, missed, levels.get(curve.line.sweep))
     if rows:
         connection.execute(insert_into(BREAK_EVEN), rows)
     if costs:
@@ -130,20 +130,27 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
             derive_break_evens(connection, comparisons[start : start + BATCH], environment)
 
 
-def _saved(curve: SavedCurve, environment: str, missing: int, alpha: float | None) -> Iterator[dict[str, Any]]:
-    last = curve.points[-1]
-    same = {"sweep": last.sweep, "curve_id": curve.curve_id, "environment": environment, "host": last.host, "metric": last.metric}
-    same |= {"threads": last.ran_threads, "points_missing": missing, "varied_parameter": curve.varied_parameter}
-    for row in break_even_rows(curve.points, GMACS_SAVED, alpha):
-        yield {**row, **same}
+def _line_rows(curve: LineCurve, environment: str, missing: int, alpha: float | None) -> Iterator[dict[str, Any]]:
+    line, last = curve.line, curve.points[-1]
+    same = {"sweep": last.sweep, "curve_id": line.curve_id(last.metric), "environment": environment, "host": last.host}
+    same |= {"metric": last.metric, "threads": last.ran_threads, "points_missing": missing}
+    varied = None if line.is_field else line.varies
+    for row in break_even_rows(curve.points, curve.axis, alpha, curve.places, varied):
+        yield {**row, **same, "varied_parameter": varied}
 
 
-def break_even_rows(rows: Sequence[Row[Any]], axis: str, alpha: float | None = None) -> list[dict[str, Any]]:
+def break_even_rows(
+    rows: Sequence[Row[Any]],
+    axis: str,
+    alpha: float | None = None,
+    places: Sequence[float | None] | None = None,
+    varied: str | None = None,
+) -> list[dict[str, Any]]:
     """The derived columns of one curve along `axis`: one row for each crossing, or one with the reason why there is none.
 
     Points count by their intervals at `alpha`, or by those stored where it is `None`.
     """
-    curve = curve_of(rows, axis, alpha)
+    curve = curve_of(rows, axis, alpha, places)
     if not curve.points:
         return []
     found = break_even(curve)
@@ -151,7 +158,7 @@ def break_even_rows(rows: Sequence[Row[Any]], axis: str, alpha: float | None = N
         "axis": axis,
         "comparison_id": rows[-1].comparison_id,
         **{name: getattr(found, name) for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor")},
-        "why": describe_curve(curve),
+        "why": describe_curve(curve, varied),
         "point_alpha": alpha,
         "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,

@@ -5,14 +5,18 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from store.derive.savings_curves import GMACS_SAVED
 from store.standings import at_level
 from sweeps.flags import split_flags, wrong
 from sweeps.stats.curve import Curve, Point
 
+SIZE_AXES = ("tokens", "gmacs", "image_size")
+"""Axes along which the image size or the prompt's length varies, on a scale without zero."""
 
-def curve_of(rows: Sequence[Row[Any]], axis: str, alpha: float | None = None) -> Curve:
-    """The curve of rows, oldest first, whose column `axis` is x; without those whose x is not known, or 0 along a size.
+
+def curve_of(
+    rows: Sequence[Row[Any]], axis: str, alpha: float | None = None, places: Sequence[float | None] | None = None
+) -> Curve:
+    """The curve of rows, oldest first, at `places`, or by default their column `axis`; without those whose x is not known.
 
     Points have their intervals at the level `alpha`, or those stored where it is `None`.
     """
@@ -29,7 +33,7 @@ def curve_of(rows: Sequence[Row[Any]], axis: str, alpha: float | None = None) ->
             wrong=wrong(split_flags(row.flags)),
             no_op="no_effect" in split_flags(row.flags),
         )
-        for row in rows  # of two points at one x the newer one stays
-        if (x := getattr(row, axis)) is not None and (x or axis == GMACS_SAVED)
+        for row, x in zip(rows, places or [getattr(row, axis) for row in rows], strict=True)  # of two at one x the newer stays
+        if x is not None and (x or axis not in SIZE_AXES)
     }
     return Curve(axis=axis, points=tuple(points.values()))

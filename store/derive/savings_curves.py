@@ -1,7 +1,7 @@
-"""Curves along the share of GMACs saved, on which one parameter of a method varies while the work stays the same."""
+"""Curves on which one parameter of a method, or one number of the condition, varies while all else stays the same."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, and_, bindparam, or_, select
@@ -13,19 +13,24 @@ from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 
 GMACS_SAVED = "gmacs_saved"
+PARAMETER = "parameter"
+"""Axis of the values of a parameter itself."""
+VARIED_FIELDS = {"batch_size": "batch_size", "threads": "ran_threads"}
+"""Fields of the condition that are axes, and the columns of `SAME_WORK` with x; sizes vary along the curves of `break_evens.py`."""
 MIN_SETTINGS = 3
-"""A parameter with fewer values than this was set, not varied: no curve is made of them."""
+"""What has fewer values than this was set, not varied: no curve is made of them."""
 
 SETTING = (
     *("kind", "model", "weights", "device", "image_size", "batch_size", "threads"),
     *("dtype", "attention", "runtime", "seed", "method", "baseline"),
     *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive"),
 )
-"""Columns of `comparison` that are equal along such a curve: everything but the parameters."""
+"""Columns of `comparison` that are equal along such a curve but for the one that varies: everything but the parameters."""
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
 _GIVEN = COMPARISON.alias("given")
+_FIXED = tuple(name for name in SETTING if name not in VARIED_FIELDS)
 _SETTINGS = (
-    select(*(_GIVEN.c[name] for name in SETTING))
+    select(*(_GIVEN.c[name] for name in _FIXED))
     .where(_GIVEN.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
     .distinct()
     .subquery("settings")
@@ -35,11 +40,10 @@ _EQUAL = and_(
         or_(COMPARISON.c[name] == _SETTINGS.c[name], and_(COMPARISON.c[name].is_(None), _SETTINGS.c[name].is_(None)))
         if COMPARISON.c[name].nullable
         else COMPARISON.c[name] == _SETTINGS.c[name]
-        for name in SETTING
+        for name in _FIXED
     )
 )
 _SAME = _SETTINGS.join(COMPARISON, _EQUAL)
-SAME_CURVES = select(COMPARISON.c.comparison_id).select_from(_SAME)
 
 
 def _with_setting(*columns: Any) -> Select[Any]:
@@ -60,12 +64,12 @@ SAME_WORK = (
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
     .where(EFFECT.c.environment == bindparam("environment"), EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
-    .where(EFFECT.c.gmacs_baseline > 0, newest_answer(EFFECT))
+    .where(newest_answer(EFFECT))
     .order_by(LINK.c.sweep, EFFECT.c.measured_at, EFFECT.c.comparison_id)
 )
 """The points on the curves of the given comparisons."""
 REQUESTED = (
-    _with_setting(COMPARISON.c.question_id, EFFECT.c.host)
+    _with_setting(COMPARISON.c.question_id, COMPARISON.c.comparison_id, EFFECT.c.host)
     .select_from(
         _LINKED.outerjoin(
             EFFECT, and_(EFFECT.c.question_id == COMPARISON.c.question_id, EFFECT.c.environment == bindparam("environment"))
@@ -76,36 +80,68 @@ REQUESTED = (
 """The questions of sweeps on those curves, with the hosts that answered them."""
 
 
-Line = tuple[int, tuple[Any, ...], str, str]
-"""What points along GMACs saved have in common: sweep, values of `SETTING`, the other parameters, name of the one that varies."""
+class Line(NamedTuple):
+    """What the points of such a curve have in common."""
+
+    sweep: int
+    setting: tuple[Any, ...]
+    """Values of `SETTING`; `None` in place of the field that varies."""
+    params: str
+    """Canonical JSON of the parameters that stay."""
+    varies: str
+    """The parameter that varies, such as `keep_rate`, or `budget.gmacs_ratio` for one inside another; or the field."""
+    is_field: bool
+
+    def curve_id(self, metric: str) -> str:
+        setting = dict(zip(SETTING, self.setting, strict=True)) | ({} if metric == "latency" else {"metric": metric})
+        key = {"sweep": self.sweep, "setting": former(setting), "params": self.params, "varies": self.varies}
+        return digest(key | ({"field": True} if self.is_field else {}))
 
 
-class SavedCurve(NamedTuple):
-    """Points that differ in one parameter alone, all measured on one host."""
+class LineCurve(NamedTuple):
+    """Points that differ in one number alone, all measured on one host."""
 
-    curve_id: str
-    varied_parameter: str
-    """The parameter, such as `keep_rate`; `budget.gmacs_ratio` for one inside another."""
+    line: Line
+    axis: str
+    """`gmacs_saved` or `parameter`, where a parameter varies; else the field that does."""
     points: list[Row[Any]]
     """Rows of `SAME_WORK`, oldest first."""
-    line: Line
+    places: list[float | None]
+    """x of each."""
 
 
-def curves(rows: Sequence[Row[Any]]) -> Iterator[SavedCurve]:
-    """The curves in the rows of `SAME_WORK`: one for each parameter with at least `MIN_SETTINGS` values while the others stay.
-
-    Values that save equally much count once.
-    """
+def points_by_line(rows: Sequence[Row[Any]], given: Collection[str]) -> dict[tuple[Line, str, str], list[Row[Any]]]:
+    """The rows of `SAME_WORK` by line, metric and host, for the lines that one of the given comparisons lies on."""
+    wanted = {line for row in rows if row.comparison_id in given for line in lines(row)}
     found: dict[tuple[Line, str, str], list[Row[Any]]] = {}
     for row in rows:
-        for line in _lines(row):
-            found.setdefault((line, row.metric, row.host), []).append(row)
-    for (line, metric, _), points in found.items():
-        if len({getattr(point, GMACS_SAVED) for point in points}) >= MIN_SETTINGS:
-            sweep, values, rest, parameter = line
-            setting = dict(zip(SETTING, values, strict=True)) | ({} if metric == "latency" else {"metric": metric})
-            key = digest({"sweep": sweep, "setting": former(setting), "params": rest, "varies": parameter})
-            yield SavedCurve(key, parameter, points, line)
+        for line in lines(row):
+            if line in wanted:
+                found.setdefault((line, row.metric, row.host), []).append(row)
+    return found
+
+
+def curves(found: Mapping[tuple[Line, str, str], list[Row[Any]]]) -> Iterator[LineCurve]:
+    """The curves in the result of `points_by_line`, each with `MIN_SETTINGS` places at least.
+
+    Values that save equally much count once along the share saved, which is an axis only where the MACs are known.
+    """
+    for (line, _, _), points in found.items():
+        axes = (line.varies,) if line.is_field else (GMACS_SAVED, PARAMETER)
+        for axis in axes:
+            places = [_place(line, axis, point) for point in points]
+            if len({place for place in places if place is not None}) >= MIN_SETTINGS:
+                yield LineCurve(line, axis, points, places)
+
+
+def _place(line: Line, axis: str, row: Row[Any]) -> float | None:
+    if line.is_field:
+        found = getattr(row, VARIED_FIELDS[axis])
+    elif axis == GMACS_SAVED:
+        found = getattr(row, GMACS_SAVED) if row.gmacs_baseline else None
+    else:
+        found = flat(former(json.loads(row.params)))[line.varies]
+    return None if found is None else float(found)
 
 
 def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
@@ -113,19 +149,23 @@ def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
     requested: dict[Line, set[str]] = {}
     answered: dict[tuple[Line, str], set[str]] = {}
     for row in rows:
-        for line in _lines(row):
+        for line in lines(row):
             requested.setdefault(line, set()).add(row.question_id)
             if row.host is not None:
                 answered.setdefault((line, row.host), set()).add(row.question_id)
     return {(line, host): len(requested[line] - questions) for (line, host), questions in answered.items()}
 
 
-def _lines(row: Row[Any]) -> Iterator[Line]:
-    """The lines that a comparison lies on: one for each of its parameters that is a number."""
+def lines(row: Row[Any]) -> Iterator[Line]:
+    """The lines that a comparison lies on: one for each of its parameters that is a number, and for each of `VARIED_FIELDS`."""
     params = flat(former(json.loads(row.params)))  # which identities of curves hash
-    values = tuple(getattr(row, name) for name in SETTING)
+    values = {name: getattr(row, name) for name in SETTING}
+    setting = tuple(values.values())
     for name in [name for name, value in params.items() if _is_number(value)]:
-        yield row.sweep, values, canonical({key: value for key, value in params.items() if key != name}), name
+        rest = canonical({key: value for key, value in params.items() if key != name})
+        yield Line(row.sweep, setting, rest, name, is_field=False)
+    for name in VARIED_FIELDS:
+        yield Line(row.sweep, tuple((values | {name: None}).values()), canonical(params), name, is_field=True)
 
 
 def flat(params: Any, prefix: str = "") -> dict[str, Any]:

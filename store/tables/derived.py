@@ -10,8 +10,9 @@ from store.tables.results import ReportedColumns
 from sweeps.metrics import Compared
 from sweeps.stats.breakeven import Claim
 
-BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved")
-"""Axes of break-even: size of the work in tokens or GMACs of the baseline, or share of its GMACs that the arm saves."""
+BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved", "image_size", "batch_size", "threads", "parameter")
+"""Axes of break-even: size of the work in tokens or GMACs of the baseline, share of its GMACs that the arm saves, numbers of the
+condition, and values of a parameter."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.launch_work.LaunchWork`."""
 VERDICTS = ("faster", "slower", "insufficient", "better", "worse", "same", "unclear")
@@ -119,7 +120,7 @@ class BreakEvenRow(SQLModel, table=True):
     metric: str = Field(default="latency", primary_key=True)
     """Of the ratios on the curve."""
     varied_parameter: str | None = None
-    """Along `gmacs_saved`: the parameter that varies; NULL along the other axes, where the image size does."""
+    """Along `gmacs_saved` and `parameter`: the parameter that varies; NULL along the other axes."""
     host: str = Field(primary_key=True)
     """Where all its points were measured."""
     points_missing: int = 0

@@ -6,6 +6,7 @@ from itertools import groupby, pairwise
 from pydantic import Field, field_validator, model_validator
 
 from sweeps.identity import FrozenModel
+from sweeps.number_format import axis_label, axis_value
 from sweeps.stats.pooling import Verdict
 
 
@@ -60,6 +61,8 @@ class Curve(FrozenModel):
         return tuple(point for point in self.points if not point.wrong)
 
 
+DIGITS = 4
+"""Of a place that is not a whole number."""
 WORDS: dict[Verdict, str] = {
     "faster": "faster",
     "slower": "slower",
@@ -69,21 +72,26 @@ WORDS: dict[Verdict, str] = {
 }
 
 
-def describe_curve(curve: Curve) -> str:
-    """The stretches of equal verdict along the axis in a sentence, and which points do not count."""
+def describe_curve(curve: Curve, parameter: str | None = None) -> str:
+    """The stretches of equal verdict along the axis in a sentence, and which points do not count.
+
+    `parameter` is the one that varies along the axis `parameter`.
+    """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
     runs = [(verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)]
-    stretches = [f"{WORDS[verdict]} at {_span(run)}" for verdict, run in runs]
+    stretches = [f"{WORDS[verdict]} at {_span(run, curve.axis)}" for verdict, run in runs]
     if nothing := [point for point in usable if point.no_op]:
-        stretches.append(f"no effect at {_span(nothing)}")
-    sentences = [f"Along {curve.axis}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
+        stretches.append(f"no effect at {_span(nothing, curve.axis)}")
+    sentences = (
+        [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
+    )
     if wrong := len(curve.points) - len(usable):
         sentences.append(f"Wrong by a flag, and left out: {wrong} of {len(curve.points)} points.")
     return " ".join(sentences)
 
 
-def _span(points: Sequence[Point]) -> str:
+def _span(points: Sequence[Point], axis: str) -> str:
     """The first and the last x, or the only one."""
-    first, last = (f"{x:.0f}" if abs(x) >= 1000 else f"{x:.4g}" for x in (points[0].x, points[-1].x))
+    first, last = (axis_value(point.x, axis, DIGITS) for point in (points[0], points[-1]))
     return first if len(points) == 1 else f"{first} to {last}"

@@ -78,6 +78,8 @@ FLAGS = {
 TEXTS = {'"attention":"manual"': '"attention":"eager"', "attention=manual": "attention=eager"}
 """Parts of `params` and `baseline` that have another name now."""
 
+ADDED = {"break_even": ("axis", {"image_size", "batch_size", "threads", "parameter"})}
+"""By view a column, and its values in rows that older versions did not derive."""
 ROUNDING = 1e-13
 """Relative difference that another order of floating-point operations makes: SciPy's Wilson interval in place of our own."""
 
@@ -141,7 +143,8 @@ def compared(old: Mapping[str, Rows], path: Path) -> Iterator[Difference]:
 def _figures(view: str, found: Rows, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """What must stay of the rows of a view, in order; of a curve the row once, however many crossings it has."""
     kept = []
-    for row in found:
+    column, added = ADDED.get(view, ("", set()))
+    for row in (row for row in found if row.get(column) not in added):
         recomputed = EFFECT if row.get("compared") == "ratio" else RECOMPUTED.get(view, set())
         kept.append(tuple(_sorted_flags(name, row[name]) for name in names if name not in recomputed))
     return sorted(dict.fromkeys(kept) if view == "break_even" else kept, key=str)

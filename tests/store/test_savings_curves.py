@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import Engine
 
-from store.derive.savings_curves import SETTING, curves, flat
+from store.derive.savings_curves import GMACS_SAVED, SETTING, curves, flat, points_by_line
 from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
@@ -67,9 +67,9 @@ def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outc
     )  # fmt: skip
     assert 0.2 <= found["x_low"] < found["x"] < found["x_high"] <= 0.5
     assert (found["verdict"], found["points"], bool(found["fitted"])) == ("crossing", 3, True)
-    assert {
-        row["varied_parameter"] for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis <> 'gmacs_saved'")
-    } == {None}
+    assert {row["varied_parameter"] for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis = 'tokens'")} == {
+        None
+    }
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_arm_that_saves_nothing_is_a_point(engine: Engine, make_job: MakeJob,
     store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (1.4, 1.2, 0.8), (1.0, 0.8, 0.5))
     (found,) = rows(engine, SAVED)
     assert [found[name] for name in ("points", "verdict", "x_low", "x_high")] == [3, "crossing", *map(pytest.approx, (0.2, 0.5))]
-    assert "0 to 0.2" in found["why"]
+    assert found["why"] == "Along the share of GMACs saved: faster at 0 % to 20 %, slower at 50 %."
 
 
 def test_each_condition_has_its_curve(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -119,13 +119,46 @@ def test_reanalyse_rebuilds_the_curves(engine: Engine, make_job: MakeJob, make_o
     assert rows(engine, SAVED) == before
 
 
+def test_a_parameter_is_an_axis_itself(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Along the values of the parameter the same points cross at its own unit, whatever they save."""
+    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.9, 1.4), (0.9, 0.9, 0.9))
+    (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = 'parameter'")
+    assert (found["verdict"], found["varied_parameter"], found["direction"]) == ("crossing", "keep_rate", "loses")
+    assert (found["x_low"], found["x_high"]) == (0.4, 0.7)
+    assert rows(engine, SAVED) == []
+
+
+@pytest.mark.parametrize("field", ["batch_size", "threads"])
+def test_a_number_of_the_condition_is_an_axis(*, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, field: str) -> None:
+    """Three batch sizes, or numbers of threads, at one size are a curve for each arm; two are none."""
+    jobs = [make_job(64, keep_rates=(0.5, 0.7), **{field: value}) for value in (1, 2, 4)]
+    submit_sweep(engine, NewSweep("fields", "text", "?"), jobs, [])
+    for job, speedups in zip(jobs, ((0.7, 1.1), (0.8, 1.2), (1.3, 1.3)), strict=True):
+        assert rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=field) == []
+        outcome = make_outcome(job, speedups=speedups)
+        arms = [arm.model_copy(update={"threads": job.condition.threads or 2}) for arm in outcome.arms]
+        record(engine, None, None, outcome.model_copy(update={"arms": tuple(arms)}))
+    found = rows(engine, "SELECT * FROM break_even WHERE axis = :axis ORDER BY params", axis=field)
+    assert [(row["verdict"], row["x_low"], row["x_high"], row["points"], row["points_missing"]) for row in found] == [
+        ("crossing", 2, 4, 3, 0),
+        ("always", None, None, 3, 0),
+    ]
+    assert {row["varied_parameter"] for row in found} == {None}
+    everything = "SELECT * FROM break_even ORDER BY curve_id, axis"
+    before = rows(engine, everything)
+    reanalyse(engine)
+    assert rows(engine, everything) == before
+
+
 class Row(NamedTuple):
     params: str
     gmacs_saved: float
     sweep: int = 1
 
     def __getattr__(self, name: str) -> Any:
-        if name in (*SETTING, "metric", "host"):
+        if name in ("gmacs_baseline", "ran_threads", "batch_size"):
+            return 1
+        if name in (*SETTING, "metric", "host", "comparison_id"):
             return "same"
         raise AttributeError(name)
 
@@ -144,9 +177,11 @@ def test_curves_differ_in_whatever_else_differs() -> None:
         )
         for rate in rates
     ]
-    found = list(curves([Row(params, place / 100) for place, params in enumerate(written)]))
-    assert [(curve.varied_parameter, len(curve.points)) for curve in found] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
-    assert len({curve.curve_id for curve in found}) == 3
+    found = list(curves(points_by_line([Row(params, place / 100) for place, params in enumerate(written)], {"same"})))
+    saved = [curve for curve in found if curve.axis == GMACS_SAVED]
+    assert [(curve.line.varies, len(curve.points)) for curve in saved] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
+    assert len({curve.line.curve_id("latency") for curve in saved}) == 3
+    assert [curve.places for curve in found if curve.axis == "parameter"] == [[0.2, 0.4, 0.6], [0.2, 0.4, 0.6], [1, 2, 3]]
 
 
 def test_parameters_inside_others_have_dotted_names() -> None:

@@ -8,7 +8,18 @@ import pytest
 from sweeps.curve_labels import describe_break_even, describe_cost_model
 from sweeps.stats.breakeven import Claim
 
-COLUMNS = ("x", "x_low", "x_high", "direction", "grid_limited", "fitted", "worst_loss", "largest_gain", "pairs_factor")
+COLUMNS = (
+    "x",
+    "x_low",
+    "x_high",
+    "direction",
+    "grid_limited",
+    "fitted",
+    "worst_loss",
+    "largest_gain",
+    "pairs_factor",
+    "varied_parameter",
+)
 
 
 def rows(verdict: str, *crossings: dict[str, Any], missing: int = 0, **figures: Any) -> list[Any]:
@@ -114,6 +125,16 @@ def test_other_axes() -> None:
     saved = rows("pays_up_to", loses(None, 0.4231, None), axis="gmacs_saved", worst_loss=0.1)
     assert describe_break_even(saved, "tokens", brief=True) == "pays up to at least 42.3 % of GMACs saved"
     assert describe_break_even(rows("always"), "prompt tokens", (8, 64)) == "pays at every point measured, 8 to 64 prompt tokens"
+    batch = rows("pays_from", gains(None, None, 7.6), axis="batch_size", worst_loss=0.0)
+    assert describe_break_even(batch, "tokens", brief=True) == "pays from at most batch size 8 on"
+    assert (
+        describe_break_even(rows("always", axis="batch_size"), "tokens", (1, 8))
+        == "pays at every point measured, batch size 1 to 8"
+    )
+    threads = rows("pays_up_to", loses(None, 4.2, None), axis="threads", worst_loss=0.0)
+    assert describe_break_even(threads, "tokens", brief=True) == "pays up to at least 4 threads"
+    rate = rows("crossing", loses(0.55, 0.5, 0.7), axis="parameter", varied_parameter="keep_rate")
+    assert describe_break_even(rate, "tokens") == "stops paying at keep_rate 0.55 (0.5 to 0.7)"
 
 
 MODEL = {
