@@ -1,12 +1,8 @@
 """Null test and positive control: equal arms are not called different, also beside a busy neighbour, and slowed ones not equal."""
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
-from typing import Any
-
 import pytest
 
-from tests.benchmarks.null import Row, busy_neighbour, compare, show
+from tests.benchmarks.null import Row, busy_neighbour, compare, in_new_process, show
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 PAIRS = {"pairs_min": 30, "pairs_max": 30, "budget_s": 120.0}
@@ -27,12 +23,6 @@ def _threads_wait_as_they_do_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
 
 
-def alone(name: str, **options: Any) -> list[Row]:
-    """`compare` in a new process, as a sweep's jobs run; one that has trained and compiled much before times less evenly."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(compare, name, **options).result()
-
-
 def check_equal(title: str, rows: list[Row]) -> None:
     """All are `same` or `unclear`, but for one at most, and no other speed-up of more than 1 % is claimed.
 
@@ -49,13 +39,13 @@ def check_equal(title: str, rows: list[Row]) -> None:
 
 def test_equal_arms_are_not_called_different() -> None:
     """At most 1 of 20 A/A comparisons is called faster or slower, whatever the machine is doing meanwhile."""
-    check_equal("A/A, dense against dense", alone("null", **PAIRS))
+    check_equal("A/A, dense against dense", in_new_process(compare, "null", **PAIRS))
 
 
 def test_equal_arms_are_not_called_different_beside_a_busy_neighbour() -> None:
     """The same while another process keeps one core busy."""
     with busy_neighbour():
-        rows = alone("null", **PAIRS)
+        rows = in_new_process(compare, "null", **PAIRS)
     check_equal("A/A while another process keeps one core busy", rows)
 
 
@@ -64,7 +54,7 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
 
     How often it is seen in how much time depends on the machine: `python -m tests.benchmarks.null` counts that.
     """
-    rows = alone("slowed", budget_s=ENOUGH_S)
+    rows = in_new_process(compare, "slowed", budget_s=ENOUGH_S)
     counts = show("dense against dense slowed by 5 %", rows)
     assert counts.total() == 20
     assert counts["faster"] + counts["same"] == 0
