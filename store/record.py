@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, select, update
 
+from store.calibrations import newest_calibration, recalibrate
 from store.derive.break_evens import BATCH, derive_break_evens
 from store.derive.effects import derive_effects
 from store.derive.pair_status import pair_statuses
@@ -93,10 +94,13 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
 
 
 def reanalyse(engine: Engine, sweep: str | None = None) -> int:
-    """Rebuild all derived rows (or those of the sweep of that name) from raw data. Returns the number of comparisons concerned."""
+    """Rebuild all derived rows (or those of the sweep of that name) from raw data, with the newest calibrations.
+
+    Returns the number of comparisons concerned.
+    """
     with engine.connect() as connection:
         batches = list(comparisons_by_environment(connection, sweep))
-    for derive in (derive_effects, derive_break_evens):  # no curve may mix points of two analyses
+    for derive in (recalibrate, derive_effects, derive_break_evens):  # no curve may mix points of two analyses
         for environment, comparisons in batches:
             with writing(engine) as connection:
                 derive(connection, comparisons, environment)
@@ -180,6 +184,7 @@ class AttemptWriter:
             "environment": self.environment["environment_id"],
             "host": outcome.host,
             "process": outcome.process,
+            "calibration_id": newest_calibration(connection, outcome, self.environment["environment_id"]),
             "started_at": outcome.started_at,
             "ended_at": outcome.ended_at,
             "project_commit": outcome.commit,

@@ -1,6 +1,7 @@
 """Standings: what the store holds of comparisons that may be measured again, and how long they were measured so far."""
 
 from collections.abc import Collection, Iterator
+from json import loads
 from math import inf, log
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ _IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 _FIGURES = (
     *("comparison_id", "environment", "host", "metric", "tokens", "gmacs_baseline", "gmacs", "gmacs_overhead"),
-    *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom", "n", "rounds", "verdict", "flags", "failure"),
+    *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom", "process_loads"),
+    *("n", "rounds", "verdict", "flags", "failure"),
 )
 _COLUMNS = tuple(EFFECT.c[name] for name in _FIGURES)
 
@@ -60,6 +62,7 @@ class Standing(NamedTuple):
             low=low,
             high=high,
             se=row.effect_se,
+            loads=loads(row.process_loads or "{}"),
             verdict=verdict,
             pairs=row.n,
             gmacs_baseline=row.gmacs_baseline if work else None,

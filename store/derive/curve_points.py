@@ -1,5 +1,6 @@
 """Points of a curve, from rows of effects."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ def curve_of(
             speedup=row.effect,
             **dict(zip(("low", "high", "verdict"), at_level(row, alpha), strict=True)),
             se=row.effect_se,
+            loads=json.loads(row.process_loads or "{}"),
             pairs=row.n,
             gmacs_baseline=row.gmacs_baseline,
             gmacs=row.gmacs_arm,

@@ -9,7 +9,7 @@ from store.derive.payloads import STORES, PayloadStore, payload_of
 from store.row_mapping import insert_into, timestamp
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, core
-from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, MetricRow, ReportedColumns
+from store.tables.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow, MetricRow, ReportedColumns
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 
@@ -20,6 +20,7 @@ _NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EffectRow.model_fields)
 def _pairs() -> Select[Any]:
     """What each attempt holds for a comparison, oldest first; MACs of the stages of a run are metrics of the arm."""
     pair, comparison, attempt = core(ComparisonAttemptRow), core(ComparisonRow), core(AttemptRow)
+    calibration = core(CalibrationRow)
     baseline, arm = core(ArmResultRow).alias("baseline"), core(ArmResultRow).alias("arm")
 
     def stage_metric(side: str, name: str) -> ColumnElement[Any]:
@@ -35,7 +36,8 @@ def _pairs() -> Select[Any]:
     columns = (
         *(pair.c[name] for name in ("comparison_id", "attempt", "baseline", "arm", "failure")),
         *(comparison.c[name] for name in ("question_id", "prompt_tokens")),
-        *(attempt.c[name] for name in ("flags", "ended_at", "source", "host", "process", "round", "protocol")),
+        *(attempt.c[name] for name in ("flags", "ended_at", "source", "host", "process", "calibration_id", "round", "protocol")),
+        *(calibration.c[name] for name in ("process_sd", "freedom")),
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
         *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
         baseline.c.gmacs.label("gmacs_baseline"),
@@ -46,6 +48,7 @@ def _pairs() -> Select[Any]:
     source = (
         pair.join(comparison, comparison.c.comparison_id == pair.c.comparison_id)
         .join(attempt, attempt.c.id == pair.c.attempt)
+        .outerjoin(calibration, calibration.c.calibration_id == attempt.c.calibration_id)
         .outerjoin(baseline, and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline))
         .outerjoin(arm, and_(arm.c.attempt == pair.c.attempt, arm.c.arm == pair.c.arm))
     )

@@ -22,7 +22,7 @@ from sweeps.outcome import Outcome
 from sweeps.predictions import Predictions
 from sweeps.predictions import unpack as numbers
 from sweeps.stats import classification, text_stats, timing
-from sweeps.stats.pooling import pool
+from sweeps.stats.pooling import ProcessTerm, pool
 from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
 from sweeps.stats.two_way import Contrast
 from sweeps.text_scores import TextScores
@@ -117,10 +117,13 @@ class SampleStore(PayloadStore[Timings]):
             data = [(row, load(row.attempt)) for row in used]
             on_device = [] if spec.series else [times for row, each in data if (times := each.on_device(row.arm)) is not None]
             processes: dict[str, list[Contrast]] = {}
+            terms: dict[str, ProcessTerm] = {}
             for row, each in data:
                 contrast = each.rounds(name).contrast(row.baseline, row.arm)
-                processes.setdefault(row.process or f"attempt {row.attempt}", []).append(contrast)
-            found = pool(processes.values(), sum(row.size for row in used))
+                process = row.process or f"attempt {row.attempt}"
+                processes.setdefault(process, []).append(contrast)
+                terms[process] = _term(row)  # that of its newest attempt
+            found = pool(processes.values(), sum(row.size for row in used), list(terms.values()))
             yield (
                 spec,
                 {
@@ -132,6 +135,9 @@ class SampleStore(PayloadStore[Timings]):
                     "effect_high": finite(found.high),
                     "effect_se": finite(found.se),
                     "effect_freedom": found.freedom,
+                    "process_sd": max(term.sd for term in terms.values()),
+                    "calibration_id": used[-1].calibration_id,
+                    "process_loads": json.dumps(dict(zip(processes, found.loads, strict=True))) if found.loads else None,
                     "n": found.pairs,
                     "verdict": "insufficient" if _short(used) else found.verdict(),
                 },
@@ -282,6 +288,11 @@ def payload_of(kind: str) -> PayloadStore[Any]:
     """How the raw data of a kind of job are stored."""
     spec = KINDS[kind]
     return STORES[spec.payload](spec)
+
+
+def _term(row: StoredPair) -> ProcessTerm:
+    """What differs between processes, by the calibration that the attempt carries."""
+    return ProcessTerm() if row.calibration_id is None else ProcessTerm(row.process_sd, row.freedom, row.calibration_id)
 
 
 def _series(data: Timings, spec: MetricSpec) -> bool:

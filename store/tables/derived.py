@@ -76,6 +76,12 @@ class EffectRow(ReportedColumns, table=True):
     """Standard error of the logarithm of a ratio, what differs between processes included."""
     effect_freedom: float | None = None
     """Degrees of freedom of `effect_se`."""
+    process_sd: float | None = None
+    """Largest standard deviation between processes that `effect_se` counts, of a log speed-up."""
+    calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
+    """That of the newest attempt; NULL: the stated default."""
+    process_loads: str | None = None
+    """JSON: by process the part of `effect_se` that all effects measured in it have in common."""
     n: int | None
     """Pairs, images or windows that it rests on."""
     rounds: int | None

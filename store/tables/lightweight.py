@@ -35,7 +35,7 @@ FAILURE = _table("failure", "id reason message")
 EFFECT = _table(
     "effect_row",
     "comparison_id environment host metric compared tokens gmacs_baseline gmacs gmacs_overhead "
-    "effect effect_low effect_high effect_se effect_freedom n rounds verdict flags failure",
+    "effect effect_low effect_high effect_se effect_freedom process_loads n rounds verdict flags failure",
 )
 
 

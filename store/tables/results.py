@@ -8,6 +8,33 @@ from sqlmodel import Field, SQLModel
 from store.tables.planned import CONDITION_CHECKS, SOURCES, ArmColumns, finite_number, one_of
 
 
+class CalibrationRow(SQLModel, table=True):
+    """What differs between processes, estimated from repeats in fresh ones; never changed, so that answers keep theirs."""
+
+    __tablename__ = "calibration"
+    __table_args__: Any = (
+        *(finite_number(column, ">= 0") for column in ("process_sd", "tau", "tau_low", "tau_high", "created_at")),
+        *(finite_number(column, "> 0") for column in ("freedom", "processes", "contrasts")),
+        Index(None, "environment", "size_class", "created_at"),
+    )
+
+    calibration_id: str = Field(primary_key=True)
+    """Digest of the attempts that it was made from."""
+    environment: str = Field(foreign_key="environment.environment_id")
+    size_class: str
+    """Of models, by their parameters (`sweeps.stats.calibration.size_class`)."""
+    created_at: float
+    process_sd: float
+    """Standard deviation of a log speed-up between processes that intervals use: an upper bound of `tau`."""
+    tau: float
+    tau_low: float
+    tau_high: float
+    freedom: float
+    """Degrees of freedom of `process_sd`."""
+    processes: int
+    contrasts: int
+
+
 class AttemptRow(SQLModel, table=True):
     """One execution of a job."""
 
@@ -32,6 +59,8 @@ class AttemptRow(SQLModel, table=True):
     host: str
     process: str | None = None
     """Identifies the process that measured it; NULL where it is not known, so that each attempt counts as one."""
+    calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
+    """The term between processes that its effects are derived with; NULL: the stated default. Only `reanalyse` changes it."""
     started_at: float
     ended_at: float
     project_commit: str | None

@@ -62,6 +62,7 @@ def _effect() -> Select[Any]:
         *_WORK,
         *named(EFFECT, f"{figures} analysis_version"),
         *named(EFFECT, REPORTED),
+        *named(EFFECT, "process_sd calibration_id"),
     )
     shown = or_(EFFECT.c.effect.is_not(None), EFFECT.c.baseline_value.is_not(None), EFFECT.c.arm_value.is_not(None))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(shown, newest_answer(EFFECT))
@@ -83,6 +84,7 @@ def _speedup() -> Select[Any]:
         *(column.label(name) for name, column in renamed.items()),
         *named(EFFECT, "rounds verdict floor flags"),
         *named(EFFECT, REPORTED),
+        *named(EFFECT, "process_sd calibration_id"),
     )
     measured = and_(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(measured)

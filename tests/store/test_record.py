@@ -103,8 +103,8 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
     submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
-    with_errors = "SELECT s.*, e.effect_se FROM speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
-    points = rows(engine, with_errors)
+    joined = "speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
+    points = rows(engine, f"SELECT s.*, e.effect_se, e.process_loads FROM {joined}")
     for axis, column in (("tokens", "tokens"), ("gmacs", "gmacs_baseline")):
         curve = Curve(
             axis=axis,
@@ -115,6 +115,7 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
                     low=row["speedup_low"],
                     high=row["speedup_high"],
                     se=row["effect_se"],
+                    loads=json.loads(row["process_loads"]),
                     verdict=row["verdict"],
                     pairs=row["pairs"],
                     gmacs_baseline=row["gmacs_baseline"],

@@ -1,5 +1,6 @@
 """Break-even in FLOPs saved: curves along which one parameter moves while the work stays the same."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,8 +41,8 @@ def store(
 def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.breakeven."""
     store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (1.02, 0.8, 0.5))
-    with_errors = "SELECT s.*, e.effect_se FROM speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
-    points = rows(engine, with_errors)
+    joined = "speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
+    points = rows(engine, f"SELECT s.*, e.effect_se, e.process_loads FROM {joined}")
     curve = Curve(
         axis="gmacs_saved",
         points=tuple(
@@ -51,6 +52,7 @@ def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outc
                 low=row["speedup_low"],
                 high=row["speedup_high"],
                 se=row["effect_se"],
+                loads=json.loads(row["process_loads"]),
                 verdict=row["verdict"],
                 pairs=row["pairs"],
                 gmacs_baseline=row["gmacs_baseline"],

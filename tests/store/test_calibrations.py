@@ -1,0 +1,106 @@
+"""Calibrations: estimated from repeats in fresh processes, carried by attempts, and changed for answers by `reanalyse` alone."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine
+
+from store.calibrations import freeze_calibrations
+from store.record import reanalyse, record, record_imported
+from store.submission import NewSweep, submit_sweep
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+from sweeps.stats.pooling import PROCESS_SD
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import CPU
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+TAU = 0.02
+HERE = [CPU.environment_id]
+
+
+def repeats(engine: Engine, job: Job, make_outcome: MakeOutcome, processes: int = 8) -> None:
+    """A calibration sweep whose job ran in fresh processes that differ by `TAU`."""
+    submit_sweep(engine, NewSweep("calibration", "text", "?"), [job], [])
+    bias = np.random.default_rng(3).normal(0, TAU, processes)
+    outcomes = [make_outcome(job, speedups=(1.5 * np.exp(b),), noise=0.005, seed=n) for n, b in enumerate(bias)]
+    record_imported(engine, [one.model_copy(update={"process": f"p{n}"}) for n, one in enumerate(outcomes)])
+
+
+def test_the_term_is_estimated_and_stored(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Eight processes that differ by 2 % are found to, with an interval, once however often it is computed."""
+    repeats(engine, make_job(64), make_outcome)
+    (found,) = freeze_calibrations(engine, "calibration", HERE)
+    assert found["tau_low"] < TAU < found["tau_high"]
+    assert found["tau"] < found["process_sd"] < found["tau_high"]
+    assert (found["size_class"], found["processes"], found["contrasts"]) == ("up to 10 M", 8, 1)
+    (again,) = freeze_calibrations(engine, "calibration", HERE)
+    (stored,) = rows(engine, "SELECT * FROM calibration")
+    assert stored == found
+    assert again["calibration_id"] == found["calibration_id"]
+
+
+def test_one_process_gives_no_calibration(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Nothing is estimated from one process, from another environment, or from a sweep that is not there."""
+    repeats(engine, make_job(64), make_outcome, processes=1)
+    assert freeze_calibrations(engine, "calibration", HERE) == []
+    assert freeze_calibrations(engine, "calibration", ["elsewhere"]) == []
+    assert freeze_calibrations(engine, "none", HERE) == []
+
+
+def test_calibrating_changes_new_attempts_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """What was measured before keeps its interval until `reanalyse`; what is measured after has the new term."""
+    record(engine, None, None, make_outcome(make_job(96)))
+    repeats(engine, make_job(64), make_outcome)
+    figures = "SELECT * FROM effect_row ORDER BY comparison_id, metric"
+    before = rows(engine, figures)
+    assert {(row["process_sd"], row["calibration_id"]) for row in before} == {(PROCESS_SD, None)}
+    (found,) = freeze_calibrations(engine, "calibration", HERE)
+    assert rows(engine, figures) == before
+    record(engine, None, None, make_outcome(make_job(128), seed=1))
+    after = rows(engine, figures)
+    (new,) = [row for row in after if row not in before]
+    assert (new["process_sd"], new["calibration_id"]) == (found["process_sd"], found["calibration_id"])
+    assert [row for row in after if row in before] == before
+    assert reanalyse(engine) == 3
+    final = rows(engine, figures)
+    assert {(row["process_sd"], row["calibration_id"]) for row in final} == {(found["process_sd"], found["calibration_id"])}
+    old = {row["comparison_id"]: row["effect_se"] for row in before}
+    assert all(row["effect_se"] > old[row["comparison_id"]] for row in final if row["rounds"] == 1 and row["comparison_id"] in old)
+    carried = rows(engine, "SELECT DISTINCT calibration_id FROM attempt")
+    assert [row["calibration_id"] for row in carried] == [found["calibration_id"]]
+    with_loads = [json.loads(row["process_loads"]) for row in final]
+    assert sorted(map(len, with_loads)) == [1, 1, 8]
+
+
+def test_another_size_class_keeps_the_default(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A model of another size class, or another environment, is not measured with this calibration."""
+    repeats(engine, make_job(64), make_outcome)
+    freeze_calibrations(engine, "calibration", HERE)
+    outcome = make_outcome(make_job(128))
+    large = tuple(arm.model_copy(update={"parameters": 86_000_000}) for arm in outcome.arms)
+    other = CPU.model_copy(update={"facts": {"cores": "4"}})
+    record_imported(engine, [outcome.model_copy(update={"arms": large}), make_outcome(make_job(160), environment=other)])
+    found = rows(engine, "SELECT process_sd, calibration_id FROM speedup WHERE image_size > 100")
+    assert [tuple(row.values()) for row in found] == [(PROCESS_SD, None)] * 2
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_attempts_of_two_calibrations_are_pooled(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, noise: float
+) -> None:
+    """An attempt of before a calibration and one of after it each count by their own term."""
+    first, second = (make_outcome(make_job(96), seed=n, noise=noise) for n in range(2))
+    record(engine, None, None, first)
+    repeats(engine, make_job(64), make_outcome)
+    (found,) = freeze_calibrations(engine, "calibration", HERE)
+    record(engine, None, None, second)
+    (row,) = rows(engine, "SELECT * FROM effect_row WHERE tokens = 36")
+    assert row["process_sd"] == pytest.approx(found["process_sd"])
+    assert row["calibration_id"] == found["calibration_id"]
+    assert len(json.loads(row["process_loads"])) == 2
+    loads = list(json.loads(row["process_loads"]).values())
+    assert loads[0] != pytest.approx(loads[1], rel=0.1)
