@@ -162,8 +162,8 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
 
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
-    failures = FailureCollector(job)
     low_priority = not raise_priority()
+    failures = FailureCollector(job)  # from here on a changed priority is a failure of the arm that changed it
     use_threads(job.condition)
     with torch.inference_mode():
         kind = declare(job, failures)

@@ -42,8 +42,8 @@ class Leftovers:
         own = [arm.condition(job.condition) for arm in job.arms]
         kept = job.condition
         self._use = (job.kind, kept.model, kept.weights, kept.data, frozenset((each.runtime, each.dtype) for each in own))
-        # Every kind sets the threads of its condition.
-        self._state = ProcessState(leave=frozenset({"CPU threads of torch"}))
+        # Every kind sets the threads of its condition, timed ones the normal priority.
+        self._state = ProcessState(leave=frozenset({"CPU threads of torch", "niceness"}))
         self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
         self._children = {child.pid for child in left_running()}
         self._resident, self._allocated = resident(), _allocated()
