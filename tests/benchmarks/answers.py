@@ -31,7 +31,7 @@ from workers.kinds.latency import BURST
 from workers.measure.environment import PROJECT
 
 CURVES = """
-SELECT curve_id, verdict, x, x_low, x_high, direction, worst_loss, largest_gain FROM break_even
+SELECT curve_id, sweep, environment, host, verdict, x, x_low, x_high, direction, worst_loss, largest_gain FROM break_even
 WHERE axis = 'tokens' AND metric = 'latency' ORDER BY curve_id, x_low"""
 POINTS = """
 SELECT curve_id, model, arm_id, method, params, image_size, tokens, speedup, speedup_low, speedup_high FROM speedup
@@ -76,10 +76,10 @@ def read_run(store: Path, wall: float, reference: Reference | None = None) -> Ru
     """What a store with one run of a sweep answers."""
     points = _rows(store, POINTS)
     arms = {row["curve_id"]: row for row in points}
-    crossings: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    crossings: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(store, CURVES):
-        crossings[row["curve_id"]].append(row)
-    answers = [_answer(arms[curve], rows, reference) for curve, rows in crossings.items() if curve in arms]
+        crossings[row["curve_id"], row["sweep"], row["environment"], row["host"]].append(row)
+    answers = [_answer(arms[curve], rows, reference) for (curve, *_), rows in crossings.items() if curve in arms]
     known = {(each.model, each.arm_id, each.image_size): each for each in (reference.known if reference else ())}
     pairs = [(row, known.get((row["model"], row["arm_id"], row["image_size"]))) for row in points if row["speedup_low"]]
     both = [(row, each) for row, each in pairs if each is not None]

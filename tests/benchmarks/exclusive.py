@@ -2,7 +2,7 @@
 
 On a quiet machine with two GPUs or more: uv run python -m tests.benchmarks.exclusive
 It measures a sweep of launch-bound and of large forwards both ways and prints their contrasts; takes about ten minutes. With
-`--db URL` it measures nothing and prints those of a store whose sweeps asked for `exclusive: [node, device]`.
+`--db URL` it measures nothing and prints those of a store whose sweeps requested `exclusive: [node, device]`.
 """
 
 import argparse
@@ -142,9 +142,9 @@ def gpus() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", help="print the contrasts of this store instead of measuring")
-    asked = parser.parse_args(arguments)
-    if asked.db:
-        return show(asked.db)
+    requested = parser.parse_args(arguments)
+    if requested.db:
+        return show(requested.db)
     if (count := gpus()) < 2:
         print(f"needs two GPUs or more, and here is {count}; nothing was measured")
         return 2

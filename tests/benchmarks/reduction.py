@@ -129,9 +129,9 @@ def hquota_over_tome() -> tuple[SpeedUp, tuple[float, ...]]:
     """How much longer hquota takes than ToMe with r=13 at equal MACs, on DeiT-S at batch 8; and the GMACs of both."""
     steps = {"tome": {"r": 13}, "hquota": {"budget": {"gmacs": 2.707}}}
     arms = []
-    for name, asked in steps.items():
+    for name, requested in steps.items():
         method = methods.of_modality("vision")[name]
-        params = method.Params.model_validate(asked).model_dump(mode="json")
+        params = method.Params.model_validate(requested).model_dump(mode="json")
         arms.append(Arm(stack=(Step(method=name, params=params, version=method.VERSION),)))
     condition = Condition(model="deit_small_patch16_224", image_size=224, batch_size=8)
     outcome = run(Job(condition=condition, arms=tuple(arms), pairs=(Pair(1, 0),), protocol=PROTOCOL), pass_seconds=PASS_S)

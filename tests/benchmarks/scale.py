@@ -47,7 +47,7 @@ ATTEMPT = text(
 
 
 def sweep(comparisons: int) -> str:
-    """A sweep of about so many comparisons: fewer image sizes where fewer are asked for."""
+    """A sweep of about so many comparisons: fewer image sizes where fewer are requested."""
     sizes = max(1, round(comparisons / ARMS / POINTS[1] / POINTS[2]))
     return SWEEP.format(largest=16 * (sizes + 1))
 
@@ -83,8 +83,8 @@ def answering(folder: Path) -> None:
         insert_new(connection, ENVIRONMENT, [environment_row(environment)])
         where = environment.environment_id
         for number, job in enumerate(expansion.jobs):
-            asked = {"digest": str(number), "job_id": job.job_id, "environment": where, "protocol": canonical(job.protocol)}
-            attempt = connection.execute(ATTEMPT, asked).scalar_one()
+            requested = {"digest": str(number), "job_id": job.job_id, "environment": where, "protocol": canonical(job.protocol)}
+            attempt = connection.execute(ATTEMPT, requested).scalar_one()
             ids = zip(job.comparison_ids(), (comparison.question_id for comparison in job.comparisons()), strict=True)
             rows = [(key, question, {"comparison_id": key}) for key, question in ids]
             connection.execute(ComparisonAttemptRow.__table__.insert(), [{**pair, **row, "attempt": attempt} for _, _, row in rows])

@@ -182,12 +182,12 @@ def _decode(lm: LanguageModel) -> TimedStep:
 
 def main() -> int:
     """Exit code 0 when everything that is wanted is reached."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--kernels", action="store_true")
-    asked.add_argument("--decode", action="store_true")
-    asked.add_argument("--models", nargs="+", default=MODELS)
-    asked.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    given = asked.parse_args()
+    requested = argparse.ArgumentParser(description=__doc__)
+    requested.add_argument("--kernels", action="store_true")
+    requested.add_argument("--decode", action="store_true")
+    requested.add_argument("--models", nargs="+", default=MODELS)
+    requested.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    given = requested.parse_args()
     both = given.kernels == given.decode
     compiled = missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) or "yes"
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; compiled kernel: {compiled}")

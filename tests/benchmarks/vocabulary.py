@@ -84,7 +84,7 @@ def speed() -> None:
         ("tokenizer and trie", "tokenizer and scan"),
     ):
         ratio = statistics.median(slower / faster for faster, slower in zip(seconds[fast], seconds[slow], strict=True))
-        print(f"{fast} is {ratio:.0f}x as fast as {slow} (asked for: {TARGET}x)")
+        print(f"{fast} is {ratio:.0f}x as fast as {slow} (requested: {TARGET}x)")
 
 
 def reduction() -> None:
@@ -139,9 +139,9 @@ def main() -> None:
         "--quality", metavar="MODEL", help="read bits per byte with this model: tiny_lm, tiny_lm_smoke, or a folder"
     )
     parser.add_argument("--steps", type=int, default=40, help="of fine-tuning")
-    asked = parser.parse_args()
-    if asked.quality is not None:
-        quality(asked.quality, asked.steps)
+    requested = parser.parse_args()
+    if requested.quality is not None:
+        quality(requested.quality, requested.steps)
     else:
         reduction()
         speed()

@@ -47,20 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sweeps", nargs="+", metavar="NAME", help="only these sweeps")
     parser.add_argument("--tests", nargs="*", metavar="FILE", help="these test files instead of those for a GPU")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args(arguments)
-    if asked.job:
-        _answer(asked.job, asked.out)
+    requested = parser.parse_args(arguments)
+    if requested.job:
+        _answer(requested.job, requested.out)
         return 0
     if missing := [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]:
         sys.stderr.write(f"not installed: {', '.join(missing)}\n")
         return 2
     from workers.measure.environment import devices
 
-    if asked.device not in devices():
-        sys.stderr.write(f"no {asked.device} device can be used here; there is {', '.join(devices())}\n")
+    if requested.device not in devices():
+        sys.stderr.write(f"no {requested.device} device can be used here; there is {', '.join(devices())}\n")
         return 2
-    files = [ROOT / "tests" / "workers" / name for name in TESTS] if asked.tests is None else asked.tests
-    found = accept(asked.out, asked.device, asked.minutes, asked.sweeps, [str(file) for file in files])
+    files = [ROOT / "tests" / "workers" / name for name in TESTS] if requested.tests is None else requested.tests
+    found = accept(requested.out, requested.device, requested.minutes, requested.sweeps, [str(file) for file in files])
     return 0 if found["passed"] else 1
 
 
@@ -94,7 +94,7 @@ def _tests(out: Path, files: Sequence[str], limit_s: float) -> dict[str, Any]:
 
     nothing = {"passed": 0, "failed": 0, "skipped": 0, "failed_tests": [], "note": "", "problem": ""}
     if not files:
-        return {**nothing, "note": "no tests were asked for"}
+        return {**nothing, "note": "no tests were requested"}
     if importlib.util.find_spec("pytest") is None:
         return {**nothing, "note": "pytest is not installed: the tests were not run"}
     report = out / "tests.xml"
