@@ -1,15 +1,18 @@
 """A real SQLite store for each test, and outcomes as a worker would hand them back, made from simulated timings."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from store.engine import connect
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import Arm, Condition, Job, Kind, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
@@ -184,3 +187,20 @@ def engine(path: Path, empty_store: Path) -> Iterator[Engine]:
     engine = connect(str(path))
     yield engine
     engine.dispose()
+
+
+def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
+    jobs = list(jobs)
+    requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
+    return submit_sweep(engine, NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}), requested, jobs, since)
+
+
+def states(engine: Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.execute(text("SELECT state FROM job ORDER BY id")).scalars())
+
+
+def older(path: Path, schema: str) -> None:
+    """A store as an older version wrote it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / f"version_{int(schema)}.sql").read_text())

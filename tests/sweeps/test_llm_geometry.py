@@ -1,82 +1,13 @@
-"""Sweeps of language models: fields, kinds and defaults, models in folders and on the hub, and a message for each wrong use."""
+"""Sweeps of language models: fields, kinds and defaults, and a message for each wrong use."""
 
-import json
 from pathlib import Path
-from typing import Any, Literal
 
 import pytest
-from pydantic import Field
 
-from sweeps.geometry.llm_geometry import CONFIGS, languages
-from sweeps.geometry.local_llm import content, geometry
+from sweeps.geometry.llm_geometry import languages
 from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Step
-from sweeps.method import AnyMethod, LanguageNetwork, Params
-from sweeps.parsing.expand import Expansion, expand_file
-from sweeps.parsing.yaml_reader import SweepError
 from sweeps.protocol import Protocol
-from tests.sweeps.conftest import METHODS, NETWORKS
-
-
-class SkipParams(Params):
-    sparsity: float = Field(default=0.5, ge=0, lt=1)
-    data: str | None = None
-    file: str | None = None
-
-
-class Skip:
-    """A method that leaves out a share of the network."""
-
-    MODALITY: Literal["language"] = "language"
-    PAPER = "none"
-    VERSION = 1
-    Params: type[Params] = SkipParams
-    __name__ = "skip"
-
-    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - the protocol's signature
-        return 0
-
-    def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
-        return int(params.sparsity * network.layers * network.layer_macs * tokens)
-
-    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:  # noqa: ARG002 - the protocol's signature
-        return f"{network.name} has no gate" if not network.gated else None
-
-    def apply(self, speaker: Any, params: Any) -> Any:  # noqa: ARG002 - the protocol's signature
-        return speaker
-
-
-KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
-HEAD = "schema: 1\nname: trial\n"
-TINY = "defaults: {model: tiny_lm, prompt_tokens: 64, new_tokens: 16}\n"
-GENERATION = Condition(
-    model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="teacher_forcing", data="docs"
-)
-BOTH = "jobs: {generation: {}, quality: {}}\n"
-
-
-def expand(text: str, **options: Any) -> Expansion:
-    return expand_file("trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options)
-
-
-def refused(text: str) -> SweepError:
-    with pytest.raises(SweepError) as caught:
-        expand(text)
-    return caught.value
-
-
-def weights(name: str) -> bytes:
-    """A safetensors file with one small tensor."""
-    header = json.dumps({name: {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}).encode()
-    return len(header).to_bytes(8, "little") + header + bytes(4)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A directory with a language model, as far as planning looks into it."""
-    (tmp_path / "config.json").write_text(json.dumps(dict(CONFIGS["llama-15m"])))
-    (tmp_path / "tokenizer.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(weights("one"))
-    return tmp_path
+from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, expand, refused
 
 
 def test_defaults_are_spelled_out() -> None:
@@ -140,90 +71,6 @@ def test_language_identities_are_pinned() -> None:
         "27e12bff3399a141",
         "815b354a8c36d1e0",
     ]
-
-
-def test_a_folder_is_a_model(folder: Path) -> None:
-    """Its geometry bounds the text, its weights are its own, and its files are part of what makes an answer stale."""
-    text = f"defaults: {{model: {folder}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
-    (job,) = expand(text).jobs
-    assert job.condition.weights == "pretrained"
-    assert job.content_hashes == {"model": content(str(folder))}
-    assert "4096 positions" in refused(text.replace("prompt_tokens: 64", "prompt_tokens: 4090")).problem
-    assert "has its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
-    (folder / "model.safetensors").write_bytes(weights("another"))
-    assert expand(text).jobs[0].content_hashes != job.content_hashes
-    assert expand(text).jobs[0].condition == job.condition
-
-
-def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`./dir` is a folder, `org/name` is on the hub unless a folder of that name is here, which is an error."""
-    monkeypatch.chdir(folder.parent)
-    named = f"defaults: {{model: ./{folder.name}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
-    assert expand(named).jobs[0].condition.model == f"./{folder.name}"
-    hub = named.replace(f"./{folder.name}", "org/name").replace("64", "64000")
-    assert expand(hub).jobs[0].condition == GENERATION.model_copy(
-        update={"model": "org/name", "prompt_tokens": 64000, "weights": "pretrained"}
-    )
-    (folder.parent / "org" / "name").mkdir(parents=True)
-    assert "write ./org/name for the folder" in refused(hub).problem
-
-
-@pytest.mark.parametrize(
-    ("spoil", "expected"),
-    [
-        (lambda at: (at / "config.json").unlink(), "holds no config.json"),
-        (lambda at: (at / "tokenizer.json").unlink(), "holds no tokenizer.json"),
-        (
-            lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"),
-            "holds no weights (*.safetensors); save its pickled",
-        ),
-        (lambda at: (at / "model.safetensors").write_bytes(weights("one")[:-1]), "is damaged, or only a part of the file"),
-        (lambda at: (at / "model.safetensors").write_bytes(b"no weights at all"), "is damaged, or only a part of the file"),
-        (lambda at: (at / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0[]"), "copy or download it again"),
-        (lambda at: (at / "config.json").write_text("{"), "config.json cannot be read"),
-        (lambda at: (at / "config.json").write_text("[]"), "config.json makes no model"),
-        (lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'), "'mamba' is not supported: it has no keys"),
-        (lambda at: (at / "config.json").write_text('{"model_type": "llama"}'), "lacks 'hidden_size'"),
-        (lambda at: (at / "config.json").write_text("{}"), "its config.json holds no model_type"),
-        (lambda at: described(at, quantization_config={"quant_method": "gptq", "bits": 4}), "its weights are quantised (gptq)"),
-        (lambda at: described(at, quantization_config={"load_in_4bit": True}), "are quantised (a method that is not named)"),
-        (lambda at: described(at, model_type="t5", is_encoder_decoder=True), "model_type 't5' is an encoder with a decoder"),
-        (
-            lambda at: described(at, model_type="bert", architectures=["BertForMaskedLM"]),
-            "BertForMaskedLM is no causal language model",
-        ),
-        (lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_head": 0})), "makes no model: integer"),
-        (
-            lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_layer": 0})),
-            "makes no model: layers: Input",
-        ),
-    ],
-)
-def test_a_folder_that_lacks_something(folder: Path, spoil: Any, expected: str) -> None:
-    """What is missing or not supported is reported at the line that names the folder."""
-    spoil(folder)
-    found = refused(f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n")
-    assert (found.line, found.key) == (4, "defaults.model")
-    assert expected in found.problem
-
-
-def described(folder: Path, **fields: Any) -> None:
-    """Change fields of a folder's config.json."""
-    file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
-
-
-def test_architectures_that_are_not_described(folder: Path) -> None:
-    """Their sizes are read where config.json has them; where it leaves them to transformers, the worker checks lengths."""
-    text = f"defaults: {{model: {folder}, prompt_tokens: 4090, new_tokens: 16}}\nmethods: [skip]\n"
-    described(folder, model_type="qwen3", architectures=["Qwen3ForCausalLM"])
-    assert "4096 positions" in refused(text).problem
-    found = geometry(str(folder))
-    assert found is not None
-    assert not found.described
-    (folder / "config.json").write_text('{"model_type": "qwen3", "hidden_size": 64}')
-    assert geometry(str(folder)) is None
-    assert expand(text).jobs[0].condition.prompt_tokens == 4090
 
 
 DEIT = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"

@@ -1,0 +1,84 @@
+"""Owners of jobs: leases, and what is recovered from dispatchers that died or are silent."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from store import owners, queue
+from store.errors import StoreError
+from store.record import record
+from store.transactions import writing
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+from tests.store.conftest import states, submit
+
+MakeJob = Callable[..., Job]
+MakeOutcome = Callable[..., Outcome]
+ME = owners.owner()
+
+
+def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Only the owner of a running job may end its lease."""
+    sweep = submit(engine, [make_job()])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    for end_lease in (
+        lambda: record(engine, claimed.row, "other:1:1", make_outcome(claimed.job)),
+        lambda: queue.release(engine, claimed.row, "other:1:1"),
+        lambda: queue.split(engine, claimed.row, "other:1:1", [claimed.job]),
+    ):
+        with pytest.raises(StoreError, match=f"is held by {ME}; it is no longer running for other:1:1"):
+            end_lease()
+    queue.release(engine, claimed.row, ME)
+    with pytest.raises(StoreError, match="is waiting; it is no longer running for"):
+        record(engine, claimed.row, ME, make_outcome(claimed.job))
+    with pytest.raises(StoreError, match="job 77 does not exist"):
+        queue.release(engine, 77, ME)
+
+
+def test_outcome_of_another_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """An outcome is stored only for the job it is of."""
+    sweep = submit(engine, [make_job(32)])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    with pytest.raises(StoreError, match="has the identity"):
+        record(engine, claimed.row, ME, make_outcome(make_job(64)))
+    assert states(engine) == ["running"]
+
+
+def test_recover_from_a_process_that_ended(engine: Engine, path: Path, make_job: MakeJob) -> None:
+    """Jobs of a process that ended wait again; those of a running one stay with it."""
+    sweep = submit(engine, [make_job(32), make_job(64)])
+    claim = f"queue.claim(engine.connect({str(path)!r}), {sweep}, owner=owners.owner())"
+    program = f"from store import engine, owners, queue; {claim}"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    queue.claim(engine, sweep, owner=ME)
+    assert states(engine) == ["running", "running"]
+    assert queue.recover(engine) == 1
+    assert states(engine) == ["waiting", "running"]
+
+
+def test_a_recycled_process_id_is_no_owner(engine: Engine, make_job: MakeJob) -> None:
+    """A running process with the owner's id that began at another time is not the owner."""
+    sweep = submit(engine, [make_job()])
+    host = ME.partition(":")[0]
+    queue.claim(engine, sweep, owner=f"{host}:{os.getpid()}:1")
+    assert queue.recover(engine) == 1
+
+
+def test_owners_on_other_hosts_keep_their_jobs_while_they_renew(engine: Engine, make_job: MakeJob) -> None:
+    """An owner elsewhere loses its jobs only when its lease is old."""
+    sweep = submit(engine, [make_job()])
+    queue.claim(engine, sweep, owner="elsewhere:1:1")
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
+    assert queue.renew(engine, "elsewhere:1:1") == 1
+    assert queue.recover(engine) == 0
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
+    assert queue.recover(engine) == 1
+    assert queue.renew(engine, "elsewhere:1:1") == 0

@@ -1,0 +1,59 @@
+"""Sweeps of language models, with a method that leaves out a share of the network."""
+
+from typing import Any, Literal
+
+import pytest
+from pydantic import Field
+
+from sweeps.job import Condition
+from sweeps.method import AnyMethod, LanguageNetwork, Params
+from sweeps.parsing.expand import Expansion, expand_file
+from sweeps.parsing.yaml_reader import SweepError
+from tests.sweeps.conftest import METHODS, NETWORKS
+
+
+class SkipParams(Params):
+    sparsity: float = Field(default=0.5, ge=0, lt=1)
+    data: str | None = None
+    file: str | None = None
+
+
+class Skip:
+    """A method that leaves out a share of the network."""
+
+    MODALITY: Literal["language"] = "language"
+    PAPER = "none"
+    VERSION = 1
+    Params: type[Params] = SkipParams
+    __name__ = "skip"
+
+    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - the protocol's signature
+        return 0
+
+    def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
+        return int(params.sparsity * network.layers * network.layer_macs * tokens)
+
+    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:  # noqa: ARG002 - the protocol's signature
+        return f"{network.name} has no gate" if not network.gated else None
+
+    def apply(self, speaker: Any, params: Any) -> Any:  # noqa: ARG002 - the protocol's signature
+        return speaker
+
+
+KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
+HEAD = "schema: 1\nname: trial\n"
+TINY = "defaults: {model: tiny_lm, prompt_tokens: 64, new_tokens: 16}\n"
+GENERATION = Condition(
+    model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="teacher_forcing", data="docs"
+)
+BOTH = "jobs: {generation: {}, quality: {}}\n"
+
+
+def expand(text: str, **options: Any) -> Expansion:
+    return expand_file("trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options)
+
+
+def refused(text: str) -> SweepError:
+    with pytest.raises(SweepError) as caught:
+        expand(text)
+    return caught.value
