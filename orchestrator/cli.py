@@ -20,6 +20,16 @@ app = typer.Typer(
     "130 interrupted.",
 )
 
+
+def _seconds(text: str) -> float:
+    """A duration of the command line in seconds."""
+    from sweeps.parsing.file_schema import DURATION, seconds
+
+    if not DURATION.fullmatch(text) or not (found := seconds(text)):
+        raise typer.BadParameter(f"{text!r} is no time to measure in; write 30s, 10m or 1h")
+    return found
+
+
 Database = Annotated[
     str | None,
     typer.Option("--db", envvar="BREAKEVEN_DB", help="Database: a file or an SQLAlchemy URL.", show_default="breakeven.db"),
@@ -43,13 +53,27 @@ def run_command(
         Literal["all", "flagged", "unclear", "failed"] | None,
         typer.Option(help="With --again: only comparisons with such an answer."),
     ] = None,
+    more: Annotated[
+        bool,
+        typer.Option("--more", help="Add pairs to what is unclear or insufficient, until it is answered, precise, or time is up."),
+    ] = False,
+    time: Annotated[
+        float | None,
+        typer.Option(
+            parser=_seconds,
+            metavar="DURATION",
+            help="Measure for so long at most, such as 10m: one pass of everything, then what narrows unresolved curves most. "
+            "Default: the sweep's `budget`; with --more as long as its first run.",
+        ),
+    ] = None,
 ) -> None:
     """Measure what the sweep requests and is not answered yet, then report."""
     from orchestrator.commands.run import run_sweep
 
     if only and not again:
         raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
-    raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=device, again=(only or "all") if again else None))
+    repeated = (only or "all") if again else None
+    raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=device, again=repeated, more=more, time_s=time))
 
 
 @app.command()

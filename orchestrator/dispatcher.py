@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from typing import Literal, NamedTuple
 
@@ -62,17 +62,20 @@ def dispatch(
     retry: Retry,
     observer: Callable[[Event], None] = lambda _: None,
     tick: Callable[[], None] = lambda: None,
+    admits: Callable[[Job], bool] = lambda _: True,
+    repeated: Collection[str] = (),
 ) -> Summary:
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
 
     A timed job has its node alone, or its GPU (`exclusive: device`); others share a node while it has cores and GPUs left.
     Jobs of owners that have died meanwhile are run too. A result whose lease was lost (this process stood still for longer than a
-    lease) is dropped. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue. `tick` is called about every
-    `POLL_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no node offers, and at the end
-    when the nodes that offered it died.
+    lease) is dropped. Jobs that `admits` refuses are left waiting; comparisons that are `repeated` get a new process each time, so
+    that attempts differ by what processes differ by. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue.
+    `tick` is called about every `POLL_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no
+    node offers, and at the end when the nodes that offered it died.
     """
     queue.recover(engine)
-    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer)
+    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer, admits=admits, repeated=repeated)
     with stop_requested() as stopped:
         return dispatcher.run(stopped, tick)
 
@@ -80,7 +83,18 @@ def dispatch(
 class Dispatcher:
     """The state of one `dispatch`: which node runs what, and which baselines have run alone with or without a failure."""
 
-    def __init__(self, engine: Engine, sweep_id: int, cluster: Cluster, retry: Retry, observer: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sweep_id: int,
+        cluster: Cluster,
+        retry: Retry,
+        observer: Callable[[Event], None],
+        *,
+        admits: Callable[[Job], bool],
+        repeated: Collection[str],
+    ) -> None:
+        self._admits, self._repeated = admits, frozenset(repeated)
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
         self._owner = owners.owner()
         self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
@@ -135,10 +149,20 @@ class Dispatcher:
             return None
         for device in reversed(node.devices):
             offer, beside = node.offer(device, self._demands), there[0].occupation if there else None
-            for queued in queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, beside=beside):
-                if fits(queued.job, node, there):
-                    return queued
+            limit, refused = 1, list[queue.QueuedJob]()
+            while claimed := queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, limit=limit, beside=beside):
+                admitted = [queued for queued in claimed if self._admits(queued.job)]
+                chosen = admitted[0] if admitted and fits(admitted[0].job, node, there) else None
+                refused += [queued for queued in claimed if queued is not chosen]
+                if admitted:
+                    break
+                limit *= 2  # of many jobs that take too long, a shorter one is found in a few steps
+            else:
+                chosen = None
+            for queued in refused:
                 queue.release(self._engine, queued.row, self._owner)
+            if chosen is not None:
+                return chosen
         return None
 
     def _jobs_on(self, node: Node) -> list[Job]:
@@ -149,7 +173,12 @@ class Dispatcher:
         taken = {running.slot for running in self._tasks if running.place[:2] == (node.node_id, job.condition.device)}
         slot = next(slot for slot in count() if slot not in taken)
         place = (node.node_id, job.condition.device, slot)
-        fresh = job.protocol.rounds > 1 or job.round > 0 or place in self._replace_worker
+        fresh = (
+            job.protocol.rounds > 1
+            or job.round > 0
+            or place in self._replace_worker
+            or not self._repeated.isdisjoint(job.comparison_ids())
+        )
         try:
             running = self._cluster.submit(job, node, slot=slot, fresh=fresh)
         except BaseException:

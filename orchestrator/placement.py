@@ -62,6 +62,8 @@ class Placement:
     """Where other dispatchers are measuring groups."""
     again: Collection[str] = ()
     """Comparisons to be measured although they are answered."""
+    only: Collection[str] | None = None
+    """Comparisons of which one more round is to be measured, and nothing else; `None`: all."""
     tried: Mapping[Place, set[Round]] = field(default_factory=dict)
     """What is not to be measured once more in a place though it is not answered."""
 
@@ -82,7 +84,10 @@ class Placement:
                     continue
                 plan = plans[each.key]
                 unanswered |= {key[0] for key in each.rounds if key not in plan.answered}
-                if (rest := each.without(plan.settled)) is not None:
+                settled = plan.settled
+                if self.only is not None:
+                    settled = {key for key in each.rounds if key in settled or key[1] or key[0] not in self.only}
+                if (rest := each.without(settled)) is not None:
                     wanted.append(Wanted(rest, demand_text(demand), plan.place))
         return wanted, unanswered
 

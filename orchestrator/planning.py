@@ -114,12 +114,14 @@ def make_plan(
     sites: Collection[Site],
     *,
     again: Collection[str] = (),
+    only: Collection[str] | None = None,
     tried: Mapping[Place, set[Round]] | None = None,
     seen: Collection[str] = (),
 ) -> Plan:
     """Leave what the store does not answer; without a store everything is left.
 
-    `again` holds ids of comparisons that are left although they are answered; `tried` rounds that are not left in a place
+    `again` holds ids of comparisons that are left although they are answered; `only` those of which nothing but one round is
+    left; `tried` rounds that are not left in a place
     although they are not answered; `seen` environments, beside those of the sites, whose complete curves count.
     """
     jobs = [PlannedJob.of(job) for job in expansion.jobs]
@@ -141,7 +143,7 @@ def make_plan(
             errors |= found.errors
             for (comparison_id, _), pairs in found.pairs.items():
                 insufficient[comparison_id] = min(pairs, insufficient.get(comparison_id, pairs))
-    wanted, open_ids = Placement(sites, answered, seen, pins, again, tried or {}).left(jobs, expansion.sweep.demands)
+    wanted, open_ids = Placement(sites, answered, seen, pins, again, only, tried or {}).left(jobs, expansion.sweep.demands)
     everything = {comparison_id for of_device in protocols.values() for comparison_id in of_device}
     return Plan(expansion, sites, tuple(wanted), len(everything - open_ids), len(everything), insufficient, errors, since)
 
@@ -151,7 +153,11 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
     """Store the sweep, link all its comparisons, and queue what is left. Returns the row of the sweep."""
     sweep = plan.expansion.sweep
     jobs = [job for job in plan.expansion.jobs if job.round == 0]
-    settings = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
+    settings: dict[str, Any] = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
+    if sweep.search is not None:
+        from sweeps.stats.search import point_alpha  # imports NumPy
+
+        settings["point_alpha"] = point_alpha(sweep.search.max_points)
     return submit_sweep(engine, NewSweep(sweep.name, plan.expansion.text, sweep.question, settings), jobs, plan.wanted, plan.since)
 
 

@@ -1,11 +1,11 @@
 """Progress: what a running sweep shows, as a bar on a terminal and as plain lines elsewhere."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -29,6 +29,16 @@ CONSEQUENCES: Mapping[EventType, str] = {
 """What follows an event with a message."""
 
 
+class _Bar(Progress):
+    """The bar, and below it a line for each curve."""
+
+    curves: Sequence[str] = ()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        yield from (Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis") for line in self.curves)
+
+
 class Display:
     """Observer of a run: what starts and ends, the time left, and the verdicts of each job as it is answered."""
 
@@ -42,7 +52,7 @@ class Display:
         self._elsewhere = 0
         self._named: list[str] = []
         self._printed = time.monotonic()
-        self._bar = Progress(
+        self._bar = _Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -67,6 +77,13 @@ class Display:
         self._comparisons = self._done + sum(len(job.pairs) for job in jobs)
         self._forecast.expect(jobs)
         self._bar.update(self._task, total=self._comparisons)
+
+    def curves(self, lines: Sequence[str]) -> None:
+        """Show what can be claimed of each curve so far; without a terminal what has changed."""
+        for line in lines if not self._console.is_terminal else ():
+            if line not in self._bar.curves:
+                self._print(Text(f"  so far: {line}", style="dim"))
+        self._bar.curves = lines
 
     def elsewhere(self, jobs: Sequence[Job]) -> None:
         """Jobs that other runs measure at present, which this one does not."""

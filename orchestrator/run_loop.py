@@ -2,19 +2,24 @@
 
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
-from orchestrator.dispatcher import Event, dispatch
+from orchestrator.allowance import Allowance
+from orchestrator.dispatcher import Event, dispatch, failure_reasons
 from orchestrator.interruption import stop_requested
 from orchestrator.planning import Plan, make_plan, require_feasible, submit_plan
 from orchestrator.progress import Display
 from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.ray_cluster.connect import ClusterError
+from orchestrator.refinement import Refinement
 from orchestrator.sites import Site, demand_text
 from store import queue
 from store.answers import Round, environments_since
 from store.engine import Engine
 from store.placement import Offer, Place
+from sweeps.parsing.expand import Expansion
 
 WAIT_S = 0.5
 """How often a run that waits for other dispatchers checks the queue."""
@@ -33,51 +38,131 @@ class RunResult(NamedTuple):
 
 
 def run_plan(
-    engine: Engine, plan: Plan, cluster: Callable[[], Cluster], display: Display, again: Collection[str] = ()
+    engine: Engine,
+    plan: Plan,
+    cluster: Callable[[], Cluster],
+    display: Display,
+    again: Collection[str] = (),
+    *,
+    allowance: Allowance | None = None,
+    refinement: Refinement | None = None,
 ) -> RunResult:
     """Measure what `plan` has left, plan again against the store, and so on until nothing is left that this run may try.
 
     A round of a comparison that came back is not tried twice by one run, whatever its result; so the loop ends. Jobs that
     another dispatcher holds are waited for, and measured here if it dies. `cluster` is called whenever jobs wait. `again` names
-    comparisons to be measured although they are answered.
+    comparisons to be measured although they are answered. After that pass comes what `refinement` chooses, one step after the
+    other. No job is started that would not end within the `allowance`.
     """
-    expansion, began = plan.expansion, time.time()
-    sites: Collection[Site] = plan.sites
-    seen: set[str] = set()
-    tried: dict[Place, set[Round]] = {}
+    run = _Run(engine, plan, cluster, display, allowance=allowance or Allowance(), refinement=refinement)
+    while plan.jobs and not run.stopped:
+        run.measure(plan)
+        plan = run.planned(plan.expansion, again=again, tried=run.tried)
+    expansion = plan.expansion if refinement is None else run.refine(refinement, plan.expansion)
+    return RunResult(run.planned(expansion), run.interrupted)
 
-    def observe(event: Event) -> None:
+
+class _Run:
+    """The state of `run_plan`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        cluster: Callable[[], Cluster],
+        display: Display,
+        *,
+        allowance: Allowance,
+        refinement: Refinement | None,
+    ) -> None:
+        self._engine, self._cluster, self._display, self._allowance = engine, cluster, display, allowance
+        self._refinement, self._began = refinement, time.time()
+        self._sites: Collection[Site] = plan.sites
+        self._seen: set[str] = set()
+        self.tried: dict[Place, set[Round]] = {}
+        """Rounds that came back, by place."""
+        self._failed: set[str] = set()
+        """Comparisons that came back without a measurement."""
+        self.interrupted = self._exhausted = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run was interrupted, or nothing more fits into its time."""
+        return self.interrupted or self._exhausted
+
+    def planned(self, expansion: Expansion, **more: Any) -> Plan:
+        seen = self._seen | environments_since(self._engine, expansion.sweep.name, self._began)
+        return make_plan(expansion, self._engine, self._sites, seen=seen, **more)
+
+    def measure(self, plan: Plan, repeated: Collection[str] = ()) -> None:
+        """Submit a plan and dispatch until none of its jobs waits here or is held elsewhere."""
+        self._display.expect(plan.jobs)
+        sweep = submit_plan(self._engine, plan)
+        tick = _ticking(self._engine, sweep, self._display)
+        while not self.stopped and (
+            (waiting := queue.waiting(self._engine, sweep, offers(self._sites, plan))) or queue.held(self._engine, sweep)
+        ):
+            if waiting and self._allowance.left_s <= 0:
+                self._exhausted = True
+            elif waiting:
+                nodes, starts = self._cluster(), self._allowance.starts
+                self._allowance.begin()
+                summary = dispatch(
+                    self._engine,
+                    sweep,
+                    nodes,
+                    retry=plan.expansion.sweep.retry,
+                    observer=self._observe,
+                    tick=tick,
+                    admits=self._allowance.admits,
+                    repeated=repeated,
+                )
+                self.interrupted = summary.interrupted
+                self._exhausted = self._allowance.limit_s < inf and self._allowance.starts == starts
+                self._seen |= _environments(self._sites)
+                self._sites = nodes.nodes()
+                self._seen |= _environments(self._sites)
+            else:
+                self.interrupted = _wait_for_others(self._engine, sweep, self._display, offers(self._sites, plan))
+        if not self.stopped:
+            require_feasible(plan.expansion, self._sites)  # nodes may have died
+
+    def refine(self, refinement: Refinement, expansion: Expansion) -> Expansion:
+        """Measure what `refinement` chooses until it chooses nothing. Returns what is requested by then."""
+        limit_s = self._allowance.limit_s
+        while not self.stopped and (ids := refinement.next(self._places(), len(self._sites))):
+            repeated = refinement.choose(ids)
+            plan = self.planned(refinement.requested(), again=ids, only=ids)
+            before = {key for rounds in self.tried.values() for key in rounds}
+            self.tried.clear()
+            self.measure(plan, repeated)
+            back = {comparison_id for rounds in self.tried.values() for comparison_id, _ in rounds}
+            refinement.given_up |= (ids & self._failed) | (set() if self.stopped else ids - back)
+            self.tried.setdefault(Place("", ""), set()).update(before)
+            expansion = refinement.requested(limit_s)
+            if self._exhausted:  # what does not fit into the time is not queued for others
+                submit_plan(self._engine, replace(plan, wanted=()))
+        return expansion
+
+    def _places(self) -> set[Place]:
+        return {site.place(device) for site in self._sites for device in site.environments}
+
+    def _observe(self, event: Event) -> None:
+        if event.what == "started":
+            self._allowance.start(event.job)
         if event.what == "answered" and event.outcome is not None:
+            self._allowance.end(event.job)
             rounds = {(comparison_id, event.job.round) for comparison_id in event.job.comparison_ids()}
             here = event.node.place(event.job.condition.device)
             for place in {Place(event.outcome.environment.environment_id, event.outcome.host), here}:
-                tried.setdefault(place, set()).update(rounds)
-            if sum(place.host == here.host for place in tried) > MAX_ENVIRONMENTS:
+                self.tried.setdefault(place, set()).update(rounds)
+            reasons = zip(event.job.comparison_ids(), failure_reasons(event.outcome), strict=True)
+            self._failed |= {comparison_id for comparison_id, why in reasons if why}
+            if sum(place.host == here.host for place in self.tried) > MAX_ENVIRONMENTS:
                 raise ClusterError(f"{here.host} reports a new environment again and again; is something being installed there?")
-        display(event)
-
-    def planned(**more: Any) -> Plan:
-        return make_plan(expansion, engine, sites, seen=seen | environments_since(engine, expansion.sweep.name, began), **more)
-
-    interrupted = False
-    while plan.jobs and not interrupted:
-        display.expect(plan.jobs)
-        sweep = submit_plan(engine, plan)
-        tick = _ticking(engine, sweep, display)
-        while not interrupted and ((waiting := queue.waiting(engine, sweep, offers(sites, plan))) or queue.held(engine, sweep)):
-            if waiting:
-                nodes = cluster()
-                summary = dispatch(engine, sweep, nodes, retry=expansion.sweep.retry, observer=observe, tick=tick)
-                interrupted = summary.interrupted
-                seen |= _environments(sites)
-                sites = nodes.nodes()
-                seen |= _environments(sites)
-            else:
-                interrupted = _wait_for_others(engine, sweep, display, offers(sites, plan))
-        if not interrupted:
-            require_feasible(expansion, sites)  # nodes may have died
-        plan = planned(again=again, tried=tried)
-    return RunResult(planned(), interrupted)
+        self._display(event)
+        if event.what == "answered" and self._refinement is not None:
+            self._display.curves(list(self._refinement.lines(self._places() | {here})))
 
 
 def _ticking(engine: Engine, sweep: int, display: Display) -> Callable[[], None]:

@@ -39,9 +39,11 @@ EXECUTIONS = (
     .where(ATTEMPT.c.environment.in_(_HERE))
     .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
 )
+_HAS_EFFECT = ~EFFECT.c.flags.contains("no_effect")
+"""Whether the arm does anything: measured again, it would still do what its baseline does."""
 _DOUBTS: Mapping[Doubt, ColumnElement[bool]] = {
-    "flagged": EFFECT.c.flags != "",
-    "unclear": EFFECT.c.verdict == "unclear",
+    "flagged": and_(EFFECT.c.flags != "", _HAS_EFFECT),
+    "unclear": and_(EFFECT.c.verdict == "unclear", _HAS_EFFECT),
     "failed": EFFECT.c.failure.is_not(None),
 }
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from orchestrator import planning
+from orchestrator.commands.limits import limit_s_of, limit_text, whole_limit_s
 from orchestrator.planning import Plan, make_plan, require_feasible
 from orchestrator.preview import preview
 from orchestrator.sites import Site, by_device, here
@@ -37,9 +39,23 @@ Again = Literal["all"] | Doubt
 """Comparisons to be measured although they are answered: all of a sweep, or those whose answers may be doubted."""
 
 
-def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: Device | None, again: Again | None = None) -> int:
-    """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code."""
+def run_sweep(
+    file: Path,
+    *,
+    db: str | None,
+    ray_address: str | None,
+    device: Device | None,
+    again: Again | None = None,
+    more: bool = False,
+    time_s: float | None = None,
+) -> int:
+    """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code.
+
+    more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in place of the sweep's `budget`.
+    """
+    from orchestrator.allowance import Allowance
     from orchestrator.progress import Display
+    from orchestrator.refinement import Refinement
     from orchestrator.report.data import load_report
     from orchestrator.report.next_steps import flag_steps
     from orchestrator.report.render import render_table
@@ -61,11 +77,15 @@ def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: De
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
-        repeated = set() if again is None else _comparison_ids(expansion)
-        if again is not None and again != "all":
-            repeated &= _doubted(engine, sites, again)
+        limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
+        refinement = Refinement(expansion, engine) if more or limit_s is not None else None
+        if refinement is not None:
+            expansion = refinement.requested(whole_limit_s(expansion, time_s) or inf)
+        repeated = _repeated(expansion, engine, sites, again)
         plan = make_plan(expansion, engine, sites, again=repeated)
         console.print(planning.describe_plan(plan))
+        if refinement is not None and limit_s is not None:
+            console.print("\n".join(filter(None, (refinement.described(), limit_text(limit_s)))), highlight=False)
         sweep = planning.submit_plan(engine, plan)
 
         def stopped(why: str, style: str) -> None:
@@ -73,10 +93,13 @@ def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: De
             console.print(f"{why} with {left} left; the same command goes on from here", style=style)
 
         interrupted = False
-        if plan.jobs:
+        if plan.jobs or refinement is not None:
+            allowance = Allowance(limit_s or 0.0) if refinement else None
             try:
                 with Display(console) as display:
-                    plan, interrupted = run_plan(engine, plan, cluster, display, repeated)
+                    plan, interrupted = run_plan(
+                        engine, plan, cluster, display, repeated, allowance=allowance, refinement=refinement
+                    )
             except Exception:
                 if not started or started[0].nodes():
                     raise
@@ -89,6 +112,14 @@ def run_sweep(file: Path, *, db: str | None, ray_address: str | None, device: De
     report = load_report(db, expansion.sweep.name)
     console.print(render_table(report, flag_steps(report, str(file))))  # `_conclude` prints the rest
     return _conclude(console, engine, plan, file)
+
+
+def _repeated(expansion: Expansion, engine: Engine, sites: Collection[Site], again: Again | None) -> set[str]:
+    """The comparisons that are measured `again`."""
+    if again is None:
+        return set()
+    ids = _comparison_ids(expansion)
+    return ids if again == "all" else ids & _doubted(engine, sites, again)
 
 
 def _comparison_ids(of: Expansion | Plan) -> set[str]:
@@ -117,7 +148,7 @@ def _conclude(console: "Console", engine: Engine, plan: Plan, file: Path) -> int
             console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
 
     unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.sites, "unclear")) - plan.insufficient.keys()
-    show(unclear, f"answered, but unclear: {command} --again --only unclear", "yellow")
+    show(unclear, f"answered, but unclear; this adds pairs to them: {command} --more", "yellow")
     short, failed = left & plan.insufficient.keys(), (left & plan.errors.keys()) - plan.insufficient.keys()
     fewest = min((plan.insufficient[comparison_id] for comparison_id in short), default=0)
     show(
@@ -149,11 +180,17 @@ def show_plan(
             sites = cluster.nodes()
     expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
     require_feasible(expansion, sites, devices=False)
-    plan, shown = make_plan(expansion, _existing(db), sites), preview(expansion)
+    engine, searched = _existing(db), ""
+    if (limit_s := whole_limit_s(expansion)) is not None:
+        from orchestrator.refinement import Refinement
+
+        refinement = Refinement(expansion, engine)
+        expansion, searched = refinement.requested(limit_s), refinement.described()
+    plan, shown = make_plan(expansion, engine, sites), preview(expansion)
     if form == "json":
         typer.echo(json.dumps(planning.plan_as_dict(plan, shown), indent=1))
     else:
-        typer.echo(planning.describe_plan(plan, shown))
+        typer.echo("\n".join(filter(None, (planning.describe_plan(plan, shown), searched))))
     _warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(plan.jobs, jobs)

@@ -16,6 +16,7 @@ from sweeps.parsing.condition_parser import CONDITION_FIELDS, KnownNames, check_
 from sweeps.parsing.file_schema import Sweep, parse
 from sweeps.parsing.grid import GridPoint, Rule, defaults, family_of, idle_groups, point, points, rules
 from sweeps.parsing.job_blocks import Block, Contents, Hasher, sha256
+from sweeps.parsing.search_axis import check_kinds, with_search
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, read
 
 _LOOKS_PER_JOB = 20
@@ -81,6 +82,7 @@ def expand_file(
     families = (VisionModels(networks), LanguageModels(known() if languages is None else languages))
     names = KnownNames(methods, families, families[0], auto, corruptions)
     names = replace(names, models=family_of(document, sweep, names))
+    sweep = with_search(document, sweep, names)
     hasher = Hasher(document, cache(content_hash or sha256), contents or (lambda _: {}))
     return _Expander(document, sweep, names, hasher).expansion()
 
@@ -117,6 +119,7 @@ class _Expander:
     def expansion(self) -> Expansion:
         sweep = self.sweep
         check_jobs(self.document, self.protocols, self.names.modality)
+        check_kinds(self.document, sweep, self.protocols)
         entries = [self._entry("methods", index, item) for index, item in enumerate(sweep.methods)]
         baselines = self._baselines()
         if not entries and not sweep.include:

@@ -159,6 +159,35 @@ class Limits(FileSection):
     """Arms (baselines included) in one job; more are split into several jobs, each with its own baselines."""
 
 
+class Stop(FileSection):
+    """When a curve of a search is settled."""
+
+    factor: float = Field(default=1.25, gt=1)
+    """Once the interval of its break-even is at most so wide: upper over lower end."""
+
+
+class BreakEvenSearch(FileSection):
+    """A search for the break-even along one axis, in place of a grid on it."""
+
+    kind: Literal["breakeven"] = "breakeven"
+    axis: str = Field(min_length=1)
+    """`image_size`, `batch_size`, `prompt_tokens`, `threads`, or a numeric parameter that every method has."""
+    bracket: tuple[float, float]
+    """The least and the largest value of the axis."""
+    stop: Stop = Stop()
+    max_points: int = Field(default=8, ge=2, le=100)
+    """Places on the axis at most; each is tested at the level of a comparison divided by this."""
+    budget: Duration = 600.0
+    """Measure no longer than this; settled or not, the search ends then."""
+
+    @field_validator("bracket")
+    @classmethod
+    def _ascending(cls, bracket: tuple[float, float]) -> tuple[float, float]:
+        if not bracket[0] < bracket[1]:
+            raise ValueError(f"needs the smaller value first, such as [{bracket[1]:g}, {bracket[0]:g}]")
+        return bracket
+
+
 def _demanded(value: Any) -> Any:
     listed = value if isinstance(value, list) else [value]
     if not listed or not all(isinstance(demand, dict) and demand for demand in listed):
@@ -200,6 +229,10 @@ class Sweep(FileSection):
     include: tuple[dict[str, Any], ...] = ()
     """Full extra points, not filtered by `exclude`."""
     jobs: Jobs = Jobs()
+    search: BreakEvenSearch | None = None
+    """Look for the break-even along one axis, which then has no grid."""
+    budget: Duration | None = None
+    """Measure no longer than this: first one pass of everything, then what narrows unresolved curves most."""
     retry: Retry = Retry()
     limits: Limits = Limits()
     resources: Annotated[Demand | Annotated[tuple[Demand, ...], Field(min_length=1)], BeforeValidator(_demanded)] | None = None

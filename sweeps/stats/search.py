@@ -6,9 +6,15 @@ from typing import NamedTuple
 
 from sweeps.stats.breakeven import BreakEven, break_even
 from sweeps.stats.curve import Curve, Point
+from sweeps.stats.pooling import ALPHA
 
 SCAN = 4
 """Places spread over the bracket that are measured first, with all arms."""
+
+
+def point_alpha(max_points: int) -> float:
+    """Level at which each place of a search is tested: that of a comparison, divided by the places that may be chosen."""
+    return ALPHA / max_points
 
 
 class Request(NamedTuple):

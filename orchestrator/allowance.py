@@ -1,0 +1,68 @@
+"""Allowance: the time that a run may measure, which jobs still fit into it, and a first pass that leaves some of it."""
+
+import math
+import time
+from collections.abc import Collection
+
+from orchestrator.estimate import job_seconds
+from sweeps.job import Job
+from sweeps.kinds import KINDS
+
+PASS_SHARE = 0.6
+"""Of a limited time, what the first pass may take at most; the rest is spent where it buys most."""
+LEAST_SHARE = 0.1
+"""Of a job's `budget` that is left to it at least, however many jobs there are."""
+
+
+class Allowance:
+    """Wall time for measuring in seconds, from the first dispatch on; without a limit everything fits."""
+
+    def __init__(self, limit_s: float = math.inf) -> None:
+        self.limit_s = limit_s
+        self.starts = 0
+        """Jobs that were started."""
+        self._began: float | None = None
+        self._running: dict[Job, float] = {}
+        self._took_s = self._estimated_s = 0.0
+
+    def begin(self) -> None:
+        """Let the time run, unless it does."""
+        if self._began is None:
+            self._began = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        return self.limit_s - (0.0 if self._began is None else time.monotonic() - self._began)
+
+    def admits(self, job: Job) -> bool:
+        """Whether the job ends in time, if it takes as long as those before did by the same estimate."""
+        share = self._took_s / self._estimated_s if self._estimated_s else 1.0
+        return share * job_seconds(job) <= self.left_s
+
+    def start(self, job: Job) -> None:
+        self.starts += 1
+        self._running[job] = time.monotonic()
+
+    def end(self, job: Job) -> None:
+        """`job` was answered; its time counts for the estimate of others."""
+        if (began := self._running.pop(job, None)) is not None:
+            self._took_s += time.monotonic() - began
+            self._estimated_s += job_seconds(job)
+
+
+def shortened(jobs: Collection[Job], limit_s: float) -> tuple[Job, ...]:
+    """The jobs with so much less `budget` that one pass of all takes `PASS_SHARE` of `limit_s`, if it would take longer.
+
+    Depends on the jobs and the limit alone, so that an interrupted pass goes on under the same protocol.
+    """
+    timed = [job for job in jobs if KINDS[job.kind].timed]
+    whole, budgets = math.fsum(map(job_seconds, jobs)), math.fsum(job.protocol.budget_s for job in timed)
+    if whole <= PASS_SHARE * limit_s or not budgets:
+        return tuple(jobs)
+    share = min(1.0, max(LEAST_SHARE, (PASS_SHARE * limit_s - (whole - budgets)) / budgets))
+
+    def shorter(job: Job) -> Job:
+        budget_s = share * job.protocol.budget_s
+        return job.model_copy(update={"protocol": job.protocol.model_copy(update={"budget_s": budget_s})})
+
+    return tuple(shorter(job) if KINDS[job.kind].timed else job for job in jobs)

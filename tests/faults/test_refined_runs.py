@@ -1,0 +1,116 @@
+"""Runs that go on after the first pass: a search killed in the middle, pairs added to what is unclear, a time that binds."""
+
+import contextlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.orchestrator.commands import ROOT, in_process
+
+pytestmark = pytest.mark.ray
+
+SWEEP = """\
+schema: 1
+name: refined
+question: From where on does it pay?
+defaults: {device: cpu, model: deit_tiny_patch16_224}
+methods:
+  - {method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6, 9]}}
+"""
+JOBS = "jobs: {latency: {pairs: {min: 30, max: 100}, half_width: 0.02, budget: 1s, timeout: 60s}}\n"
+SEARCH = "search: {axis: image_size, bracket: [32, 224], stop: {factor: 1.4}, max_points: 6, budget: 10m}\n"
+GRID = "axes: {image_size: [112, 128, 144]}\n"
+
+
+def command(folder: Path, *more: str) -> list[str]:
+    file, store = folder / "sweep.yaml", folder / "store.db"
+    return [sys.executable, "-m", "tests.faults.toy", "run", str(file), "--db", str(store), *more]
+
+
+def run(folder: Path, *more: str) -> str:
+    done = subprocess.run(command(folder, *more), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def table(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(folder / "store.db")) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.slow
+def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
+    """What it had measured counts; it ends with intervals around 64 tokens, few places, its level, and nothing left to do."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP + SEARCH + JOBS)
+    with subprocess.Popen(command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ends = (line for line in process.stdout if line.startswith("["))
+        for _ in range(3):
+            next(ends)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    before = table(tmp_path, "SELECT id, job_id FROM attempt")
+
+    shown = run(tmp_path)
+
+    assert f"{2 * len({job for _, job in before})} of 8 comparisons are answered" in shown
+    assert "so far: topk keep_rate=0.5: " in shown
+    rows = table(tmp_path, "SELECT verdict, x_low, x_high, points, point_alpha FROM break_even WHERE axis = 'tokens'")
+    assert len(rows) == 2
+    for verdict, low, high, points, alpha in rows:
+        assert (verdict, alpha) == ("crossing", 0.01 / 6)
+        assert low <= 64 <= high
+        assert points <= 6
+    planned = in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+    assert "0 jobs left" in planned
+    assert "search along image_size: 13 feasible places from 32 to 224" in planned
+    attempts = table(tmp_path, "SELECT count(*) FROM attempt")
+    assert "starting Ray" not in run(tmp_path)
+    assert table(tmp_path, "SELECT count(*) FROM attempt") == attempts
+
+
+@pytest.mark.slow
+def test_a_grid_finds_what_a_search_answered(tmp_path: Path) -> None:
+    """The questions of a search are those of a grid on the same places."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP + SEARCH + JOBS)
+    run(tmp_path)
+    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("refined", "grid") + "axes: {image_size: [32, 96, 160, 224]}\n" + JOBS)
+    assert "8 of 8 comparisons are answered" in in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+
+
+@pytest.mark.slow
+def test_pairs_are_added_to_what_is_unclear_alone(tmp_path: Path) -> None:
+    """Without a request nothing is repeated; with `--more` what is unclear until it is precise, and what is clear never."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)
+    run(tmp_path)
+    verdicts = "SELECT s.comparison_id, s.verdict, s.pairs FROM speedup AS s"
+    first = {key: (verdict, pairs) for key, verdict, pairs in table(tmp_path, verdicts)}
+    assert "unclear" in {verdict for verdict, _ in first.values()}
+    assert "starting Ray" not in run(tmp_path)
+
+    assert "measuring for" in run(tmp_path, "--more", "--time", "2m")
+
+    width = "SELECT comparison_id, verdict, pairs, ln(speedup_high / speedup_low) / 2 FROM speedup"
+    for key, verdict, pairs, half_width in table(tmp_path, width):
+        assert pairs > first[key][1] if first[key][0] == "unclear" else pairs == first[key][1]
+        assert verdict != "unclear" or half_width <= 0.02
+    assert "starting Ray" not in run(tmp_path, "--more")
+
+
+@pytest.mark.slow
+def test_no_job_is_started_that_would_not_end_in_time(tmp_path: Path) -> None:
+    """A limit below the least time of a job measures nothing; the same command with more time measures all."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)
+    began = time.monotonic()
+    done = subprocess.run(command(tmp_path, "--time", "1s"), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stderr
+    assert time.monotonic() - began < 60
+    assert table(tmp_path, "SELECT count(*) FROM attempt") == [(0,)]
+    assert "6 comparisons are not answered" in " ".join(done.stdout.split())
+    assert "6 of 6 comparisons" in run(tmp_path, "--time", "5m") or table(tmp_path, "SELECT count(*) FROM speedup") == [(6,)]
