@@ -15,7 +15,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Condition
 from sweeps.kinds import KINDS
-from sweeps.number_format import AXIS_LABELS, count, duration
+from sweeps.number_format import WHOLE, count, duration
 from sweeps.parsing.expand import Expansion
 from sweeps.stats.breakeven import BreakEven, break_even
 from sweeps.stats.curve import Curve, Point
@@ -100,7 +100,7 @@ class Refinement:
                 first = group.by_curve[name][0].comparison
                 where = f"{condition_text(first.condition)}, " if several else ""
                 if curve.points:
-                    yield f"{where}{arm_label(first.arm)}: {claim_text(break_even(curve), curve)}"
+                    yield f"{where}{arm_label(first.arm)}: {claim_text(curve, self.search and self.search.axis)}"
 
     def described(self) -> str:
         """The search in a line, for the plan; empty for a grid."""
@@ -188,11 +188,8 @@ class CurveGroup:
 
     def curves(self) -> dict[str, Curve]:
         """The curves by the first metric of their kind."""
-        axis = self._axis or "tokens"
-        return {
-            name: Curve(axis="tokens" if axis in _SIZES else axis, points=tuple(self._points(questions)))
-            for name, questions in self.by_curve.items()
-        }
+        axis = "tokens" if self._axis in (None, *_SIZES) else self._axis if self._axis in WHOLE else "parameter"
+        return {name: Curve(axis=axis, points=tuple(self._points(questions))) for name, questions in self.by_curve.items()}
 
     def _points(self, questions: Iterable[Question]) -> Iterator[Point]:
         work = self._axis not in ("batch_size", "threads")  # MACs are those of one input
@@ -262,19 +259,18 @@ def condition_text(condition: Condition) -> str:
     return f"{condition.model}, batch {condition.batch_size}, {condition.device}"
 
 
-def claim_text(found: BreakEven, curve: Curve) -> str:
-    """What a curve allows to claim so far, in the words of the report."""
-    rows = [_Row(found, curve.axis, index) for index in range(max(1, len(found.crossings)))]
-    if curve.axis in AXIS_LABELS:
-        return describe_break_even(rows, "tokens", brief=True)
-    ends = [f"{place.low or curve.points[0].x:g} to {place.high or curve.points[-1].x:g}" for place in found.crossings]
-    return f"{found.verdict.replace('_', ' ')} {curve.axis} {', '.join(ends)}".strip()
+def claim_text(curve: Curve, axis: str | None) -> str:
+    """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in the words of the report."""
+    found = break_even(curve)
+    rows = [_Row(found, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))]
+    return describe_break_even(rows, "tokens", brief=True)
 
 
 class _Row:
     """One crossing with the columns of the view `break_even` that its sentence needs."""
 
-    def __init__(self, found: BreakEven, axis: str, index: int) -> None:
+    def __init__(self, found: BreakEven, axis: str, varied_parameter: str | None, index: int) -> None:
+        self.varied_parameter = varied_parameter
         place = found.crossings[index] if found.crossings else None
         self.axis, self.verdict, self.points, self.points_missing, self.host = axis, found.verdict, found.points, 0, ""
         self.worst_loss, self.largest_gain, self.pairs_factor = found.worst_loss, found.largest_gain, found.pairs_factor
