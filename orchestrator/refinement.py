@@ -95,12 +95,13 @@ class Refinement:
     def lines(self, places: Collection[Place]) -> Iterator[str]:
         """Each curve in a line: what can be claimed so far."""
         several = len({each.group for each in self.questions.values()}) > 1
+        axis = None if self.search is None else self.search.axis
         for group in self._groups(places):
             for name, curve in group.curves().items():
                 first = group.by_curve[name][0].comparison
                 where = f"{condition_text(first.condition)}, " if several else ""
                 if curve.points:
-                    yield f"{where}{arm_label(first.arm)}: {claim_text(curve, self.search and self.search.axis)}"
+                    yield f"{where}{arm_label(first.arm)}: {claim_text(curve, axis)}"
 
     def described(self) -> str:
         """The search in a line, for the plan; empty for a grid."""
