@@ -27,8 +27,8 @@ def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
         yield f"{_comparisons_have(short)} too few pairs; the same command adds pairs: breakeven run {file}"
     if unclear := unclear - short:
         yield (
-            f"{_comparisons_have(unclear)} an unclear speed-up; more pairs narrow the interval: raise `budget` or `pairs: max` in "
-            f"the sweep, then: breakeven run {file} --again --only unclear"
+            f"{_comparisons_have(unclear)} an unclear speed-up; this adds pairs, until they are clear or as precise as the sweep "
+            f"requests: breakeven run {file} --more"
         )
 
 

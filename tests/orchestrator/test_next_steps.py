@@ -47,7 +47,7 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
     (advice,) = next_steps_of(altered(measured, verdict="insufficient"), "x.yaml")
     assert advice == "1 comparison has too few pairs; the same command adds pairs: breakeven run x.yaml"
     (advice,) = next_steps_of(altered(measured, **unclear), "x.yaml")
-    assert advice.endswith("raise `budget` or `pairs: max` in the sweep, then: breakeven run x.yaml --again --only unclear")
+    assert advice.endswith("this adds pairs, until they are clear or as precise as the sweep requests: breakeven run x.yaml --more")
     (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
     assert advice == (
         "1 comparison has the flag contended: the machine was busy; when it is quiet, run again: "

@@ -9,7 +9,7 @@ import pytest
 from sweeps.stats.breakeven import BreakEven, break_even
 from sweeps.stats.curve import Curve, Point
 from sweeps.stats.pooling import pool
-from sweeps.stats.search import Request, curve_progress, next_request, scan
+from sweeps.stats.search import Request, curve_progress, next_request, point_alpha, scan
 from sweeps.stats.two_way import Contrast
 from tests.fixtures.simulated_curves import CASES, claims_hold, work
 
@@ -64,23 +64,32 @@ def test_no_more_places_than_allowed() -> None:
     assert next_request({"a": curve}, FEASIBLE, **{**LIMITS, "max_points": 4, "enough": lambda _: True}) is None
 
 
-def searched(rng: np.random.Generator, case: str, factor: float) -> tuple[int, BreakEven]:
-    """Pairs used and the answer of a search on a simulated curve, 30 pairs at a time with noise of 6 %."""
+def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 1500) -> tuple[int, BreakEven]:
+    """Pairs used and the answer of a search on a simulated curve, 30 pairs with noise of 6 % at a time, each in a fresh process.
+
+    By the rules of a run: each place at the level of a search of 8, no more pairs where they cannot help, and `limit` as its time.
+    """
     truth, arm = CASES[case]
     attempts: dict[float, list[list[Contrast]]] = defaultdict(list)
     while True:
         points = []
         for x, each in attempts.items():
-            found = pool(each, 30 * len(each))
+            found = pool(each, 30 * len(each))._replace(alpha=point_alpha(8))
             ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict(), "pairs": found.pairs}
             points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
         curve = Curve(axis="tokens", points=tuple(points))
-        request = next_request({case: curve}, FEASIBLE, **{**LIMITS, "factor": factor})
-        if request is None:
-            return sum(point.pairs for point in points), break_even(curve)
+        request = next_request({case: curve}, FEASIBLE, factor=factor, max_points=8, enough=enough)
+        used = sum(point.pairs for point in points)
+        if request is None or used >= limit:
+            return used, break_even(curve)
         se = 0.06 / 30**0.5
         own = se * np.sqrt(rng.chisquare(9) / 9)
         attempts[request.x].append([Contrast(truth(request.x) + rng.normal(0, np.hypot(se, 0.005)), own, 9)])
+
+
+def enough(point: Point) -> bool:
+    """Whether a point is the same as its baseline, or as precise as a sweep requests."""
+    return point.verdict == "same" or (bool(point.low and point.high) and np.log(point.high / point.low) / 2 <= 0.01)
 
 
 @pytest.mark.slow
@@ -88,15 +97,15 @@ def searched(rng: np.random.Generator, case: str, factor: float) -> tuple[int, B
 def test_a_search_needs_few_pairs_and_is_right(case: str, pairs: int) -> None:
     """Within a factor of 1.5 a crossing is found with `pairs` in the median, where 8 places of 120 pairs are 960."""
     rng = np.random.default_rng(7)
-    runs = [searched(rng, case, 1.5) for _ in range(60)]
+    runs = [searched(rng, case, 1.5) for _ in range(40)]
     assert np.median([used for used, _ in runs]) <= pairs
-    assert sum(not claims_hold(answer, CASES[case][0]) for _, answer in runs) <= 3
+    assert sum(not claims_hold(answer, CASES[case][0]) for _, answer in runs) <= 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_claims_of_searches_hold(case: str) -> None:
-    """Choosing places by what was measured, and measuring some of them again, leaves at most 1 of 20 claims false."""
+    """Choosing places by what was measured leaves at most 1 of 20 claims false, and intervals with a crossing in 93 %."""
     rng = np.random.default_rng(8)
     answers = [searched(rng, case, 1.25)[1] for _ in range(60)]
-    assert sum(not claims_hold(answer, CASES[case][0]) for answer in answers) <= 5
+    assert sum(not claims_hold(answer, CASES[case][0]) for answer in answers) <= 3
