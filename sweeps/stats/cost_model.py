@@ -65,12 +65,12 @@ def fit_costs(
     points than parameters, or where the points do not determine them. The covariance is scaled up where residuals are larger
     than their standard errors.
     """
-    from scipy.linalg import solve_triangular
     from scipy.optimize import least_squares  # imported late, because commands without statistics do not need it
     from scipy.special import chdtrc
 
     baseline, arm, logs = (np.asarray(values, np.float64) for values in (gmacs_baseline, gmacs, log_speedup))
-    root = np.linalg.cholesky(_covariance(np.asarray(se, np.float64), loads))
+    # inverted once: LAPACK solves systems as small as this in many threads, which wait for each other on a busy machine
+    whitened = np.linalg.inv(np.linalg.cholesky(_covariance(np.asarray(se, np.float64), loads)))
     constant = bool(np.ptp(baseline) < 1e-9 * baseline.max())
     size = 2 if constant else 3
     if len(logs) <= size:
@@ -79,10 +79,10 @@ def fit_costs(
     start = np.log([0.5, scale] if constant else [1.0, scale, scale])
 
     def residuals(parameters: Array) -> Array:
-        return np.asarray(solve_triangular(root, _model(parameters, baseline, arm)[0] - logs, lower=True))
+        return np.asarray(whitened @ (_model(parameters, baseline, arm)[0] - logs))
 
     def jacobian(parameters: Array) -> Array:
-        return np.asarray(solve_triangular(root, _model(parameters, baseline, arm)[1], lower=True))
+        return np.asarray(whitened @ _model(parameters, baseline, arm)[1])
 
     found = least_squares(residuals, start, jacobian, bounds=(start - 12, start + 12))
     if np.linalg.matrix_rank(found.jac, rtol=1e-6) < size:  # its square is inverted below
