@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
-from sweeps.number_format import WHOLE, axis_label, axis_value, is_missing
+from sweeps.number_format import WHOLE, axis_label, axis_value, duration, is_missing
 
 MOST_FACTOR = 50
 """Times as many pairs that are worth a try."""
@@ -39,6 +39,11 @@ def describe_break_even(
     elif first.verdict == "pays_up_to":
         bound = _bound(first.x_low, first.axis, floor)
         text = f"pays up to at least {_place(bound, first, token_unit)}" + _beyond(first, "beyond", brief)
+    elif first.verdict == "pays_at_both_ends":
+        low, high = (next(end for end in ends if not is_missing(end)) for ends in _ends(rows))
+        low, high = _bound(low, first.axis, floor), _bound(high, first.axis, ceil)
+        text = f"pays up to at least {_place(low, first, token_unit)}, and from at most {_place(high, first, token_unit)} on"
+        text += _beyond(first, "between", brief)
     elif first.verdict == "always":
         text = "pays at every point measured" + (f", {span}" if span and not brief else "")
     elif first.verdict == "never":
@@ -48,6 +53,10 @@ def describe_break_even(
     else:
         text = "cannot tell" + ("" if brief else _needed(first))
     return "; ".join(filter(None, (text, describe_missing(first))))
+
+
+def _ends(rows: Sequence[Any]) -> tuple[list[float], list[float]]:
+    return [row.x_low for row in rows], [row.x_high for row in rows]
 
 
 def _span(measured: tuple[float, float], row: Any, token_unit: str) -> str:
@@ -79,7 +88,10 @@ def _needed(row: Any) -> str:
         return "; more points or pairs are needed"
     if factor > MOST_FACTOR:
         return f"; not even {MOST_FACTOR} times as many pairs would decide it"
-    return f"; about {max(2, ceil(factor))} times as many pairs would decide it"
+    times = f"{max(2, ceil(factor))} times as many pairs"
+    if is_missing(row.more_seconds):
+        return f"; about {times} would decide it"
+    return f"; about {duration(row.more_seconds)} more ({times}) would decide it"
 
 
 def _percent(share: float) -> str:

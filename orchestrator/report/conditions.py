@@ -64,13 +64,17 @@ def shown_curves(break_evens: pd.DataFrame) -> pd.DataFrame:
     return break_evens[~repeated & (break_evens["axis"] != "image_size")]
 
 
-def break_even_line(rows: Sequence[Any], points: pd.DataFrame) -> str:
-    """The break-even of one curve along one axis with its reason, in the words of the web app.
+def break_even_sentence(rows: Sequence[Any], points: pd.DataFrame) -> str:
+    """The break-even of one curve along one axis, in the words of the web app.
 
     `rows` are those of the view `break_even`, `points` those of the view `speedup` in which the curve's own are looked for.
     """
-    first = rows[0]
-    return f"{describe_break_even(rows, _token_unit(first), _measured(first, points))}. {first.why}"
+    return describe_break_even(rows, _token_unit(rows[0]), _measured(rows[0], points))
+
+
+def break_even_line(rows: Sequence[Any], points: pd.DataFrame) -> str:
+    """The sentence with its reason."""
+    return f"{break_even_sentence(rows, points)}. {rows[0].why}"
 
 
 def cost_model_lines(cost_models: pd.DataFrame, curves: pd.DataFrame, label: Callable[[Any], str]) -> Iterator[TextLine]:

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import differences, generation, next_steps, speedup
+from orchestrator.report import answers, differences, generation, next_steps, speedup
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, rows_of
 from orchestrator.report.text_table import markdown_row
@@ -44,6 +44,7 @@ _FAILURE_COLUMNS = (
 def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
     """The whole report, with next steps at its end (default: `next_steps.next_steps_of`)."""
     for part in (
+        answers.answer_sections,
         speedup.speedup_sections,
         speedup.field_sections,
         generation.generation_sections,

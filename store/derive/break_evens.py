@@ -43,7 +43,10 @@ POINTS = (
             EFFECT.c[name]
             for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "n", "verdict", "flags")),
+        *(
+            EFFECT.c[name]
+            for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "n", "verdict", "flags")
+        ),
         *(EFFECT.c[name] for name in ("floor", "unit", "baseline_value")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
@@ -157,7 +160,10 @@ def break_even_rows(
     common = {
         "axis": axis,
         "comparison_id": rows[-1].comparison_id,
-        **{name: getattr(found, name) for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor")},
+        **{
+            name: getattr(found, name)
+            for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor", "more_seconds")
+        },
         "why": describe_curve(curve, varied),
         "point_alpha": alpha,
         "floor": max(row.floor for row in rows),

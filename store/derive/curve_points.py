@@ -29,6 +29,7 @@ def curve_of(
             se=row.effect_se,
             loads=json.loads(row.process_loads or "{}"),
             pairs=row.n,
+            seconds=row.seconds,
             gmacs_baseline=row.gmacs_baseline,
             gmacs=row.gmacs_arm,
             comparison_id=row.comparison_id,

@@ -36,7 +36,10 @@ def _pairs() -> Select[Any]:
     columns = (
         *(pair.c[name] for name in ("comparison_id", "attempt", "baseline", "arm", "failure")),
         *(comparison.c[name] for name in ("question_id", "prompt_tokens")),
-        *(attempt.c[name] for name in ("flags", "ended_at", "source", "host", "process", "calibration_id", "round", "protocol")),
+        *(
+            attempt.c[name]
+            for name in ("flags", "started_at", "ended_at", "source", "host", "process", "calibration_id", "round", "protocol")
+        ),
         *(calibration.c[name] for name in ("process_sd", "freedom")),
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
         *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
@@ -121,6 +124,7 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
         "tokens_final": last.tokens_final,
         "rounds": len(used),
+        "seconds": sum(row.ended_at - row.started_at for row in used),
         **{name: getattr(last, name) for name in ReportedColumns.model_fields},
     }
     for spec, figures in payload.compare(used, load):

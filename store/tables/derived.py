@@ -86,6 +86,8 @@ class EffectRow(ReportedColumns, table=True):
     """Pairs, images or windows that it rests on."""
     rounds: int | None
     """Attempts pooled."""
+    seconds: float | None = None
+    """Time that these attempts took, with all of their arms."""
     verdict: str | None
     flags: str
 
@@ -98,7 +100,10 @@ class BreakEvenRow(SQLModel, table=True):
         one_of("axis", BREAK_EVEN_AXES),
         one_of("verdict", get_args(Claim)),
         one_of("direction", ("gains", "loses")),
-        *(finite_number(column) for column in ("x", "x_low", "x_high", "worst_loss", "largest_gain", "pairs_factor")),
+        *(
+            finite_number(column)
+            for column in ("x", "x_low", "x_high", "worst_loss", "largest_gain", "pairs_factor", "more_seconds")
+        ),
         finite_number("points", ">= 0"),
         finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
@@ -139,6 +144,8 @@ class BreakEvenRow(SQLModel, table=True):
     """Largest speed-up less 1 that the interval of any point allows."""
     pairs_factor: float | None = None
     """Times as many pairs would probably decide an unclear curve."""
+    more_seconds: float | None = None
+    """Measuring time that this would take."""
     point_alpha: float | None = None
     """Level of its points' intervals where their places were chosen one after the other; NULL: that of each comparison."""
 

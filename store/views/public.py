@@ -194,7 +194,7 @@ def _failures() -> Select[Any]:
 
 def _break_even() -> Select[Any]:
     figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
-    added = "fitted worst_loss largest_gain pairs_factor point_alpha"
+    added = "fitted worst_loss largest_gain pairs_factor point_alpha more_seconds"
     return _of_curves(BREAK_EVEN, figures, added)
 
 

@@ -4,7 +4,7 @@ Claims rest on the points' own verdicts, read as fixed-sequence tests from both 
 where that is adequate. Nothing is extrapolated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import exp, inf, log
 from typing import Literal, NamedTuple
@@ -21,7 +21,7 @@ MIN_POINTS = 2
 NEVER_GAIN = 0.05
 """A method of which no point is faster, and of which none can gain more than this, never pays."""
 
-Claim = Literal["crossing", "pays_from", "pays_up_to", "always", "never", "no_effect", "unclear"]
+Claim = Literal["crossing", "pays_from", "pays_up_to", "pays_at_both_ends", "always", "never", "no_effect", "unclear"]
 
 
 class Crossing(FrozenModel):
@@ -51,6 +51,8 @@ class BreakEven(FrozenModel):
     """Largest speed-up less 1 that the interval of any point allows."""
     pairs_factor: float | None = None
     """Times as many pairs would probably decide a curve that is unclear; `None` where that is not known."""
+    more_seconds: float | None = None
+    """Measuring time that this would take, by what the points that are not clear took so far; `None` where that is not known."""
     points: int
     """How many points it rests on."""
 
@@ -60,7 +62,8 @@ def break_even(curve: Curve, *, modelled: bool = True) -> BreakEven:
 
     `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points are left out. `crossing`: the
     points change between faster and slower, or the cost model crosses 1 with both sides clear; several are possible.
-    `pays_from` and `pays_up_to`: every point from there to the end of the axis is faster, and beyond it none is clear.
+    `pays_from` and `pays_up_to`: every point from there to the end of the axis is faster, and beyond it none is clear;
+    `pays_at_both_ends`: both, with points that are not clear between the two bounds.
     `always`: every point is faster. `never`: none is, and none can gain more than `NEVER_GAIN`. Else `unclear`.
 
     A false claim needs a false verdict at an end of the axis or inside a run of verdicts, or an interval of the cost model that
@@ -72,12 +75,14 @@ def break_even(curve: Curve, *, modelled: bool = True) -> BreakEven:
         return BreakEven(verdict="no_effect" if usable else "unclear", points=len(usable))
     claim = _claim(points, _fitted(points) if modelled else None)
     gain = max((point.high or inf) for point in points) - 1
+    factors = _pairs_factors(points) if claim.verdict == "unclear" else {}
     return BreakEven(
         verdict=claim.verdict,
         crossings=claim.crossings,
         worst_loss=_worst_loss(claim.beyond),
         largest_gain=gain if gain < inf else None,
-        pairs_factor=_pairs_factor(points) if claim.verdict == "unclear" else None,
+        pairs_factor=max(factors.values(), default=None),
+        more_seconds=_more_seconds(points, factors) if factors else None,
         points=len(points),
     )
 
@@ -111,19 +116,29 @@ def _from_the_ends(points: Sequence[Point], fitted: FittedCrossing | None) -> _C
     faster = [point.verdict == "faster" for point in points]
     if all(faster):
         return _Claim("always")
+    start = len(faster) - faster[::-1].index(False)
+    end = faster.index(False)
+    if faster[0] and faster[-1]:
+        return _Claim("pays_at_both_ends", (_at_least(points[end - 1].x), _at_most(points[start].x)), points[end:start])
     if faster[-1]:
-        start = len(faster) - faster[::-1].index(False)
-        x = points[start].x
-        bound = min(x, fitted.high) if fitted is not None and fitted.gains and fitted.high is not None else x
-        at_most = Crossing(x=None, low=None, high=bound, direction="gains", fitted=bound < x)
-        return _Claim("pays_from", (at_most,), points[:start])
+        fit = fitted.high if fitted is not None and fitted.gains else None
+        return _Claim("pays_from", (_at_most(points[start].x, fit),), points[:start])
     if faster[0]:
-        end = faster.index(False)
-        x = points[end - 1].x
-        bound = max(x, fitted.low) if fitted is not None and not fitted.gains and fitted.low is not None else x
-        at_least = Crossing(x=None, low=bound, high=None, direction="loses", fitted=bound > x)
-        return _Claim("pays_up_to", (at_least,), points[end:])
+        fit = fitted.low if fitted is not None and not fitted.gains else None
+        return _Claim("pays_up_to", (_at_least(points[end - 1].x, fit),), points[end:])
     return _Claim("unclear")
+
+
+def _at_most(x: float, fit: float | None = None) -> Crossing:
+    """The bound of a gain at a measured point, or lower by the cost model."""
+    bound = x if fit is None else min(x, fit)
+    return Crossing(x=None, low=None, high=bound, direction="gains", fitted=bound < x)
+
+
+def _at_least(x: float, fit: float | None = None) -> Crossing:
+    """The bound of a loss at a measured point, or higher by the cost model."""
+    bound = x if fit is None else max(x, fit)
+    return Crossing(x=None, low=bound, high=None, direction="loses", fitted=bound > x)
 
 
 def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
@@ -200,15 +215,22 @@ def _worst_loss(points: Sequence[Point]) -> float | None:
     return max(0.0, *(1 / low - 1 for low in lows if low)) if lows and None not in lows else None
 
 
-def _pairs_factor(points: Sequence[Point]) -> float | None:
-    """Times as many pairs at which the point furthest from a verdict, of those not clear, would probably have one."""
-    factors = []
+def _pairs_factors(points: Sequence[Point]) -> dict[float, float]:
+    """Times as many pairs at which each point that is not clear would probably have a verdict, by x; empty if one is not known."""
+    factors = {}
     for point in points:
         if point.verdict not in ("unclear", "insufficient"):
             continue
         if not point.low or not point.high:
-            return None
+            return {}
         effect, width = abs(log(point.speedup)), log(point.high / point.low) / 2
         needed = max(effect, log(1 + SPEED_FLOOR) - effect)
-        factors.append((width / needed) ** 2)
-    return max(factors, default=None)
+        factors[point.x] = (width / needed) ** 2
+    return factors
+
+
+def _more_seconds(points: Sequence[Point], factors: Mapping[float, float]) -> float | None:
+    """What the pairs that are missing by `factors` would take, half of what was measured at least."""
+    taken = [(max(factors[point.x] - 1, 0.5), point.seconds) for point in points if point.x in factors]
+    known = [more * seconds for more, seconds in taken if seconds is not None]
+    return sum(known) if len(known) == len(taken) else None

@@ -23,6 +23,8 @@ class Point(FrozenModel):
     """By process: the part of `se` that every point measured in that process has in common; the squares add up."""
     verdict: Verdict
     pairs: int = Field(default=0, ge=0)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Time that the jobs it was measured in took, with all of their arms."""
     gmacs_baseline: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     gmacs: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of the arm, with what its method adds."""

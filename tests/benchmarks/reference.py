@@ -98,7 +98,8 @@ def contradictions(claim: Claim, points: Sequence[Known]) -> list[str]:
     """The points of a reference that a claim cannot be true with, each with the reason; none for `unclear`, which claims nothing.
 
     `always`: a point is slower (its interval lies below 1). `never`: a point gains more than `largest_gain`. `pays_from` b: a
-    point from b on is slower, or one below b loses more than `worst_loss`; `pays_up_to` likewise on the other side. `crossing`:
+    point from b on is slower, or one below b loses more than `worst_loss`; `pays_up_to` and `pays_at_both_ends` likewise.
+    `crossing`:
     outside the intervals of the crossings, a point is slower where it should pay, or faster where it should not. `no_effect`: a
     point differs from 1 by more than the floor of the verdict `same`.
     """
@@ -123,9 +124,8 @@ def _claimed_at(claim: Claim, x: float) -> str:
     """What a claim states of the place x: `pays`, `does not pay`, `bounded loss`, or nothing."""
     if claim.verdict == "always":
         return "pays"
-    if claim.verdict in ("pays_from", "pays_up_to"):
-        low, high, _ = claim.crossings[0]
-        pays = (high is not None and x >= high) or (low is not None and x <= low)
+    if claim.verdict in ("pays_from", "pays_up_to", "pays_at_both_ends"):
+        pays = any((high is not None and x >= high) or (low is not None and x <= low) for low, high, _ in claim.crossings)
         return "pays" if pays else "bounded loss"
     if claim.verdict != "crossing":
         return ""

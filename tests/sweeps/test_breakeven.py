@@ -80,6 +80,26 @@ def test_faster_points_from_the_start_are_a_bound_from_the_other_end() -> None:
     assert (answer.verdict, bound.low, bound.high, bound.direction) == ("pays_up_to", 9, None, "loses")
 
 
+def test_faster_at_both_ends_claims_both() -> None:
+    """Faster up to 9 and from 64 on, and not clear between: both bounds, with the worst loss between them."""
+    answer = break_even(curve(point(4, 1.2), point(9, 1.1), point(36, 0.99, 0.03), point(64, 1.1), point(100, 1.2)))
+    assert answer.verdict == "pays_at_both_ends"
+    assert [(at.low, at.high, at.direction) for at in answer.crossings] == [(9, None, "loses"), (None, 64, "gains")]
+    assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
+
+
+def test_the_time_that_would_decide_a_curve_is_that_of_the_missing_pairs() -> None:
+    """Points that are not clear, and took 60 s each, take the pairs that each lacks; unknown times give no estimate."""
+    points = [point(4, 1.04, 0.08, seconds=60), point(9, 1.3, 0.08, seconds=60), point(16, 1.05, 0.07, seconds=60)]
+    answer = break_even(curve(*points))
+    assert answer.verdict == "pays_from" or answer.more_seconds is not None
+    undecided = break_even(curve(*points[::2]))
+    assert undecided.pairs_factor is not None
+    assert undecided.more_seconds is not None
+    assert 60 * (undecided.pairs_factor - 1) < undecided.more_seconds < 120 * (undecided.pairs_factor - 1)
+    assert break_even(curve(point(4, 1.04, 0.08), point(9, 1.05, 0.07))).more_seconds is None
+
+
 @pytest.mark.parametrize(
     ("values", "half", "verdict"),
     [
@@ -179,15 +199,9 @@ def test_the_unit_of_the_axis_does_not_matter(given_curve: Curve, unit: float) -
 
 @given(CURVES)
 def test_a_reversed_axis_reverses_the_answer(given_curve: Curve) -> None:
-    """Along 1/x the same crossings and bounds appear in reverse, with gains and losses swapped.
-
-    Only of a curve that is faster at both ends, and not clear between them, the upper end is claimed either way.
-    """
+    """Along 1/x the same crossings and bounds appear in reverse, with gains and losses swapped."""
     turned = curve(*(p.model_copy(update={"x": 1 / p.x}) for p in given_curve.points))
     here, there = break_even(given_curve), break_even(turned)
-    if here.verdict == "pays_from" == there.verdict:
-        assert given_curve.points[0].verdict == given_curve.points[-1].verdict == "faster"
-        return
     assert there.verdict == REVERSED.get(here.verdict, here.verdict)
     assert (there.points, there.largest_gain, there.pairs_factor) == (here.points, here.largest_gain, here.pairs_factor)
     assert there.worst_loss == here.worst_loss

@@ -9,6 +9,7 @@ from sweeps.curve_labels import describe_break_even, describe_cost_model
 from sweeps.stats.breakeven import Claim
 
 COLUMNS = (
+    "more_seconds",
     "x",
     "x_low",
     "x_high",
@@ -93,6 +94,16 @@ def loses(x: float | None, low: float | None, high: float | None, **more: Any) -
         (rows("unclear"), "cannot tell; more points or pairs are needed", "cannot tell"),
         (rows("unclear", pairs_factor=1.2), "cannot tell; about 2 times as many pairs would decide it", "cannot tell"),
         (rows("unclear", pairs_factor=3.1), "cannot tell; about 4 times as many pairs would decide it", "cannot tell"),
+        (
+            rows("unclear", pairs_factor=3.1, more_seconds=250.0),
+            "cannot tell; about 4 min more (4 times as many pairs) would decide it",
+            "cannot tell",
+        ),
+        (
+            rows("pays_at_both_ends", loses(None, 9.3, None), gains(None, None, 63.2), worst_loss=0.0366),
+            "pays up to at least 9 tokens, and from at most 64 tokens on; between, slower by 3.7 % at most",
+            "pays up to at least 9 tokens, and from at most 64 tokens on",
+        ),
         (rows("unclear", pairs_factor=51.0), "cannot tell; not even 50 times as many pairs would decide it", "cannot tell"),
         (rows("unclear", points=0), "cannot tell; a flag marks every point as wrong", "cannot tell"),
         (
@@ -112,6 +123,7 @@ def test_each_verdict_is_a_sentence(found: list[Any], whole: str, brief: str | N
 def test_no_verdict_is_without_words() -> None:
     """Every verdict that a curve can have begins with words of its own, which name no range where none is known."""
     crossings = {"crossing": gains(36, 16, 64), "pays_from": gains(None, None, 36), "pays_up_to": loses(None, 36, None)}
+    crossings["pays_at_both_ends"] = gains(None, 9, 36)
     words = {verdict: describe_break_even(rows(verdict, crossings.get(verdict, {})), "tokens") for verdict in get_args(Claim)}
     assert len(set(words.values())) == len(words)
     assert words["always"] == "pays at every point measured"
