@@ -121,7 +121,6 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     command = [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
-    environment["BREAKEVEN_METHODS"] = str(ROOT / "tests" / "faults" / "methods")
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:

@@ -217,7 +217,7 @@ def test_a_language_sweep_runs_from_one_end_to_the_other(tmp_path: Path) -> None
     saved(tmp_path / "model", max_position_embeddings=1024)
     saved(tmp_path / "broken" / "model")
     without_merges(tmp_path / "broken")
-    text = sweep(SPARSE, timeout="22s").replace("model: ./model, ", "")
+    text = sweep(SPARSE).replace("model: ./model, ", "")
     text = text.replace("methods:", "axes: {model: [./model, ./broken/model]}\nmethods:")
     (tmp_path / "sweep.yaml").write_text(text)
     done = breakeven("run", "sweep.yaml", folder=tmp_path)
