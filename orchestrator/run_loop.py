@@ -130,6 +130,7 @@ class _Run:
     def refine(self, refinement: Refinement, expansion: Expansion) -> Expansion:
         """Measure what `refinement` chooses until it chooses nothing. Returns what is requested by then."""
         limit_s = self._allowance.limit_s
+        refinement.given_up |= self._failed
         while not self.stopped and (ids := refinement.next(self._places(), len(self._sites))):
             repeated = refinement.choose(ids)
             plan = self.planned(refinement.requested(), again=ids, only=ids)

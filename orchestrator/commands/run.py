@@ -223,6 +223,12 @@ def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, d
     known = len(outcomes) - fresh
     typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
     if expansion is not None:
+        if expansion.sweep.search is not None:  # of all feasible places those that were measured
+            from orchestrator.refinement import Refinement
+
+            refinement = Refinement(expansion, engine)
+            refinement.choose({key for outcome in outcomes for key in outcome.job.comparison_ids()} & refinement.questions.keys())
+            expansion = refinement.requested()
         sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
         plan = make_plan(expansion.without_demands(), engine, sites)
         planning.submit_plan(engine, dataclasses.replace(plan, wanted=()))
