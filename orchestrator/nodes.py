@@ -103,4 +103,4 @@ def fits(job: Job, node: Node, there: Sequence[Job]) -> bool:
 def _cores(job: Job, node: Node) -> int:
     """A CPU job without `threads` uses all cores; on a GPU it feeds the device, one of the node's several."""
     share = node.cpus if job.condition.device == "cpu" else node.cpus // max(1, node.gpus)
-    return job.condition.threads or max(1, share)
+    return job.condition.threads_on(share)

@@ -19,6 +19,7 @@ from orchestrator.reaper import fork_worker
 from sweeps.job import Job
 from sweeps.kinds import KINDS
 from sweeps.outcome import WORKER_UNFIT, Environment
+from workers.measure.openmp import requested_policy, set_policy
 from workers.measure.pinning import Share, pin
 
 ENTRY = "workers.run:run"
@@ -66,10 +67,12 @@ def serve_jobs(handle: str, lifeline: str, entry: str, device: str, bounds: str)
         while True:
             job = pipe.recv_bytes()
             try:
+                parsed = Job.model_validate_json(job)
                 if run is None:
+                    set_policy(requested_policy(parsed.condition))
                     run = load_entry(entry)
                     pipe.send_bytes(READY)
-                outcome = run(Job.model_validate_json(job))
+                outcome = run(parsed)
                 reply = LAST_OUTCOME if outcome.system_metrics.get(WORKER_UNFIT) else OUTCOME
                 reply += to_json(outcome, inf_nan_mode="constants")
             except BaseException:  # even SystemExit of a method must reach the supervisor

@@ -24,9 +24,9 @@ from typing import Literal, NamedTuple
 from orchestrator import package_version, worker_process
 from orchestrator.host_lock import host_lock, waits_for
 from orchestrator.worker_process import ENTRY, load_function
-from sweeps.job import Device
-from sweeps.kinds import KINDS
+from sweeps.job import Device, Job
 from sweeps.outcome import Environment
+from workers.measure.openmp import ThreadPolicy, requested_policy
 from workers.measure.pinning import Share, share_of_gpu
 
 START_UP_S = 300.0
@@ -90,6 +90,8 @@ class WorkerSupervisor:
         """What the worker is pinned to."""
         self._wanted: Share | None = None
         """What the worker of the present job must be pinned to."""
+        self._policy = ThreadPolicy()
+        """How the threads of the worker wait, and whether they are pinned; it sets that itself, by its first job."""
 
     def node_info(self) -> NodeInfo:
         """Host, environments and versions of our code on this node."""
@@ -107,20 +109,21 @@ class WorkerSupervisor:
 
         `gpus` counts the GPUs of this node.
         """
-        fields = json.loads(job)
-        on_device = KINDS[fields["kind"]].timed and fields["condition"].get("exclusive") == "device"
+        parsed = Job.model_validate_json(job)
         try:
-            self._wanted = share_of_gpu(gpus) if on_device else None
+            self._wanted = share_of_gpu(gpus) if parsed.occupation == "device" else None
         except ValueError as error:
             return WorkerFailure("error", str(error))
         self._waiting_since = time.time()
-        with host_lock(fields["kind"], gpu=self._wanted and self._wanted.gpu):
+        policy = requested_policy(parsed.condition)
+        with host_lock(parsed.kind, gpu=self._wanted and self._wanted.gpu):
             self._waiting_since = None
             started_at = time.time()
-            if fresh or self._wanted != self._share:
+            if fresh or (self._wanted, policy) != (self._share, self._policy):
                 self.stop()
             if self._worker is None or self._worker.poll() is not None:
                 self._start()
+                self._policy = policy
             self._log.seek(0)
             self._log.truncate()  # the worker shares this file and its position, so the log is that of one job
             result = self._converse(job, timeout_s)

@@ -27,6 +27,8 @@ Runtime = Literal["eager", "compile", "cudagraph"]
 KvCache = Literal["dynamic", "static", "virtual"]
 Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]
+WaitPolicy = Literal["active"]
+Pinning = Literal["cores"]
 Occupation = Literal["node", "device", "shared"]
 """What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
 
@@ -71,6 +73,16 @@ class Condition(FrozenModel):
     """`teacher_forcing` feeds the text's own continuation, the same to every arm; `greedy` feeds the arm's own output."""
     exclusive: Exclusive | None = None
     """What a timing job has to itself: its node where nothing is written, with `device` one GPU and its share of the cores."""
+    spare_cores: int | None = Field(default=None, gt=0)
+    """Without `threads`: as many cores as this are left without a thread, so that each host has its own number of threads."""
+    wait_policy: WaitPolicy | None = None
+    """How threads wait for each other: `None` asleep (OpenMP's `passive`), `active` in a loop that keeps their cores busy."""
+    pinning: Pinning | None = None
+    """`cores`: each thread stays on a core of its own; `None`: the system places them."""
+
+    def threads_on(self, cores: int) -> int:
+        """The threads of a process that may use so many cores."""
+        return self.threads or max(1, cores - (self.spare_cores or 0))
 
     @property
     def pixels(self) -> int:

@@ -12,7 +12,9 @@ Modality = Literal["vision", "language"]
 Payload = Literal["samples", "predictions", "text_scores"]
 
 DATA_FIELDS = ("data", "corruption", "severity")
-SPEED_FIELDS = ("batch_size", "threads", "runtime", "exclusive")
+THREAD_FIELDS = ("threads", "spare_cores", "wait_policy", "pinning")
+"""What `threads` of a sweep file sets."""
+SPEED_FIELDS = ("batch_size", *THREAD_FIELDS, "runtime", "exclusive")
 IMAGE_FIELDS = ("image_size", "corruption", "severity")
 WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
 

@@ -21,9 +21,8 @@ ROOT = Path(__file__).parents[1]
 # Some hundred processes of the tests import the same sources, which are compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Read when torch is loaded. Where several processes share the cores, threads that spin while they wait take five times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Read when torch is loaded; the default of timed jobs, which refuse to run in a process with another.
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from sweeps.identity import canonical
+from sweeps.kinds import THREAD_FIELDS
 from webapp import arm_style
 
 Axis = Literal["tokens", "gmacs", "gmacs_saved"]
@@ -30,7 +31,7 @@ SIZES: Mapping[str, Size] = {
 }
 """Columns of the views with the size of an input: a row has a value in one. They are fixed along the MACs saved alone."""
 FIXED = (
-    *("metric", "method", "model", "weights", "environment", "host", "batch_size", "threads", "seed", "dtype", "attention"),
+    *("metric", "method", "model", "weights", "environment", "host", "batch_size", *THREAD_FIELDS, "seed", "dtype", "attention"),
     *("runtime", "baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZES),
 )
 """Columns that a point has in common with its curve along the MACs saved."""

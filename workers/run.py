@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,10 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from sweeps.job import Job
+from sweeps.kinds import KINDS
 from sweeps.outcome import ANSWERING_FAILURES, Outcome
-from workers.measure.environment import commit, devices, environment_of
+from workers.measure.environment import commit, cores, cores_of_threads, devices, environment_of
+from workers.measure.openmp import pin_main_thread, present_policy, requested_policy, set_policy
 from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
 
@@ -36,7 +39,10 @@ def run(job: Job, **options: Any) -> Outcome:
     held = pinned()
     try:
         _check_cores(job, held)
+        if KINDS[job.kind].timed or "torch" not in sys.modules:
+            set_policy(requested_policy(job.condition))
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
+        pin_main_thread()
         leftovers = importlib.import_module("workers.measure.leftovers").Leftovers(job)
         fields = kind.run(job, **options)._asdict()
     except (Exception, TimedOut) as error:
@@ -53,7 +59,7 @@ def run(job: Job, **options: Any) -> Outcome:
         ended_at=time.time(),
         process=PROCESS,
         commit=commit(),
-        cores=held,
+        cores=held if job.condition.pinning is None else cores_of_threads(job.condition.threads_on(int(cores()))),
         **fields,
     )
 
@@ -75,8 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         answered = True
         with _only_outcomes() as stdout:
             for (path, job), place in zip(jobs, places, strict=True):
-                with alarm(job.protocol.timeout_s):
-                    outcome = run(job)
+                outcome = _run(job)
                 for note in outcome.notes:
                     sys.stderr.write(f"{path}: {note}\n")
                 for failure in outcome.failures:
@@ -92,6 +97,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0 if answered else 1
+
+
+def _run(job: Job) -> Outcome:
+    """The outcome of a job, in a process of its own where this one's threads wait or are pinned otherwise."""
+    needed = requested_policy(job.condition)
+    if KINDS[job.kind].timed and "torch" in sys.modules and present_policy() != needed:
+        command = [sys.executable, "-m", "workers.run", "/dev/stdin"]
+        done = subprocess.run(command, input=job.model_dump_json(), stdout=subprocess.PIPE, text=True, check=False)
+        if done.stdout:
+            return Outcome.model_validate_json(done.stdout)
+    with alarm(job.protocol.timeout_s):
+        return run(job)
 
 
 class UsageError(Exception):

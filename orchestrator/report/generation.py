@@ -11,13 +11,13 @@ from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.caveats import cautions
-from sweeps.kinds import KINDS
+from sweeps.kinds import KINDS, THREAD_FIELDS
 from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, format_number
 from workers.methods.arm_labels import params_label
 
 _MIB = 2**20
-_WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", "threads")
+_WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", *THREAD_FIELDS)
 """Fields of a condition's title that no arm overrides."""
 _SETTINGS = ("dtype", "runtime", "kv_cache")
 """Those that arms override; the title has those of the unmodified model."""

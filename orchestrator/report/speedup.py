@@ -16,13 +16,14 @@ from orchestrator.report.conditions import (
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
+from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, count, is_missing
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
-    *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime", "threads", "batch_size"),
+    *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime", *THREAD_FIELDS, "batch_size"),
     *("baseline", "environment", "host", "exclusive"),
 )
 """Equal for all rows of one section; ratios are never mixed across these."""

@@ -87,6 +87,12 @@ class ArmColumns(SQLModel):
     """Equal for arms under the same condition before their overrides; NULL in what schema 0002 and older stored."""
     exclusive: str | None = None
     """`device`: timed with a GPU and a share of the cores to itself; NULL: with the whole node."""
+    spare_cores: int | None = None
+    """Cores that were to have no thread; NULL where `threads` were requested, or one per core."""
+    wait_policy: str | None = None
+    """`active`: threads that wait keep their cores busy; NULL: they sleep."""
+    pinning: str | None = None
+    """`cores`: each thread stayed on a core of its own; NULL: the system placed them."""
 
 
 CONDITION_CHECKS = ("image_size", "batch_size", "prompt_tokens", "new_tokens")

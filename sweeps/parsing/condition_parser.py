@@ -11,9 +11,10 @@ from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.geometry.vit_catalogue import not_known, timm_name
 from sweeps.identity import FrozenModel
 from sweeps.job import NAMED_WEIGHTS, Condition, Device, Exclusive, Kind, condition_fields
-from sweeps.kinds import DATA_FIELDS, KINDS, WORKLOAD_FIELDS, Modality, kinds_of
+from sweeps.kinds import DATA_FIELDS, KINDS, THREAD_FIELDS, WORKLOAD_FIELDS, Modality, kinds_of
 from sweeps.method import AnyMethod
 from sweeps.parsing.axis import Choice, expand_values
+from sweeps.parsing.thread_parser import THREADS_KEY, Threads, thread_fields
 from sweeps.parsing.validation import first_error
 from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.suggestions import unknown_word
@@ -114,13 +115,26 @@ class KnownNames:
                 raise document.error(here, of_other_modality(self.modality), at_key=True)
             if name in result:
                 raise document.error(here, f"sets `{name}` a second time; keep one of the two", at_key=True)
+            if name != THREADS_KEY and name in THREAD_FIELDS:
+                raise document.error(here, f"is written {THREADS_KEY}: {{count: cores - 1, wait: active, pin: true}}", at_key=True)
             if several:
-                choices = expand_values(document, here, value, Condition.model_fields[name].annotation)
-            elif isinstance(value, list | dict):
+                annotation = Threads | int if name == THREADS_KEY else Condition.model_fields[name].annotation
+                choices = expand_values(document, here, value, annotation)
+            elif isinstance(value, list) or (isinstance(value, dict) and name != THREADS_KEY):
                 raise document.error(here, "needs a single value here; several go under `axes`")
             else:
                 choices = [Choice(value, here)]
-            result[name] = [self.field(document, name, _weights(document, key, choice)) for choice in choices]
+            if name == THREADS_KEY:
+                parts = [thread_fields(document, choice.path, choice.value) for choice in choices]
+                result |= {
+                    field: [
+                        self.field(document, field, Choice(part[field], choice.path))
+                        for part, choice in zip(parts, choices, strict=True)
+                    ]
+                    for field in THREAD_FIELDS
+                }
+            else:
+                result[name] = [self.field(document, name, _weights(document, key, choice)) for choice in choices]
         return result
 
 

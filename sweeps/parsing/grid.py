@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from sweeps.geometry.model_families import ModelFamily
 from sweeps.identity import canonical
 from sweeps.job import Arm
+from sweeps.kinds import THREAD_FIELDS
 from sweeps.parsing.arm_parser import DENSE_NAME, Entry
 from sweeps.parsing.axis import Choice, Form, expand_values, form_of, is_sequence, sequence
 from sweeps.parsing.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames
 from sweeps.parsing.file_schema import Sweep
+from sweeps.parsing.thread_parser import THREADS_KEY
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
 from sweeps.suggestions import did_you_mean, unknown_word
 
@@ -71,7 +73,8 @@ def points(
     group_of = _tie(document, sweep, axes, entries)
     dimensions: dict[int | str, list[str]] = {}
     for name in axes:
-        dimensions.setdefault(group_of.get(name, name), []).append(name)
+        key = THREADS_KEY if name in THREAD_FIELDS else name
+        dimensions.setdefault(group_of.get(key, key), []).append(name)
     return _walk(axes, fixed, dimensions)
 
 

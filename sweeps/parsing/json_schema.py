@@ -8,12 +8,14 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from sweeps.job import Condition, Exclusive, Overrides
+from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
 from sweeps.parsing.arm_parser import DENSE_NAME
 from sweeps.parsing.axis import LIST, PER_BLOCK, SERIES, THEN, Form, form_of
 from sweeps.parsing.condition_parser import WHOLE_NODE
 from sweeps.parsing.file_schema import Sweep
 from sweeps.parsing.grid import OPERATORS
+from sweeps.parsing.thread_parser import THREADS_KEY, Threads
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).parents[1] / "schema.json"
@@ -29,7 +31,11 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     condition = _fields(Condition, definitions)
     condition["device"] = {"enum": ["auto", *condition["device"]["enum"]], "default": "auto"}
     condition["exclusive"] |= {"anyOf": [{"enum": [WHOLE_NODE, *get_args(Exclusive)]}, {"type": "null"}]}
-    condition["threads"] = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}
+    for name in THREAD_FIELDS:
+        del condition[name]
+    threads = _object(Threads, definitions)
+    count: list[Schema] = threads["properties"]["count"]["anyOf"]
+    condition[THREADS_KEY] = {"anyOf": [*count, threads], "description": threads["description"]}
     condition["pretrained"] = {"type": "boolean", "description": "`true` is `weights: pretrained`."}
     condition["checkpoint"] = {"type": "string", "description": "The path of a file: the same as `weights: PATH`."}
     replicate = {"type": "integer", "minimum": 0, "description": "Distinguishes equal arms in A/A tests."}

@@ -100,6 +100,9 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         kv_cache="static",
         decoding="greedy",
         exclusive="device",
+        spare_cores=1,
+        wait_policy="active",
+        pinning="cores",
     )
     for kind in KINDS:
         depends = condition_fields(kind)

@@ -17,12 +17,6 @@ NARROW = 0.03
 """An interval of a slowdown of 5 % with a smaller half-width cannot hold 1, though it lies 1 % beside the truth."""
 
 
-@pytest.fixture(autouse=True)
-def _threads_wait_as_they_do_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new processes start without the setting of `tests/conftest.py`."""
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-
-
 def check_equal(title: str, rows: list[Row]) -> None:
     """All are `same` or `unclear`, but for one at most, and no other speed-up of more than 1 % is claimed.
 

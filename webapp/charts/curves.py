@@ -9,6 +9,7 @@ import pandas as pd
 from store.host_labels import label_hosts
 from sweeps.curve_labels import axis_place, describe_break_even
 from sweeps.flags import split_flags, wrong
+from sweeps.kinds import THREAD_FIELDS
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.number_format import count
 from webapp import texts
@@ -21,8 +22,8 @@ from webapp.charts.scales import Extent
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": "gmacs_saved"}
 PANEL = (
-    *("model", "weights", "batch_size", "device_name", "environment", "host", "threads", "seed", "data", "new_tokens", "decoding"),
-    *("exclusive", "against"),
+    *("model", "weights", "batch_size", "device_name", "environment", "host", *THREAD_FIELDS, "seed"),
+    *("data", "new_tokens", "decoding", "exclusive", "against"),
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
 
@@ -215,6 +216,8 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
     words += [f"{about[column]:.0f} {size.unit}" for column, size in SIZES.items() if not pd.isna(about.get(column))]
     if points["device"].iloc[0] == "cpu":
         words.append(count(int(about["threads"]), "thread"))
+    words += ["threads spin while they wait"] if about["wait_policy"] == "active" else []
+    words += ["threads pinned"] if about["pinning"] == "cores" else []
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
     note = "Bars: 99 % interval."
     if points["theory"].notna().any():

@@ -20,9 +20,13 @@ from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.measure.interleaved import ArmError, Orders, Warmup, by_column, time_rounds, warm_up
-from workers.measure.monitors import Watch, watch
+from workers.measure.monitors import Patience, Watch, watch
+from workers.measure.openmp import policy_readings
 from workers.measure.threads import raise_priority, use_threads
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
+
+WAIT_SHARE, WAIT_S = 0.1, 5.0
+"""A job waits for other processes to free the cores for this share of its budget at most, and no longer than this."""
 
 _A = TypeVar("_A", bound=PreparedArm)
 
@@ -56,6 +60,7 @@ class TimedKind(ABC, Generic[_A]):
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load what all arms share. Raises what that raises: no arm caused it."""
         self.job, self.failures = job, failures
+        self.patience = Patience(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * job.protocol.budget_s))
 
     @abstractmethod
     def prepare(self, index: int) -> _A:
@@ -115,6 +120,8 @@ class TimedKind(ABC, Generic[_A]):
         job, steps, indices = self.job, [arm.step for arm in arms], [arm.index for arm in columns]
         named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
         with self.failures.changes.timed(stopwatch(job.condition.device), named) as clock:
+            self.patience.wait()
+            protocol = job.protocol.model_copy(update={"budget_s": job.protocol.budget_s - self.patience.waited_s})
             inner = self.inner_loop(steps, clock)
             timing: dict[str, Any] = {"seed": uuid4().hex, "stopwatch": clock, "deadline": self.failures.deadline}
             warmup = warm_up(steps, inner, **timing, **self.warmup_options(arms))
@@ -126,10 +133,11 @@ class TimedKind(ABC, Generic[_A]):
                     inner,
                     arms=indices,
                     pairs=pairs,
-                    protocol=job.protocol,
+                    protocol=protocol,
                     enough_s=self.failures.left_s - reserve_s,
                     parts=lambda orders: series(orders).values(),
                     burst=self.burst,
+                    pause=self.patience.wait,
                     **timing,
                 )
         return Timed(samples.model_copy(update={"series": series(samples.order)}), warmup, seen)
@@ -178,7 +186,11 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
     for outcome in outcomes:
         flags.update({"consistency_check_failed"} & set(outcome.flags))
     samples, readings = (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
-    return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
+    waited_s = kind.patience.waited_s
+    readings = {**readings, **policy_readings(), "waited_s": waited_s}
+    result = failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
+    notes = [f"waited {waited_s:.1f} s for other processes to free the cores"] if waited_s else []
+    return result._replace(notes=(*result.notes, *notes))
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:

@@ -24,6 +24,8 @@ ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 SHARE_VARIABLE = "BREAKEVEN_SHARE"
 """Variable of a worker that is pinned to its share of the host (`workers/measure/pinning.py`): the number of shares, and how many
 cores it might use before, such as `2/16`."""
+PLACES_VARIABLE = "BREAKEVEN_PLACES"
+"""Variable of a process whose threads are pinned (`workers/measure/openmp.py`): their cores in order, such as `0,1`."""
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -63,8 +65,19 @@ def cores() -> float:
 
     A quota is divided among the shares of a host.
     """
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return usable_cores(allowed, _quotas(), int(_unpinned()[0] or 1))
+    return usable_cores(len(allowed_cores()), _quotas(), int(_unpinned()[0] or 1))
+
+
+def allowed_cores() -> tuple[int, ...]:
+    """The CPU cores that this process may use; if its threads are pinned, in the order in which they get them."""
+    if places := os.environ.get(PLACES_VARIABLE):
+        return tuple(map(int, places.split(",")))
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(os.cpu_count() or 1))
+
+
+def cores_of_threads(threads: int) -> tuple[int, ...]:
+    """The cores that so many threads of this process may run on: as many if they are pinned, else all."""
+    return allowed_cores()[:threads] if PLACES_VARIABLE in os.environ else allowed_cores()
 
 
 def usable_cores(allowed: int, quotas: Collection[float], shares: int) -> float:

@@ -107,10 +107,12 @@ def time_rounds(
     parts: Parts = lambda _: (),
     burst: int = 0,
     enough_s: float = math.inf,
+    pause: Callable[[], object] = lambda: None,
 ) -> Samples:
     """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand twice, and `pairs` holds arms.
 
     `parts` gives, at a look, further times of the rounds so far, such as those to the first token; their ratios count alike.
+    `pause` is called after a look, and its time is part of the budget.
     After the first and every `BURST_EVERY` rounds each arm runs `burst` samples in one go, as in steady running.
 
     Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can make it (without pairs: every
@@ -138,6 +140,8 @@ def time_rounds(
         if len(walls) == look:
             look = max(look + 1, int(look * LOOK_GROWTH))
             stopped = _enough([walls, *parts(orders)], arms, pairs, protocol.half_width)
+            if stopped is None:
+                pause()
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"

@@ -15,12 +15,14 @@ from typing import Any
 import pynvml
 
 from sweeps.job import Device
-from workers.measure.environment import cgroup_folders, gpu, read_text
+from workers.measure.environment import cgroup_folders, cores_of_threads, gpu, read_text
 
 FOREIGN_CORES = 0.10
 """`contended` from here on: others used 10 % of a core beyond what idle cores could give them."""
 FOREIGN_S = 0.05
 """... and at least 50 ms in all, because the kernel counts CPU time in ticks of about 10 ms."""
+LOOK_S = 0.3
+"""Without contention for so long the cores count as free again."""
 GPU_PERIOD_S = 0.1
 THROTTLE_REASONS = (
     pynvml.nvmlClocksEventReasonHwSlowdown
@@ -53,11 +55,11 @@ def watch(device: Device, threads: int) -> Iterator[Watch]:
         if device == "cuda":
             handle = stack.enter_context(gpu())
             stack.enter_context(repeated(functools.partial(samples.add, handle), GPU_PERIOD_S))
-        before = _counters()
+        before = _counters(threads)
         try:
             yield seen
         finally:
-            after = _counters()
+            after = _counters(threads)
     flags: set[str] = set()
     for readings, reasons in (cpu_findings(before, after, threads), samples.findings()):
         seen.readings |= readings
@@ -85,6 +87,26 @@ def repeated(read: Callable[[], object], period_s: float) -> Iterator[None]:
         read()
 
 
+class Patience:
+    """Waits while other processes use the cores of `threads` threads, for at most `limit_s` seconds in all."""
+
+    def __init__(self, threads: int, limit_s: float) -> None:
+        self.threads, self.limit_s = threads, limit_s
+        self.waited_s = 0.0
+        self._before = _counters(threads)
+
+    def wait(self) -> None:
+        """Look at what others used since the last look, and if it was contention, wait until a while without it."""
+        while True:
+            before, self._before = self._before, _counters(self.threads)
+            contended = "contended" in cpu_findings(before, self._before, self.threads)[1]
+            if not contended or self.waited_s >= self.limit_s:
+                return
+            pause_s = min(LOOK_S, self.limit_s - self.waited_s)
+            time.sleep(pause_s)
+            self.waited_s += pause_s
+
+
 def cpu_findings(before: Mapping[str, float], after: Mapping[str, float], threads: int) -> tuple[dict[str, float], set[str]]:
     """Readings and flags that follow from two readings of `_counters`."""
     spent = {name: after[name] - before[name] for name in before.keys() & after.keys()}
@@ -96,7 +118,7 @@ def cpu_findings(before: Mapping[str, float], after: Mapping[str, float], thread
     if "busy" in spent:
         stolen, foreign = spent["stolen"], max(0.0, spent["busy"] - own)
         readings |= {"foreign_cores": foreign / wall, "stolen_cores": stolen / wall}
-        spare = max(0, len(os.sched_getaffinity(0)) - threads)
+        spare = max(0, len(cores_of_threads(threads)) - threads)
         if foreign + stolen - spare * wall > max(FOREIGN_CORES * wall, FOREIGN_S):
             flags.add("contended")
     if "throttled" in spent:
@@ -106,9 +128,10 @@ def cpu_findings(before: Mapping[str, float], after: Mapping[str, float], thread
     return readings, flags
 
 
-def _counters() -> dict[str, float]:
+def _counters(threads: int) -> dict[str, float]:
     """Counters so far, in seconds but for `load` and `involuntary`; those that this kernel does not offer are absent."""
-    found = {"wall": time.perf_counter(), "own": time.process_time(), "load": os.getloadavg()[0], **_cpu_seconds(), **_throttled()}
+    found = {"wall": time.perf_counter(), "own": time.process_time(), "load": os.getloadavg()[0], **_cpu_seconds(threads)}
+    found |= _throttled()
     # The threads of torch's pools persist, so that none of their switches is lost.
     with contextlib.suppress(ValueError):
         statuses = map(read_text, Path("/proc/self/task").glob("*/status"))
@@ -117,12 +140,12 @@ def _counters() -> dict[str, float]:
     return found
 
 
-def _cpu_seconds() -> dict[str, float]:
-    """Busy and stolen seconds over the cores that this process may use (man 5 proc_stat)."""
+def _cpu_seconds(threads: int) -> dict[str, float]:
+    """Busy and stolen seconds over the cores that so many threads may use (man 5 proc_stat)."""
     rows = [line.split() for line in read_text("/proc/stat").splitlines()]
     if not rows:
         return {}
-    wanted = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    wanted = {f"cpu{core}" for core in cores_of_threads(threads)}
     busy = stolen = 0
     for name, *counts in rows:
         if name in wanted:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pynvml
 
-from workers.measure.environment import SHARE_VARIABLE, cores, gpu
+from workers.measure.environment import SHARE_VARIABLE, allowed_cores, cores, gpu
 
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
@@ -81,7 +81,7 @@ def pin(share: Share) -> None:
 
 def pinned() -> tuple[int, ...] | None:
     """The cores that this process is pinned to, if `pin` was called in it or in one that started it."""
-    return tuple(sorted(os.sched_getaffinity(0))) if os.environ.get(SHARE_VARIABLE) else None
+    return tuple(sorted(allowed_cores())) if os.environ.get(SHARE_VARIABLE) else None
 
 
 def _place() -> tuple[int, int] | None:

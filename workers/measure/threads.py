@@ -12,7 +12,7 @@ from workers.measure.environment import cores
 
 def use_threads(condition: Condition) -> None:
     """Set the requested CPU threads (default: one per core); explicitly, because Ray and containers preset OMP_NUM_THREADS."""
-    torch.set_num_threads(condition.threads or max(1, int(cores())))
+    torch.set_num_threads(condition.threads_on(int(cores())))
 
 
 def raise_priority() -> bool:

@@ -1,0 +1,115 @@
+"""Threads that wait asleep or spinning, pinned or not: set before torch is loaded, checked after, and stored."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps.job import DENSE, Condition, Job, Pair
+from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
+from workers.measure.environment import PROJECT, allowed_cores, environment_of
+from workers.measure.openmp import ThreadPolicy, physical_first, requested_policy
+from workers.run import run
+
+REPLICA = DENSE.model_copy(update={"replicate": 1})
+IN_EFFECT = """
+import json, os, sys
+from sweeps.job import Condition, Job
+from workers.measure.openmp import requested_policy, set_policy
+from workers.run import run
+job = Job.model_validate_json(sys.argv[1])
+outcome = run(job, pass_seconds=0.05)
+places = {task: sorted(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
+names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND")
+print(json.dumps([outcome.model_dump(mode="json"), places, [os.environ.get(name) for name in names]]))
+"""
+
+
+def job(**condition: Any) -> Job:
+    """A/A of a tiny model in six rounds."""
+    return Job(
+        condition=Condition(model="deit_tiny_patch16_224", image_size=32, **condition),
+        arms=(DENSE, REPLICA),
+        pairs=(Pair(0, 1),),
+        protocol=Protocol(pairs_min=6, pairs_max=6),
+    )
+
+
+def measured(requested: Job, **variables: str) -> tuple[Outcome, dict[str, list[int]], list[str | None]]:
+    """The outcome of a job in a new process, where its threads might run, and OpenMP's variables."""
+    command = [sys.executable, "-c", IN_EFFECT, requested.model_dump_json()]
+    done = subprocess.run(command, cwd=PROJECT, env=variables, capture_output=True, text=True, check=True)
+    outcome, places, found = json.loads(done.stdout)
+    return Outcome.model_validate(outcome), places, found
+
+
+def test_threads_sleep_unless_the_condition_requests_otherwise() -> None:
+    """Whatever the environment of the process had requested; nothing is pinned."""
+    outcome, places, variables = measured(job(), OMP_WAIT_POLICY="ACTIVE", GOMP_SPINCOUNT="1000", OMP_PROC_BIND="true")
+    assert not outcome.failures
+    assert variables == ["PASSIVE", None, None]
+    assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (0, 0)
+    assert outcome.cores is None
+    assert set(map(tuple, places.values())) == {allowed_cores()}
+
+
+def test_spinning_pinned_threads_are_set_and_stored() -> None:
+    """Each thread has a core of its own, which the outcome names; neither counts as a change by an arm, nor as an environment."""
+    outcome, places, variables = measured(job(wait_policy="active", pinning="cores"))
+    assert not outcome.failures
+    assert "state_changed" not in outcome.flags
+    assert variables == ["ACTIVE", None, "close"]
+    assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (1, 1)
+    assert outcome.cores == physical_first(allowed_cores())
+    assert {core for held in places.values() if len(held) == 1 for core in held} == set(allowed_cores())
+    assert {arm.threads for arm in outcome.arms} == {len(allowed_cores())}
+    assert outcome.environment == environment_of("cpu")
+
+
+def test_one_pinned_thread_has_one_core() -> None:
+    """Where OpenMP starts no thread, the main one is pinned all the same."""
+    outcome, places, _ = measured(job(pinning="cores", threads=1))
+    assert outcome.cores == physical_first(allowed_cores())[:1]
+    assert tuple(places[min(places, key=int)]) == outcome.cores
+
+
+def test_spare_cores_have_no_thread() -> None:
+    """`cores - 1` is resolved where it runs, and leaves one thread at least."""
+    outcome, _, _ = measured(job(spare_cores=1))
+    assert {arm.threads for arm in outcome.arms} == {max(1, len(allowed_cores()) - 1)}
+
+
+def test_a_process_with_another_policy_refuses_the_job() -> None:
+    """Torch was loaded with threads that sleep: nothing is measured, and the message has both and what to do."""
+    (failure,) = run(job(wait_policy="active")).failures
+    assert (failure.arm, failure.reason) == (None, "error")
+    assert "started with threads that wait asleep, and the job needs threads that wait spinning" in failure.message
+    assert "start a new process" in failure.message
+
+
+def test_the_command_starts_a_process_for_each_policy(tmp_path: Path) -> None:
+    """Job files of several policies are answered by one command, each as it requests."""
+    wanted = {"1.json": job(), "2.json": job(wait_policy="active"), "3.json": job(pinning="cores"), "4.json": job()}
+    for name, each in wanted.items():
+        (tmp_path / name).write_text(each.model_dump_json())
+    command = [sys.executable, "-m", "workers.run", str(tmp_path), "--out", str(tmp_path / "out")]
+    subprocess.run(command, cwd=PROJECT, check=True)
+    found = {name: Outcome.model_validate_json((tmp_path / "out" / name).read_text()) for name in wanted}
+    readings = {name: (each.system_metrics["threads_spin"], each.system_metrics["threads_pinned"]) for name, each in found.items()}
+    assert readings == {"1.json": (0, 0), "2.json": (1, 0), "3.json": (0, 1), "4.json": (0, 0)}
+    processes = [each.process for each in found.values()]
+    assert processes[0] == processes[3]
+    assert len(set(processes)) == 3
+
+
+@pytest.mark.parametrize(
+    ("condition", "policy"),
+    [({}, ThreadPolicy("passive", False)), ({"wait_policy": "active", "pinning": "cores"}, ThreadPolicy("active", True))],
+)
+def test_policy_of_a_condition(condition: dict[str, Any], policy: ThreadPolicy) -> None:
+    """Nothing written is the default."""
+    assert requested_policy(Condition(model="m", **condition)) == policy

@@ -1,0 +1,90 @@
+"""OpenMP of this process: how its threads wait and whether they are pinned, which its library reads once, with torch."""
+
+import os
+import sys
+from typing import NamedTuple
+
+from sweeps.job import Condition
+from workers.measure.environment import PLACES_VARIABLE, allowed_cores
+from workers.measure.pinning import thread_siblings
+
+WAIT_VARIABLE = "OMP_WAIT_POLICY"
+_OTHER_VARIABLES = ("GOMP_SPINCOUNT", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
+"""Variables by which a user may have set the same."""
+
+
+class ThreadPolicy(NamedTuple):
+    """What holds for all threads of a process from its start to its end."""
+
+    wait: str = "passive"
+    pinned: bool = False
+
+
+def requested_policy(condition: Condition) -> ThreadPolicy:
+    """What a condition requests.
+
+    Threads that wait asleep are the default: on quiet cores that costs a few per cent at most, and beside one busy process threads
+    that spin take many times as long (`python -m tests.benchmarks.threads`).
+    """
+    return ThreadPolicy(condition.wait_policy or "passive", condition.pinning is not None)
+
+
+def present_policy() -> ThreadPolicy | None:
+    """What holds in this process, if it was set by `set_policy`, or OpenMP's own variables request one of the two ways to wait."""
+    wait = os.environ.get(WAIT_VARIABLE, "").lower()
+    pinned = PLACES_VARIABLE in os.environ
+    if wait not in ("passive", "active") or (not pinned and any(name in os.environ for name in _OTHER_VARIABLES)):
+        return None
+    return ThreadPolicy(wait, pinned)
+
+
+def set_policy(wanted: ThreadPolicy) -> None:
+    """Let the threads of this process wait and be pinned so.
+
+    Raises `RuntimeError` where torch is loaded already, and with it OpenMP with other settings.
+    """
+    if "torch" not in sys.modules:
+        allowed = allowed_cores()
+        if PLACES_VARIABLE in os.environ:
+            os.sched_setaffinity(0, allowed)  # started by a thread that was pinned to one of them
+        for name in (PLACES_VARIABLE, *_OTHER_VARIABLES):
+            os.environ.pop(name, None)
+        os.environ[WAIT_VARIABLE] = wanted.wait.upper()
+        if wanted.pinned:
+            cores = physical_first(allowed)
+            places = ",".join(f"{{{core}}}" for core in cores)
+            os.environ |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close", "OMP_PLACES": places}
+    elif (found := present_policy()) != wanted:
+        raise RuntimeError(
+            f"this process was started with {_described(found)}, and the job needs {_described(wanted)}; OpenMP reads that once: "
+            f"start a new process, as `breakeven run` and `python -m workers.run` do, or set {WAIT_VARIABLE} before torch is loaded"
+        )
+
+
+def pin_main_thread() -> None:
+    """Pin this thread to the first of the cores, if threads are pinned, before anything is compared with what it was.
+
+    OpenMP does so itself at the first parallel part, and never where there is one thread. It needs to be loaded: of the cores
+    that are forbidden when it is, it makes no use.
+    """
+    if PLACES_VARIABLE in os.environ:
+        os.sched_setaffinity(0, allowed_cores()[:1])
+
+
+def policy_readings() -> dict[str, float]:
+    """What held while a job was timed, as system metrics: whether threads that waited kept their cores busy, and were pinned."""
+    found = present_policy()
+    return {} if found is None else {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
+
+
+def physical_first(cores: tuple[int, ...]) -> tuple[int, ...]:
+    """The cores in the order in which threads get them: one of each physical core before a second one of any."""
+    siblings = thread_siblings(cores)
+    return tuple(sorted(cores, key=lambda core: (sorted(siblings.get(core, (core,))).index(core), core)))
+
+
+def _described(policy: ThreadPolicy | None) -> str:
+    if policy is None:
+        return f"OpenMP's own settings ({WAIT_VARIABLE} is not set, or one of {', '.join(_OTHER_VARIABLES)} is)"
+    pinned = ", pinned to cores" if policy.pinned else ""
+    return f"threads that wait {'asleep' if policy.wait == 'passive' else 'spinning'}{pinned}"
