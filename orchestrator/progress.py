@@ -15,7 +15,7 @@ from orchestrator.outcome_lines import comparison_lines, job_label
 from store.queue import LeaseHolder
 from sweeps.job import Job
 from sweeps.number_format import count, duration
-from sweeps.outcome import Outcome
+from sweeps.outcome import WAITED_S, Outcome
 
 SILENT_S = 30.0
 """Without a terminal, something is printed at least this often."""
@@ -168,6 +168,8 @@ class Display:
         if not self._console.is_terminal:
             left = self._left(time.monotonic())
             text.append(f", took {duration(took_s)}{left and f', {left}'}", style="dim")
+        if (waited_s := outcome.system_metrics.get(WAITED_S, 0)) > 0:
+            text.append(f"  waited {waited_s:.1f} s for other processes to free the cores", style="dim")
         if outcome.flags:
             text.append(f"  flagged: {', '.join(outcome.flags)}", style="yellow")
         for note in outcome.notes:

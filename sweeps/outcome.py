@@ -23,6 +23,8 @@ FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number
 ANSWERING_FAILURES: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
 """Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it is tried again."""
 
+WAITED_S = "waited_s"
+"""Name of the system metric that holds the seconds for which a job waited for other processes to free the cores."""
 WORKER_UNFIT = "worker_unfit"
 """Name of the system metric by which an outcome marks its process as unfit for further jobs."""
 

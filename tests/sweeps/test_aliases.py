@@ -23,7 +23,14 @@ FORMER = {
     *(old for names in aliases.VALUES.values() for old in names.values()),
 }
 
-ADDED = {"process": None, "protocol_version": 1, "bursts": None}
+ADDED: dict[str, Any] = {
+    "process": None,
+    "protocol_version": 1,
+    "bursts": None,
+    "spare_cores": None,
+    "wait_policy": None,
+    "pinning": None,
+}
 """Fields that the stored outcomes lack, with the defaults that they are read with."""
 
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import torch
 
 from sweeps.job import Job, Pair
-from sweeps.outcome import ArmOutcome, MetricValue, Samples
+from sweeps.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
@@ -26,7 +26,7 @@ from workers.measure.threads import raise_priority, use_threads
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 
 WAIT_SHARE, WAIT_S = 0.1, 5.0
-"""A job waits for other processes to free the cores for this share of its budget at most, and no longer than this."""
+"""A job waits for other processes to free the cores for this share of its budget or time-out at most, and no longer than this."""
 
 _A = TypeVar("_A", bound=PreparedArm)
 
@@ -60,7 +60,8 @@ class TimedKind(ABC, Generic[_A]):
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load what all arms share. Raises what that raises: no arm caused it."""
         self.job, self.failures = job, failures
-        self.patience = Patience(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * job.protocol.budget_s))
+        allowed_s = min(job.protocol.budget_s, job.protocol.timeout_s)
+        self.patience = Patience(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * allowed_s))
 
     @abstractmethod
     def prepare(self, index: int) -> _A:
@@ -186,11 +187,8 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
     for outcome in outcomes:
         flags.update({"consistency_check_failed"} & set(outcome.flags))
     samples, readings = (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
-    waited_s = kind.patience.waited_s
-    readings = {**readings, **policy_readings(), "waited_s": waited_s}
-    result = failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
-    notes = [f"waited {waited_s:.1f} s for other processes to free the cores"] if waited_s else []
-    return result._replace(notes=(*result.notes, *notes))
+    readings = {**readings, **policy_readings(), WAITED_S: kind.patience.waited_s}
+    return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:

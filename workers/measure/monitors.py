@@ -90,15 +90,17 @@ def repeated(read: Callable[[], object], period_s: float) -> Iterator[None]:
 class Patience:
     """Waits while other processes use the cores of `threads` threads, for at most `limit_s` seconds in all."""
 
-    def __init__(self, threads: int, limit_s: float) -> None:
+    def __init__(self, threads: int, limit_s: float, read: Callable[[], Mapping[str, float]] | None = None) -> None:
+        """`read` gives the counters so far, by default those of this process' cores."""
         self.threads, self.limit_s = threads, limit_s
         self.waited_s = 0.0
-        self._before = _counters(threads)
+        self._read = read or functools.partial(_counters, threads)
+        self._before = self._read()
 
     def wait(self) -> None:
         """Look at what others used since the last look, and if it was contention, wait until a while without it."""
         while True:
-            before, self._before = self._before, _counters(self.threads)
+            before, self._before = self._before, self._read()
             contended = "contended" in cpu_findings(before, self._before, self.threads)[1]
             if not contended or self.waited_s >= self.limit_s:
                 return
