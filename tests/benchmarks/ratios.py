@@ -1,10 +1,13 @@
 """Speed-ups of what a benchmark timed in interleaved rounds, by the rule of the reports."""
 
+import os
+import sys
 from collections.abc import Sequence
 
 from sweeps.outcome import Samples
 from sweeps.stats.pooling import SpeedUp, pool
 from sweeps.stats.two_way import Rounds
+from workers.measure.openmp import ThreadPolicy, policy_variables, present_policy
 
 
 def speedup(samples: Samples, baseline: int, arm: int) -> SpeedUp:
@@ -17,3 +20,9 @@ def column(samples: Samples, arm: int) -> Sequence[float]:
     """Seconds of an arm, in the order of the rounds; of its first column, if it has two."""
     place = samples.arms.index(arm)
     return [row[place] for row in samples.seconds]
+
+
+def restart_with_sleeping_threads() -> None:
+    """Replace this process by one whose threads wait asleep, unless they do: a job is timed in no other, and torch is loaded."""
+    if present_policy() != ThreadPolicy():
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], policy_variables(ThreadPolicy(), os.environ))

@@ -1,4 +1,4 @@
-"""`threads` in a sweep: a number, `cores - 1`, how threads wait and whether they are pinned; what is not written changes no identity."""
+"""`threads` in a sweep: a number, `cores - 1`, how they wait and are pinned; what is not written changes no identity."""
 
 from typing import Any
 

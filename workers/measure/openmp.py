@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sweeps.job import Condition
@@ -44,21 +45,28 @@ def set_policy(wanted: ThreadPolicy) -> None:
     Raises `RuntimeError` where torch is loaded already, and with it OpenMP with other settings.
     """
     if "torch" not in sys.modules:
-        allowed = allowed_cores()
         if PLACES_VARIABLE in os.environ:
-            os.sched_setaffinity(0, allowed)  # started by a thread that was pinned to one of them
-        for name in (PLACES_VARIABLE, *_OTHER_VARIABLES):
-            os.environ.pop(name, None)
-        os.environ[WAIT_VARIABLE] = wanted.wait.upper()
-        if wanted.pinned:
-            cores = physical_first(allowed)
-            places = ",".join(f"{{{core}}}" for core in cores)
-            os.environ |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close", "OMP_PLACES": places}
+            os.sched_setaffinity(0, allowed_cores())  # started by a thread that was pinned to one of them
+        found = policy_variables(wanted, os.environ)
+        for name in os.environ.keys() - found.keys():
+            del os.environ[name]
+        os.environ |= found
     elif (found := present_policy()) != wanted:
         raise RuntimeError(
             f"this process was started with {_described(found)}, and the job needs {_described(wanted)}; OpenMP reads that once: "
             f"start a new process, as `breakeven run` and `python -m workers.run` do, or set {WAIT_VARIABLE} before torch is loaded"
         )
+
+
+def policy_variables(wanted: ThreadPolicy, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process whose threads wait and are pinned so, on the cores that this one may use."""
+    kept = {name: value for name, value in inherited.items() if name not in (PLACES_VARIABLE, *_OTHER_VARIABLES)}
+    kept[WAIT_VARIABLE] = wanted.wait.upper()
+    if wanted.pinned:
+        cores = physical_first(allowed_cores())
+        kept |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close"}
+        kept["OMP_PLACES"] = ",".join(f"{{{core}}}" for core in cores)
+    return kept
 
 
 def pin_main_thread() -> None:
