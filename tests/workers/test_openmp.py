@@ -1,5 +1,6 @@
 """Threads that wait asleep or spinning, pinned or not: set before torch is loaded, checked after, and stored."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -85,6 +86,7 @@ def test_spare_cores_have_no_thread() -> None:
 
 def test_a_process_with_another_policy_refuses_the_job() -> None:
     """Torch was loaded with threads that sleep: nothing is measured, and the message has both and what to do."""
+    importlib.import_module("torch")
     (failure,) = run(job(wait_policy="active")).failures
     assert (failure.arm, failure.reason) == (None, "error")
     assert "started with threads that wait asleep, and the job needs threads that wait spinning" in failure.message
