@@ -47,10 +47,10 @@ def set_policy(wanted: ThreadPolicy) -> None:
     if "torch" not in sys.modules:
         if PLACES_VARIABLE in os.environ:
             os.sched_setaffinity(0, allowed_cores())  # started by a thread that was pinned to one of them
-        found = policy_variables(wanted, os.environ)
-        for name in os.environ.keys() - found.keys():
+        variables = policy_variables(wanted, os.environ)
+        for name in os.environ.keys() - variables.keys():
             del os.environ[name]
-        os.environ |= found
+        os.environ |= variables
     elif (found := present_policy()) != wanted:
         raise RuntimeError(
             f"this process was started with {_described(found)}, and the job needs {_described(wanted)}; OpenMP reads that once: "
