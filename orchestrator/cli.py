@@ -145,6 +145,22 @@ def doctor() -> None:
     raise typer.Exit(examine())
 
 
+@app.command("calibrate")
+def calibrate_here(
+    *,
+    db: Database = None,
+    device: DeviceOption = None,
+    processes: Annotated[
+        int, typer.Option(min=0, help="Fresh processes for each comparison; 0: estimate from those that the store holds.")
+    ] = 8,
+    limit: Annotated[str, typer.Option("--time", metavar="DURATION", help="About how long it may take, such as 5m.")] = "5m",
+) -> None:
+    """Measure how much speed-ups differ between processes of this machine; attempts from then on count that."""
+    from orchestrator.commands.calibrate import calibrate_device
+
+    raise typer.Exit(calibrate_device(db=db, device=device, processes=processes, limit=limit))
+
+
 @app.command()
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT statement.")],

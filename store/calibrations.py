@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, select, update
@@ -24,6 +24,10 @@ from sweeps.stats.two_way import Contrast
 
 ATTEMPT, PAIR, ARM_RESULT = core(AttemptRow), core(ComparisonAttemptRow), core(ArmResultRow)
 CALIBRATION, COMPARISON = core(CalibrationRow), core(ComparisonRow)
+Together = tuple[str, str]
+"""What contrasts of one process have in common: condition and host."""
+ByComparison = Mapping[tuple[str, str], Mapping[str, Contrast]]
+"""Contrasts of each process."""
 _SIZED = ATTEMPT.join(ARM_RESULT, ARM_RESULT.c.attempt == ATTEMPT.c.id)
 _NEWEST = (
     select(CALIBRATION.c.calibration_id)
@@ -60,7 +64,9 @@ def recalibrate(connection: Connection, comparisons: Collection[str], environmen
 def freeze_calibrations(engine: Engine, sweep: str, environments: Collection[str]) -> list[dict[str, Any]]:
     """Estimate the terms from the attempts at the comparisons of the sweep of that name in each environment, and store them.
 
-    Returns the columns of each; none of a size class that one process alone measured. What attempts carry does not change.
+    Returns the columns of each; none of a size class that one process alone measured. Beside them stand `before`, the term that
+    new attempts had so far (`None`: the default), and `null_tau`, that of the baseline against its own second slot, which is 0
+    where errors within a process are right. What attempts carry does not change.
     """
     with writing(engine) as connection:
         frozen: list[dict[str, Any]] = []
@@ -74,9 +80,10 @@ def freeze_calibrations(engine: Engine, sweep: str, environments: Collection[str
         return frozen
 
 
-def _frozen(connection: Connection, environment: str, name: str, rows: Collection[Any]) -> Iterator[dict[str, Any]]:
+def _frozen(connection: Connection, environment: str, name: str, rows: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The columns of a calibration, which is stored unless it is already; nothing where one process measured all."""
-    found = fit_process_term(_jobs(connection, rows))
+    jobs, nulls = _contrasts(connection, rows)
+    found = fit_process_term([[list(processes.values()) for processes in job.values()] for job in jobs.values()])
     if found is not None:
         made_of = {"attempts": sorted({row.digest for row in rows}), "size_class": name, "version": ANALYSIS_VERSION}
         columns = {
@@ -89,23 +96,30 @@ def _frozen(connection: Connection, environment: str, name: str, rows: Collectio
             "tau_low": found.low,
             "tau_high": found.high,
         }
+        newest = _newest(connection, environment, rows[0].parameters)
+        before = select(CALIBRATION.c.process_sd).where(CALIBRATION.c.calibration_id == newest)
+        null = fit_process_term([[list(processes.values())] for processes in nulls.values()])
+        beside = {"before": connection.execute(before).scalar(), "null_tau": None if null is None else null.tau}
         insert_new(connection, CALIBRATION, [columns])
-        yield columns
+        yield {**columns, **beside}
 
 
-def _jobs(connection: Connection, rows: Collection[Any]) -> list[list[list[Contrast]]]:
-    """Contrasts of each condition on one host, by comparison and metric, one for each process."""
+def _contrasts(connection: Connection, rows: Sequence[Any]) -> tuple[Mapping[Together, ByComparison], ByComparison]:
+    """Contrasts by condition and host, by comparison and metric, of each process; and those of baselines with themselves."""
     data: dict[int, Any] = {}
-    jobs: dict[tuple[str, str], dict[tuple[str, str], dict[str, Contrast]]] = defaultdict(lambda: defaultdict(dict))
+    jobs: dict[Together, dict[tuple[str, str], dict[str, Contrast]]] = defaultdict(lambda: defaultdict(dict))
+    nulls: dict[Together, dict[str, Contrast]] = defaultdict(dict)
     for row in rows:
         if row.attempt not in data:
             data[row.attempt] = payload_of(row.kind).load(connection, row.attempt)
         for metric in (METRICS[name] for name in KINDS[row.kind].metrics):
             series = metric.name if metric.series else None
             if series is None or series in data[row.attempt].series:
-                contrast = data[row.attempt].rounds(series).contrast(row.baseline, row.arm)
-                jobs[row.condition_id, row.host][row.comparison_id, metric.name][row.process] = contrast
-    return [[list(processes.values()) for processes in job.values()] for job in jobs.values()]
+                rounds, block = data[row.attempt].rounds(series), (row.condition_id, row.host)
+                jobs[block][row.comparison_id, metric.name][row.process] = rounds.contrast(row.baseline, row.arm)
+                if (null := rounds.null(row.baseline)) is not None:
+                    nulls[row.condition_id, f"{row.host} {metric.name}"][row.process] = null
+    return jobs, nulls
 
 
 def _newest(connection: Connection, environment: str, parameters: int) -> str | None:

@@ -14,6 +14,8 @@ TERM_CONFIDENCE = 0.95
 USED_CONFIDENCE = 0.8
 """Intervals use the term's one-sided upper bound at this confidence: the estimate itself covers too little where arms differ in
 it (`tests/sweeps/test_calibration.py`)."""
+LEAST_FREEDOM = 5
+"""Errors within a process that rest on fewer degrees of freedom are too uncertain: about 18 rounds are needed."""
 SHARED = 0.25
 """Squared correlation of two contrasts of one process that have their baseline in common."""
 LARGEST = 1.0
@@ -46,7 +48,8 @@ class Calibration(NamedTuple):
 def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
     """The term that contrasts of several jobs have in common; `None` unless one was measured in two processes or more.
 
-    A contrast without a standard error does not count. Random effects: a contrast of process p is its mean + N(0, se_p^2 + tau^2).
+    A contrast whose standard error has fewer than `LEAST_FREEDOM` does not count. An error estimated with f degrees of freedom is
+    raised to f / (f - 2), the expectation of its weight. Random effects: in process p it is its mean + N(0, se_p^2 + tau^2).
     """
     repeats = [[_finite(contrast) for contrast in job] for job in jobs]
     repeats = [[contrast for contrast in job if len(contrast) > 1] for job in repeats]
@@ -60,7 +63,7 @@ def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
     effects, variances = np.zeros((len(known), processes)), np.full((len(known), processes), inf)
     for row, contrast in enumerate(known):
         effects[row, : len(contrast)] = [one.effect for one in contrast]
-        variances[row, : len(contrast)] = [one.se**2 for one in contrast]
+        variances[row, : len(contrast)] = [one.se**2 * one.freedom / (one.freedom - 2) for one in contrast]
 
     def at(chi2: float) -> float:
         return sqrt(_solve(effects, variances, squares / freedom * chi2))
@@ -78,7 +81,7 @@ def size_class(parameters: int) -> str:
 
 
 def _finite(contrast: Sequence[Contrast]) -> list[Contrast]:
-    return [one for one in contrast if 0 < one.se < inf]
+    return [one for one in contrast if 0 < one.se < inf and one.freedom >= LEAST_FREEDOM]
 
 
 def _solve(effects: Array, variances: Array, target: float) -> float:

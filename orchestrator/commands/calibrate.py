@@ -1,0 +1,113 @@
+"""Command `calibrate`: measures how much a speed-up differs between processes of this machine, and keeps it for later attempts."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from orchestrator import planning
+from orchestrator.commands.run import ANSWERED, INTERRUPTED, UNANSWERED
+from orchestrator.planning import make_plan, require_feasible
+from orchestrator.report import text_table
+from orchestrator.sites import by_device, here
+from store.calibrations import freeze_calibrations
+from store.engine import Engine, connect
+from sweeps.errors import UserError
+from sweeps.job import Device
+from sweeps.parsing.expand import Expansion
+from sweeps.parsing.file_schema import seconds
+from sweeps.stats.pooling import PROCESS_SD
+
+WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
+"""What the shipped sweep file states in place of the options."""
+START_S = 5.0
+"""What a job takes beside its budget: its process, the models, the warm-up."""
+LEAST_S = 1.0
+"""Of sampling for each job."""
+
+
+def calibrate_device(*, db: str | None, device: Device | None, processes: int, limit: str) -> int:
+    """Run the calibration sweep in fresh processes, estimate the terms, store and print them. Returns the exit code.
+
+    Each call adds `processes` to those that the store holds; with 0 the terms are estimated from those alone.
+    """
+    sites = here()
+    chosen = device or planning.preferred(by_device(sites))
+    expansion = expanded(chosen, max(processes, 1), _seconds(limit))
+    require_feasible(expansion, sites)
+    engine = connect(db)
+    if processes and _measure(engine, expansion):
+        typer.secho("stopped before all processes had run; the same command measures more of them", fg="yellow")
+        return INTERRUPTED
+    environments = [environment.environment_id for environment in by_device(sites)[chosen]]
+    found = freeze_calibrations(engine, expansion.sweep.name, environments)
+    if not found:
+        typer.echo("no comparison was measured in two processes or more: nothing is calibrated")
+        return UNANSWERED
+    for line in text_table.table_lines(_HEADINGS, [_row(chosen, each) for each in found]):
+        typer.echo(line)
+    typer.echo(
+        "Attempts from now on count the last but one column; those measured before keep theirs until: breakeven reanalyse\n"
+        "The same arm twice in a process should differ by 0: more means that errors within a process are estimated too small."
+    )
+    return ANSWERED
+
+
+def expanded(device: Device, processes: int, limit_s: float) -> Expansion:
+    """The shipped sweep with so many processes, in about `limit_s` seconds altogether."""
+    path = Path(str(files("sweeps") / "calibration.yaml"))
+    text = path.read_text(encoding="utf-8")
+    assert WRITTEN in text
+    jobs = len({job.condition for job in planning.load_sweep(path, auto=device).jobs})
+    budget = max(LEAST_S, limit_s / (jobs * processes) - START_S)
+    text = text.replace(WRITTEN, f"budget: {budget:.1f}s, timeout: 5m, rounds: {processes}")
+    return planning.load_sweep(path, auto=device, text=text)
+
+
+def _measure(engine: Engine, expansion: Expansion) -> bool:
+    """Measure every comparison of the sweep in new processes, whatever is answered. Returns whether it was interrupted."""
+    from orchestrator.progress import Display
+    from orchestrator.ray_cluster.cluster import Cluster  # Ray takes a second to import
+    from orchestrator.run_loop import run_plan
+    from orchestrator.terminal import output
+
+    again: Collection[str] = {key for job in expansion.jobs for key in job.comparison_ids()}
+    plan = make_plan(expansion, engine, here(), again=again)
+    console = output()
+    console.print(planning.describe_plan(plan))
+    began = time.monotonic()
+    with Cluster.start(None) as cluster, Display(console) as display:
+        interrupted = run_plan(engine, plan, lambda: cluster, display, again).interrupted
+    console.print(f"{len(expansion.jobs)} processes in {time.monotonic() - began:.0f} s")
+    return interrupted
+
+
+_HEADINGS = (
+    *("device", "models by parameters", "processes", "contrasts", "between processes", "95 % interval"),
+    *("the same arm twice", "used before", "used from now on", "calibration"),
+)
+
+
+def _row(device: Device, found: Mapping[str, Any]) -> Sequence[Any]:
+    used_before = found["before"]
+    return (
+        *(device, found["size_class"], found["processes"], found["contrasts"], _percent(found["tau"])),
+        f"{_percent(found['tau_low'])} to {_percent(found['tau_high'])}",
+        "" if found["null_tau"] is None else _percent(found["null_tau"]),
+        f"{_percent(PROCESS_SD)} (default)" if used_before is None else _percent(used_before),
+        *(_percent(found["process_sd"]), found["calibration_id"]),
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+def _seconds(limit: str) -> float:
+    try:
+        return seconds(limit)
+    except ValueError as error:
+        raise UserError(f"--time: {error}") from None
