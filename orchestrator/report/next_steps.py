@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
@@ -9,7 +10,7 @@ from orchestrator.report.section import rows_of
 from orchestrator.report.speedup import speedup_of
 from sweeps.flags import FLAGS
 from sweeps.labels import PROBABLE, SMALL, Finding
-from sweeps.number_format import count
+from sweeps.number_format import count, is_missing
 
 
 def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
@@ -33,13 +34,21 @@ def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
 
 
 def legend(report: Report) -> Iterator[str]:
-    """Explanations of the words in a report that stand in place of the verdict."""
+    """Explanations of the words in a report that stand in place of the verdict, and of what its intervals count."""
     findings = {speedup_of(row).finding for row in rows_of(report.speedups)}
     findings |= {change_of(row).finding for row in rows_of(report.effects[report.effects["compared"] == "difference"])}
     if findings & PROBABLE:
         yield "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs (the verdict is `unclear`)"
     if findings & SMALL:
         yield "within floor: the interval excludes no difference, but lies within the floor (the verdict is `same`)"
+    terms = report.speedups[["process_sd", "calibration_id"]].drop_duplicates()
+    if counted := [_process_term(row) for row in rows_of(terms)]:
+        yield f"between processes, intervals count a standard deviation of {', '.join(sorted(counted))}"
+
+
+def _process_term(row: Any) -> str:
+    source = "stated; measured by: breakeven calibrate" if is_missing(row.calibration_id) else f"calibration {row.calibration_id}"
+    return f"{100 * row.process_sd:.2f} % ({source})"
 
 
 def flag_steps(report: Report, file: str = "FILE") -> Iterator[str]:
