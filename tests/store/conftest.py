@@ -1,5 +1,6 @@
 """A real SQLite store for each test, and outcomes as a worker would hand them back, made from simulated timings."""
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,8 @@ from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack
 from sweeps.protocol import Protocol
+from sweeps.stats.curve import Curve, Point
+from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -204,3 +207,24 @@ def older(path: Path, schema: str) -> None:
     """A store as an older version wrote it."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((Path(__file__).parent / f"version_{int(schema)}.sql").read_text())
+
+
+def stored_curve(engine: Engine, axis: str, x: Callable[[dict[str, Any]], float]) -> Curve:
+    """The points of the view `speedup`, all of one curve, where `x` finds their place."""
+    joined = "speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
+    points = [
+        Point(
+            x=x(row),
+            speedup=row["speedup"],
+            low=row["speedup_low"],
+            high=row["speedup_high"],
+            se=row["effect_se"],
+            loads=json.loads(row["process_loads"]),
+            verdict=row["verdict"],
+            pairs=row["pairs"],
+            gmacs_baseline=row["gmacs_baseline"],
+            gmacs=row["gmacs_total"],
+        )
+        for row in rows(engine, f"SELECT s.*, e.effect_se, e.process_loads FROM {joined}")
+    ]
+    return Curve(axis=axis, points=tuple(points))

@@ -4,6 +4,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ from sweeps.metrics import SPEED_FLOOR
 from sweeps.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import Curve, Point, describe_curve
+from sweeps.stats.curve import describe_curve
 from sweeps.stats.pooling import pool
 from sweeps.stats.two_way import Rounds
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import two_slots
+from tests.store.conftest import stored_curve, two_slots
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -102,27 +103,8 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
     submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
-    joined = "speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
-    points = rows(engine, f"SELECT s.*, e.effect_se, e.process_loads FROM {joined}")
     for axis, column in (("tokens", "tokens"), ("gmacs", "gmacs_baseline")):
-        curve = Curve(
-            axis=axis,
-            points=tuple(
-                Point(
-                    x=row[column],
-                    speedup=row["speedup"],
-                    low=row["speedup_low"],
-                    high=row["speedup_high"],
-                    se=row["effect_se"],
-                    loads=json.loads(row["process_loads"]),
-                    verdict=row["verdict"],
-                    pairs=row["pairs"],
-                    gmacs_baseline=row["gmacs_baseline"],
-                    gmacs=row["gmacs_total"],
-                )
-                for row in points
-            ),
-        )
+        curve = stored_curve(engine, axis, itemgetter(column))
         expected = break_even(curve)
         (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=axis)
         (crossing,) = expected.crossings

@@ -1,6 +1,5 @@
 """Break-even in FLOPs saved: curves along which one parameter moves while the work stays the same."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +12,8 @@ from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Outcome
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import Curve, Point
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import stored_curve
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -41,26 +40,7 @@ def store(
 def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.breakeven."""
     store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (1.02, 0.8, 0.5))
-    joined = "speedup AS s JOIN effect_row AS e USING (comparison_id, environment, host, metric)"
-    points = rows(engine, f"SELECT s.*, e.effect_se, e.process_loads FROM {joined}")
-    curve = Curve(
-        axis="gmacs_saved",
-        points=tuple(
-            Point(
-                x=1 - row["gmacs_total"] / row["gmacs_baseline"],
-                speedup=row["speedup"],
-                low=row["speedup_low"],
-                high=row["speedup_high"],
-                se=row["effect_se"],
-                loads=json.loads(row["process_loads"]),
-                verdict=row["verdict"],
-                pairs=row["pairs"],
-                gmacs_baseline=row["gmacs_baseline"],
-                gmacs=row["gmacs_total"],
-            )
-            for row in points
-        ),
-    )
+    curve = stored_curve(engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"])
     expected = break_even(curve)
     (crossing,) = expected.crossings
     (found,) = rows(engine, SAVED)
