@@ -26,6 +26,8 @@ def test_whole_numbers_and_parameters(expand: Expand) -> None:
     sizes = [job.condition.batch_size for job in batches.jobs]
     assert sizes == sorted(set(sizes))
     assert (sizes[0], sizes[-1]) == (1, 16)
+    threads = expand(MODEL + TOPK + "search: {axis: threads, bracket: [1, 4]}\n")
+    assert [job.condition.threads for job in threads.jobs] == [1, 2, 3, 4]
     rates = expand(MODEL + TOPK + "search: {axis: keep_rate, bracket: [0.25, 1], stop: {factor: 2}, max_points: 4}\n")
     found = sorted({arm.stack[0].params["keep_rate"] for job in rates.jobs for arm in job.arms if arm.stack})
     assert (len(found), found[0], found[-1]) == (7, 0.25, 1)
