@@ -65,7 +65,7 @@ def test_no_more_places_than_allowed() -> None:
 
 
 def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 900, step: int = 30) -> tuple[int, BreakEven]:
-    """Pairs used and the answer of a search on a simulated curve, `step` pairs with noise of 6 % at a time, each in a fresh process.
+    """Pairs used and the answer of a search on a simulated curve, `step` pairs with noise of 6 % at a time in fresh processes.
 
     By the rules of a run: each place at the level of a search of 8, no more pairs where they cannot help, and `limit` as its time.
     """
