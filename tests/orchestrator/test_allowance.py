@@ -1,0 +1,36 @@
+"""The time that a run may take: what still fits, and how much a first pass is shortened."""
+
+import math
+
+import pytest
+
+from orchestrator.allowance import LEAST_SHARE, PASS_SHARE, Allowance, shortened
+from orchestrator.estimate import job_seconds
+from tests.orchestrator.conftest import job
+
+JOBS = [job("a", image_size=size, budget_s=10.0) for size in range(32, 192, 16)]
+
+
+def test_a_pass_that_fits_is_left_as_it_is() -> None:
+    """Only a pass that would take more than its share of the time is shortened."""
+    assert shortened(JOBS, math.inf) == tuple(JOBS)
+    assert shortened(JOBS, math.fsum(map(job_seconds, JOBS)) / PASS_SHARE + 1) == tuple(JOBS)
+
+
+def test_a_longer_pass_takes_its_share_of_the_time() -> None:
+    """All jobs lose the same share of their `budget`, and keep a least one; what they request besides stays, and so do their ids."""
+    shorter = shortened(JOBS, 100.0)
+    assert math.fsum(map(job_seconds, shorter)) == pytest.approx(60.0)
+    assert len({each.protocol.budget_s for each in shorter}) == 1
+    assert [each.job_id for each in shorter] == [each.job_id for each in JOBS]
+    assert {each.protocol.budget_s for each in shortened(JOBS, 1.0)} == {10.0 * LEAST_SHARE}
+
+
+def test_what_would_end_too_late_is_not_admitted() -> None:
+    """By the estimate of a job at first, and nothing fits into no time."""
+    assert Allowance().admits(JOBS[0])
+    assert Allowance(job_seconds(JOBS[0]) + 1).admits(JOBS[0])
+    assert not Allowance(job_seconds(JOBS[0]) - 1).admits(JOBS[0])
+    used = Allowance(1e-9)
+    used.begin()
+    assert used.left_s < 0
