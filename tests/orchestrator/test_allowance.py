@@ -18,7 +18,7 @@ def test_a_pass_that_fits_is_left_as_it_is() -> None:
 
 
 def test_a_longer_pass_takes_its_share_of_the_time() -> None:
-    """All jobs lose the same share of their `budget`, and keep a least one; what they request besides stays, and so do their ids."""
+    """All jobs lose the same share of their `budget`, and keep a least one; what else they request stays, their ids too."""
     shorter = shortened(JOBS, 100.0)
     assert math.fsum(map(job_seconds, shorter)) == pytest.approx(60.0)
     assert len({each.protocol.budget_s for each in shorter}) == 1
