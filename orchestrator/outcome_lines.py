@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.text import Text
 
 from orchestrator.report.section import style_of
+from sweeps.flags import settled
 from sweeps.job import Job, Pair
 from sweeps.kinds import KINDS, Payload
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
@@ -56,7 +57,7 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {metrics[0]: samples.seconds}
     ratios = {}
     for metric in (name for name in metrics if name in series):
-        rounds = Rounds(series[metric], samples.arms)
+        rounds = Rounds(series[metric], samples.arms, settled=settled(outcome.flags))
         ratio = pool([[rounds.contrast(*pair)]], rounds.rounds)
         word = ratio.verdict(pairs_min=outcome.job.protocol.pairs_min)
         ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word)

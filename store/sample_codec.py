@@ -26,7 +26,7 @@ class Timings:
     device_seconds: Times | None
     series: Mapping[str, Times] = field(default_factory=dict)
     """Further times of the same runs, by metric."""
-    _fitted: dict[str | None, Rounds] = field(default_factory=dict)
+    _fitted: dict[tuple[str | None, bool], Rounds] = field(default_factory=dict)
 
     def of(self, arm: int, metric: str | None = None) -> Times:
         """The wall times of an arm, shape [samples], or with `metric` those of that series."""
@@ -36,11 +36,12 @@ class Timings:
         """The device times of an arm, shape [samples]; `None` where they were not measured apart."""
         return None if self.device_seconds is None else self._of(arm, self.device_seconds)
 
-    def rounds(self, metric: str | None = None) -> Rounds:
-        """The times, or with `metric` those of that series, with their estimates, which are made once."""
-        if metric not in self._fitted:
-            self._fitted[metric] = Rounds(self.seconds if metric is None else self.series[metric], self.arms)
-        return self._fitted[metric]
+    def rounds(self, metric: str | None = None, *, settled: bool = True) -> Rounds:
+        """The times, or with `metric` those of that series, with estimates, which are made once; `settled` as for `Rounds`."""
+        key = metric, settled
+        if key not in self._fitted:
+            self._fitted[key] = Rounds(self.seconds if metric is None else self.series[metric], self.arms, settled=settled)
+        return self._fitted[key]
 
     def _of(self, arm: int, table: Times) -> Times:
         times: Times = table[:, [column for column, each in enumerate(self.arms) if each == arm]].ravel()

@@ -18,7 +18,11 @@ class Flag:
 
 
 FLAGS: Mapping[str, Flag] = {
-    "contended": Flag("other processes used the cores or the GPU", advice="the machine was busy; when it is quiet, run again"),
+    "contended": Flag(
+        "other processes used the cores or the GPU",
+        advice="the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
+        "or when the machine is quiet, run again",
+    ),
     "throttled": Flag(
         "the device was slowed by heat, hardware or a quota",
         wrong=True,
@@ -26,7 +30,8 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "low_priority": Flag(
         "the timed process had a lower priority than others, and could not raise it",
-        advice="start the node's Ray with RAY_worker_niceness=0, and run again",
+        advice="others may have taken the cores: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
+        "or start the node's Ray with RAY_worker_niceness=0, and run again",
     ),
     "warmup_not_converged": Flag("warm-up ended before every arm was steady", advice="warm-up had not converged; run again"),
     "consistency_check_failed": Flag("counts of images or tokens, or clocks, contradict each other", wrong=True),
@@ -46,6 +51,11 @@ FLAGS: Mapping[str, Flag] = {
 def wrong(flags: Iterable[str]) -> bool:
     """Whether one of the flags marks a measurement as wrong; one that is not declared does."""
     return any(flag not in FLAGS or FLAGS[flag].wrong for flag in flags)
+
+
+def settled(flags: Iterable[str]) -> bool:
+    """Whether every arm was steady before it was timed; else intervals are wider (see `sweeps.stats.two_way`)."""
+    return "warmup_not_converged" not in flags
 
 
 def split_flags(joined: str | None) -> list[str]:

@@ -15,7 +15,7 @@ from store.row_mapping import finite
 from store.sample_codec import Timings, pack_samples, pack_series, timings, unpack_samples
 from store.tables.planned import core
 from store.tables.results import ImagePredictionsRow, SampleRow, SampleSeriesRow, TextScoresRow
-from sweeps.flags import split_flags, wrong
+from sweeps.flags import settled, split_flags, wrong
 from sweeps.kinds import KINDS, KindSpec, Payload
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
@@ -119,7 +119,7 @@ class SampleStore(PayloadStore[Timings]):
             processes: dict[str, list[Contrast]] = {}
             terms: dict[str, ProcessTerm] = {}
             for row, each in data:
-                contrast = each.rounds(name).contrast(row.baseline, row.arm)
+                contrast = each.rounds(name, settled=settled(split_flags(row.flags))).contrast(row.baseline, row.arm)
                 process = row.process or f"attempt {row.attempt}"
                 processes.setdefault(process, []).append(contrast)
                 terms[process] = _term(row)  # that of its newest attempt

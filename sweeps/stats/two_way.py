@@ -20,6 +20,9 @@ WINDOW = 5
 MAX_GROUPS = 30
 """At most so many contiguous groups of rounds in the jackknife: noise correlated over less than a group is accounted for."""
 ROUNDS_PER_GROUP = 3
+SETTLING = 2.0
+"""Of how far the halves lie apart, where arms were still becoming faster: what may be left beyond the later half."""
+MIN_GROUPS = 2
 MIN_ROUNDS = 6
 """With fewer rounds a standard error has no meaning."""
 
@@ -40,9 +43,11 @@ class Contrast(NamedTuple):
 class Rounds:
     """Times of rounds, fitted once; contrasts between any columns follow from it."""
 
-    def __init__(self, seconds: ArrayLike, arms: Sequence[int]) -> None:
+    def __init__(self, seconds: ArrayLike, arms: Sequence[int], *, settled: bool = True) -> None:
         """`seconds` has shape [rounds, columns] and `arms` names the arm of each column; an arm may have several.
 
+        Where warm-up ended before the arms were steady (`settled` is false), the later half of the rounds gives the estimate, and
+        twice how far the earlier half lies from it is a part of its error: an arm that still becomes faster has a wide interval.
         Raises `ValueError` for times that are not positive and finite.
         """
         times = np.asarray(seconds, dtype=np.float64)
@@ -52,13 +57,17 @@ class Rounds:
         if bad:
             raise ValueError(f"{bad} of {times.size} times are not positive and finite")
         self.rounds, self.arms = len(times), np.asarray(arms)
+        self._earlier = None
+        if not settled and len(times) > 1:
+            self._earlier = Rounds(times[: len(times) // 2], arms)
+            times = times[len(times) // 2 :]
         logs = np.log(times)
         start = np.median(logs - np.median(logs, axis=1, keepdims=True), axis=0)
-        groups = np.array_split(np.arange(self.rounds), max(1, min(self.rounds // ROUNDS_PER_GROUP, MAX_GROUPS)))
-        kept = np.ones((len(groups), self.rounds))
+        groups = np.array_split(np.arange(len(times)), max(1, min(len(times) // ROUNDS_PER_GROUP, MAX_GROUPS)))
+        kept = np.ones((len(groups), len(times)))
         for index, group in enumerate(groups):
             kept[index, group] = 0
-        columns, noise = _fit(logs, start[None], np.ones((1, self.rounds)))
+        columns, noise = _fit(logs, start[None], np.ones((1, len(times))))
         self.columns: Array = columns[0]
         """Log time of each column less the mean over columns, shape [columns]."""
         self._without: Array = _fit(logs, np.repeat(columns, len(groups), axis=0), kept, noise)[0] if len(groups) > 1 else columns
@@ -77,12 +86,14 @@ class Rounds:
     def _between(self, baseline: NDArray[np.bool_], arm: NDArray[np.bool_]) -> Contrast:
         """The standard error is that of the delete-group jackknife over groups of rounds; infinite below `MIN_ROUNDS`."""
         effect = float(self.columns[baseline].mean() - self.columns[arm].mean())
-        if self.rounds < MIN_ROUNDS:
-            return Contrast(effect, float("inf"), 1.0)
         groups = len(self._without)
+        if self.rounds < MIN_ROUNDS or groups < MIN_GROUPS:
+            return Contrast(effect, float("inf"), 1.0)
         left_out = self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)
         # Jackknife, (groups - 1) / groups, times (groups / (groups - 1))^2: weights follow the noise, which makes it too small.
         variance = groups / (groups - 1) * np.sum((left_out - left_out.mean()) ** 2)
+        if self._earlier is not None:
+            variance += (SETTLING * (effect - self._earlier._between(baseline, arm).effect)) ** 2
         return Contrast(effect, float(np.sqrt(variance)), groups - 1.0)
 
 

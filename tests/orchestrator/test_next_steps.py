@@ -51,12 +51,14 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
     assert advice.endswith("this adds pairs, until they are clear or as precise as the sweep requests: breakeven run x.yaml --more")
     (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
     assert advice == (
-        "1 comparison has the flag contended: the machine was busy; when it is quiet, run again: "
+        "1 comparison has the flag contended: the cores were shared while measuring: `threads: 1` or `threads: cores - 1` "
+        "in the sweep measures more steadily; or when the machine is quiet, run again: "
         "breakeven run x.yaml --again --only flagged"
     )
     (advice,) = flag_steps(altered(measured, flags="low_priority"), "x.yaml")
     assert advice == (
-        "1 comparison has the flag low_priority: start the node's Ray with RAY_worker_niceness=0, and run again: "
+        "1 comparison has the flag low_priority: others may have taken the cores: `threads: 1` or `threads: cores - 1` in the "
+        "sweep measures more steadily; or start the node's Ray with RAY_worker_niceness=0, and run again: "
         "breakeven run x.yaml --again --only flagged"
     )
     assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [

@@ -93,3 +93,18 @@ def test_two_columns_of_one_arm_show_whether_the_error_is_right() -> None:
         covered.append(abs(found.effect) <= quantile(0.05, found.freedom) * found.se)
     assert np.mean(covered) >= 0.93
     assert Rounds([[0.1, 0.2]], [0, 1]).null(0) is None
+
+
+@pytest.mark.parametrize("rounds", [30, 90])
+@pytest.mark.parametrize(("slower", "lasting"), [(0.2, 5), (0.2, 15), (0.3, 30), (0.05, 30)])
+def test_arms_that_were_not_warm_have_wide_intervals_that_cover(rounds: int, slower: float, lasting: int) -> None:
+    """Arms that begin slower by up to `slower`, each by its own share, for `lasting` rounds: 95 % intervals cover 93 % or more."""
+    rng, covered = np.random.default_rng(5), 0
+    for _ in range(100):
+        start = slower * rng.random(4)[ARMS] * np.exp(-np.arange(rounds)[:, None] / lasting)
+        found = Rounds(simulated_rounds(rng, "quiet", LOGS, rounds) * np.exp(start), ARMS, settled=False)
+        for arm in (1, 2, 3):
+            contrast = found.contrast(0, arm)
+            truth = LOGS[0] - LOGS[arm]
+            covered += abs(contrast.effect - truth) <= quantile(0.05, contrast.freedom) * contrast.se
+    assert covered >= 0.93 * 300

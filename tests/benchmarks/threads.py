@@ -1,0 +1,122 @@
+"""How threads wait, pinning and their number: speed and noise on quiet cores and beside a busy one.
+
+From the project's folder, on a quiet machine: `uv run python -m tests.benchmarks.threads`. At most four minutes on two cores.
+"""
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sweeps.job import DENSE, Condition, Job, Pair
+from sweeps.protocol import Protocol
+from sweeps.stats.pooling import pool
+from sweeps.stats.two_way import Rounds
+from workers.measure.environment import PROJECT, cores
+from workers.measure.openmp import requested_policy, set_policy
+
+SIZES = (64, 224)
+ARMS, PAIR = (0, 1, 0), Pair(0, 1)
+BUDGET_S = 2.5
+LEAST_SPEED, MOST_WIDTH = 1 / 3, 2.5
+"""Beside a busy core: the least share of the pairs per second, and the widest interval of equal pairs, both against quiet cores."""
+
+
+class Measured(NamedTuple):
+    """One job of A/A: seconds per forward of each round, and the rounds in a second."""
+
+    seconds: tuple[tuple[float, ...], ...]
+    rate: float
+
+    @property
+    def forward_ms(self) -> float:
+        return 1e3 * statistics.median(itertools.chain.from_iterable(self.seconds))
+
+    def half_width(self, rounds: int) -> float:
+        """Of the interval of the first so many rounds, as a share."""
+        return pool([[Rounds(self.seconds[:rounds], ARMS).contrast(*PAIR)]], rounds).half_width
+
+
+Found = Mapping[str, Measured]
+"""By size and noise, such as `64 quiet`."""
+
+
+def measure_all(condition: Mapping[str, Any]) -> None:
+    """Print what jobs of each size take under a condition, quiet and beside a busy core; in a process of its own."""
+    set_policy(requested_policy(Condition(model="m", **condition)))
+    from tests.benchmarks.null import busy_neighbour  # loads torch, and OpenMP with it
+    from workers.run import run
+
+    found: dict[str, Any] = {}
+
+    def measure(noise: str) -> None:
+        for size in SIZES:
+            job = Job(
+                condition=Condition(model="deit_tiny_patch16_224", image_size=size, **condition),
+                arms=(DENSE, DENSE.model_copy(update={"replicate": 1})),
+                pairs=(PAIR,),
+                protocol=Protocol(pairs_min=10, pairs_max=120, half_width=1e-6, budget_s=BUDGET_S),
+            )
+            outcome = run(job, pass_seconds=0.01)
+            if outcome.samples is None:
+                raise RuntimeError(f"{condition}: {outcome.failures}")
+            rounds = outcome.samples.seconds
+            found[f"{size} {noise}"] = Measured(rounds, len(rounds) / outcome.system_metrics["seconds"])
+
+    measure("quiet")
+    with busy_neighbour():
+        measure("busy")
+    print(json.dumps(found))
+
+
+def elsewhere(condition: Mapping[str, Any]) -> Found:
+    """What `measure_all` prints in a new process."""
+    command = [sys.executable, "-m", "tests.benchmarks.threads", json.dumps(condition)]
+    done = subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True, check=True)
+    return {name: Measured(*each) for name, each in json.loads(done.stdout.splitlines()[-1]).items()}
+
+
+def line(found: Found, reference: Found, size: int) -> tuple[str, bool]:
+    """A row of the table, and whether it is fast and sure enough beside a busy core."""
+    quiet, busy, fastest = found[f"{size} quiet"], found[f"{size} busy"], reference[f"{size} quiet"]
+    rounds = min(len(quiet.seconds), len(busy.seconds))
+    speed, width = busy.rate / fastest.rate, busy.half_width(rounds) / quiet.half_width(rounds)
+    numbers = f"{size:>4} {quiet.forward_ms:9.2f} {busy.forward_ms:9.2f} {quiet.rate / fastest.rate:9.2f} {speed:9.2f}"
+    return f"{numbers} {quiet.half_width(rounds):9.2%} {width:9.2f} {rounds:>7}", speed >= LEAST_SPEED and width <= MOST_WIDTH
+
+
+def main() -> int:
+    """Exit code 0 when the default is fast and sure enough beside a busy core."""
+    if len(sys.argv) > 1:
+        measure_all(json.loads(sys.argv[1]))
+        return 0
+    counts = dict.fromkeys((int(cores()), max(1, int(cores()) - 1), 1))
+    ways = [
+        {"threads": count, "wait_policy": wait, "pinning": pinning}
+        for count, wait, pinning in itertools.product(counts, ("active", None), (None, "cores"))
+    ]
+    reference = None
+    print(f"load average {os.getloadavg()[0]:.2f} on {cores():g} cores; A/A of DeiT-tiny, {BUDGET_S:g} s each")
+    print("pairs/s: against threads that spin, unpinned, on quiet cores; half-width busy: against quiet at equal pairs")
+    titles = (("ms quiet", 9), ("ms busy", 9), ("pairs/s q", 9), ("pairs/s b", 9), ("half-w. q", 9), ("half-w. b", 9), ("pairs", 7))
+    print(f"{'threads':>7} {'wait':<8} {'pin':<6} {'px':>4} {' '.join(title.rjust(width) for title, width in titles)}")
+    passed = True
+    for way in ways:
+        found = elsewhere(way)
+        reference = reference or found
+        for size in SIZES:
+            numbers, enough = line(found, reference, size)
+            default = way == {"threads": int(cores()), "wait_policy": None, "pinning": None}
+            passed &= enough or not default
+            words = f"{way['threads']:>7} {way['wait_policy'] or 'passive':<8} {way['pinning'] or 'no':<6}"
+            print(f"{words} {numbers}{' <- default' if default else ''}", flush=True)
+    print("\npassed" if passed else "\nnot passed (is the machine quiet?)")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
