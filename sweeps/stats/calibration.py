@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sweeps.stats.pooling import ProcessTerm
+from sweeps.stats.pooling import PROCESS_SD, ProcessTerm
 from sweeps.stats.two_way import Array, Contrast
 
 TERM_CONFIDENCE = 0.95
@@ -35,7 +35,10 @@ class Calibration(NamedTuple):
     high: float
     """Interval at `TERM_CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
     used: float
-    """Upper bound at `USED_CONFIDENCE`, which intervals are made with."""
+    """What intervals are made with: the upper bound at `USED_CONFIDENCE`, and no less than the stated default unless `high` is.
+
+    So few or noisy repeats, which exclude nothing, narrow no interval.
+    """
     freedom: float
     """Of the squares, less what contrasts with a common baseline share."""
     processes: int
@@ -72,7 +75,7 @@ def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
 
     tail = (1 - TERM_CONFIDENCE) / 2
     low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))
-    return Calibration(at(freedom), low, high, used, freedom, processes, len(known))
+    return Calibration(at(freedom), low, high, max(used, min(high, PROCESS_SD)), freedom, processes, len(known))
 
 
 def size_class(parameters: int) -> str:

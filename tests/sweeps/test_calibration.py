@@ -31,7 +31,8 @@ def test_the_interval_of_the_term_covers(tau: float) -> None:
         found = fit_process_term([repeats(rng, 8, tau) for _ in range(2)])
         assert found is not None
         assert found.low <= found.tau <= found.high
-        assert found.tau <= found.used <= found.high or found.high == 0
+        assert found.tau <= found.used <= max(found.high, PROCESS_SD)
+        assert found.used >= min(found.high, PROCESS_SD)
         covered += found.low <= tau <= found.high
     assert covered >= 279
 
@@ -101,6 +102,34 @@ def test_verdicts_with_a_calibrated_term_are_seldom_wrong() -> None:
                 break
         wrong += verdict in ("faster", "slower")
     assert wrong <= 10 + 3 * np.sqrt(10)
+
+
+def test_repeats_that_exclude_nothing_keep_the_default() -> None:
+    """Two processes, or errors within them far above the term, narrow no interval; eight precise and equal ones do."""
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        few = fit_process_term([repeats(rng, 2, 0.0)])
+        noisy = fit_process_term([[[Contrast(rng.normal(0, 0.05), 0.05, 29) for _ in range(4)]]])
+        assert few is not None
+        assert noisy is not None
+        assert few.used >= min(few.high, PROCESS_SD)
+        assert noisy.used >= PROCESS_SD or noisy.high < PROCESS_SD
+    precise = [[Contrast(rng.normal(0, 0.0005), 0.0005, 29) for _ in range(8)] for _ in range(4)]
+    found = fit_process_term([precise])
+    assert found is not None
+    assert found.used < PROCESS_SD / 2
+
+
+def test_errors_of_few_rounds_do_not_look_like_a_term() -> None:
+    """With 5 degrees of freedom within each process, equal processes are found to differ by 0 or little; below, nothing is."""
+    rng = np.random.default_rng(5)
+    found = []
+    for freedom in (5, 4) * 100:
+        errors = SE * np.sqrt(rng.chisquare(freedom, (6, 8)) / freedom)
+        contrasts = [[Contrast(rng.normal(0, SE), error, freedom) for error in row] for row in errors]
+        found.append(fit_process_term([[one] for one in contrasts]))
+    assert found[1::2] == [None] * 100
+    assert np.median([one.tau for one in found if one is not None]) < SE / 2
 
 
 def test_nothing_is_estimated_from_one_process() -> None:
