@@ -40,8 +40,8 @@ class Claim(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """Upper over lower end of the interval; the range's own end where one is not known."""
-        return (self.high or MOST) / (self.low or LEAST) if self.verdict in ("crossing", "pays_from", "pays_up_to") else 1.0
+        """Upper over lower end of the interval; the range's own end where one is not known, and 1 without a break-even."""
+        return 1.0 if self.verdict in ("always", "never", "no_effect") else (self.high or MOST) / (self.low or LEAST)
 
 
 class Effort(NamedTuple):
@@ -80,8 +80,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         grid = measured(folder, "grid", HEAD.format(name="grid", budget=budget) + GRID)
-        factor = max(1.05, *(claim.factor for claim in grid.claims))
-        section = SEARCH.format(factor=factor, limit=round(2 * grid.seconds))
+        answered = [claim.factor for claim in grid.claims if claim.verdict != "unclear"]
+        factor = max(1.05, *answered) if answered else 1.5
+        section = SEARCH.format(factor=factor, limit=round(1.2 * grid.seconds))
         search = measured(folder, "search", HEAD.format(name="search", budget=budget / 3) + section)
     for name, effort in (("grid", grid), (f"search to a factor of {factor:.2f}", search)):
         print(f"{name}: {effort.pairs} pairs, {effort.seconds:.0f} s in {effort.jobs} jobs")
