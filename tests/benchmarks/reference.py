@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from sweeps.stats.pooling import ALPHA, quantile
 from sweeps.stats.two_way import MIN_ROUNDS, Rounds
 from workers.kinds.latency import BURST
 from workers.measure.environment import PROJECT, commit
+from workers.measure.openmp import policy_variables, requested_policy
 from workers.methods import of_modality
 
 PROBE_ROUNDS = MIN_ROUNDS
@@ -170,7 +171,7 @@ def fixed(job: Job, rounds: int) -> Job:
     return job.model_copy(update={"protocol": job.protocol.model_copy(update=protocol)})
 
 
-def measured(jobs: Sequence[Job], folder: Path, environment: Mapping[str, str] | None = None) -> list[Outcome]:
+def measured(jobs: Sequence[Job], folder: Path) -> list[Outcome]:
     """Outcomes of the jobs, in this order, by the shipped worker in a process of its own; those that are in when it is stopped.
 
     Raises `RuntimeError` when a job fails.
@@ -179,7 +180,8 @@ def measured(jobs: Sequence[Job], folder: Path, environment: Mapping[str, str] |
     for index, job in enumerate(jobs):
         (folder / "jobs" / f"{index:03}.json").write_text(job.model_dump_json())
     command = [sys.executable, "-m", "workers.run", str(folder / "jobs"), "--out", str(folder / "out")]
-    process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, **(environment or {})}, stderr=subprocess.PIPE, text=True)
+    environment = policy_variables(requested_policy(jobs[0].condition), os.environ)  # so that one process measures all jobs
+    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         _, errors = process.communicate()
     except BaseException:
