@@ -55,6 +55,14 @@ def test_worker_stays_warm_and_is_replaced_on_request(supervisor: MakeSupervisor
     assert len({reading["pid"] for reading in readings}) == 2
 
 
+def test_worker_is_replaced_where_threads_are_to_wait_otherwise(supervisor: MakeSupervisor) -> None:
+    """OpenMP reads that once per process: a job that spins gets a new worker, and the next one that does not too."""
+    one, plain = supervisor("noop"), Job.model_validate_json(JOB)
+    spinning = plain.model_copy(update={"condition": plain.condition.model_copy(update={"wait_policy": "active"})})
+    found = [outcome(one.run(each.model_dump_json(), 10.0)) for each in (plain, plain, spinning, spinning, plain)]
+    assert [each.system_metrics["calls"] for each in found] == [1, 2, 1, 2, 1]
+
+
 def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSupervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU worker has CUDA hidden, no OMP_NUM_THREADS, our own variables, and the user's folder."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
