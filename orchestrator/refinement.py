@@ -22,7 +22,7 @@ from sweeps.stats.curve import Curve, Point
 from sweeps.stats.search import next_request, point_alpha, scan
 from workers.methods.arm_labels import arm_label
 
-MOST_LINES = 40
+MOST_CURVES_SHOWN = 40
 """Curves that are followed while a run measures."""
 _SIZES = ("image_size", "prompt_tokens")
 """Axes of a grid along which a curve is looked for."""
@@ -95,8 +95,8 @@ class Refinement:
         return known
 
     def lines(self, places: Collection[Place]) -> Iterator[str]:
-        """Each curve in a line: what can be claimed so far; none of more than `MOST_LINES` curves."""
-        if len({each.curve for each in self.questions.values()}) > MOST_LINES:
+        """Each curve in a line: what can be claimed so far; none of more than `MOST_CURVES_SHOWN` curves."""
+        if len({each.curve for each in self.questions.values()}) > MOST_CURVES_SHOWN:
             return
         several = len({each.group for each in self.questions.values()}) > 1
         axis = None if self.search is None else self.search.axis
