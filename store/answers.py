@@ -81,7 +81,7 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
     protocol that satisfies the requested one. A failure that is an answer (see `ANSWERING_FAILURES`) answers all rounds, a
     time-out only if it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are
     answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too.
-    Flagged results count: they are shown, with their flags.
+    Flags play no part: a result that one marks as wrong answers too, and is measured again by `--again --only flagged` alone.
     """
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)

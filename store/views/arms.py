@@ -2,15 +2,18 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, func, literal, or_, select
 
 from store.tables.planned import EnvironmentRow, core
 from store.tables.results import ArmResultRow, AttemptRow, MetricRow
 from store.views.columns import CONDITION, REPORTED, gmacs_total, named
+from sweeps.flags import FLAGS
 from sweeps.kinds import kinds_of
 from sweeps.metrics import METRICS, MetricSpec
 
 ATTEMPT, ARM, METRIC, ENVIRONMENT = core(AttemptRow), core(ArmResultRow), core(MetricRow), core(EnvironmentRow)
+
+_WRONG = tuple(name for name, flag in FLAGS.items() if flag.wrong)
 
 
 def _declared() -> list[MetricSpec]:
@@ -28,7 +31,7 @@ def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
 
 
 def arm_view() -> Select[Any]:
-    """For each arm and condition the newest attempt, one without a flag before one with any."""
+    """For each arm and condition the newest attempt; one that a flag marks as wrong only where there is no other."""
     wide = []
     for spec in _declared():
         name, factors = metric_column(spec)
@@ -38,7 +41,8 @@ def arm_view() -> Select[Any]:
     other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
 
     def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
-        return case((and_(arm.c.flags == "", of.c.flags == ""), 0), else_=1)
+        joined = literal(",") + arm.c.flags + "," + of.c.flags + ","
+        return case((or_(*(joined.contains(f",{flag},", autoescape=True) for flag in _WRONG)), 1), else_=0)
 
     old, new = flagged(ARM, ATTEMPT), flagged(other, attempt)
     better = (
