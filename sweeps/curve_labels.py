@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
+from sweeps.metrics import METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, duration, is_missing
 
 MOST_FACTOR = 50
@@ -69,7 +70,9 @@ def _beyond(row: Any, where: str, brief: bool) -> str:
         return ""
     if is_missing(row.worst_loss):
         return f"; {where}, nothing bounds the loss"
-    return f"; {where}, " + (f"slower by {_percent(row.worst_loss)} at most" if row.worst_loss > 0 else "never slower")
+    slower, more = ("slower by ", "") if METRICS[row.metric].compared == "ratio" else ("", " more")
+    never = f"never {slower.partition(' ')[0] or 'more'}"
+    return f"; {where}, " + (f"{slower}{_percent(row.worst_loss)}{more} at most" if row.worst_loss > 0 else never)
 
 
 def _possible(gain: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sweeps.kinds import Modality
 
-Compared = Literal["ratio", "difference"]
+Compared = Literal["ratio", "amount", "difference"]
 Read = Literal["round", "item", "once", "counter"]
 Better = Literal["lower", "higher"]
 
@@ -28,7 +28,10 @@ class MetricSpec:
     """`round`: a sample of every round of a timed job, pooled over attempts; `item`: for every image or text window; `once`: in a
     pass of its own; `counter`: counted by a method. Other counters are the method's own, and not declared."""
     compared: Compared | None = None
-    """How arms are compared, if they are: `ratio`, baseline over arm; `difference`, by how much the arm is worse."""
+    """How arms are compared, if they are: `ratio`, baseline over arm, of times in every round; `amount`, the same of what a pass of
+    its own reads; `difference`, by how much the arm is worse."""
+    repeatable: bool = False
+    """Whether an amount that is read again is the same, so that one reading is enough for a verdict."""
     better: Better | None = None
     floor: float = 0.0
     """Effects that count as none: a share of 1 for a ratio, else in `unit`."""
@@ -53,6 +56,12 @@ def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> 
     """A time that every round samples, whose ratio is a speed-up."""
     timed: dict[str, Any] = {"read": "round", "compared": "ratio", "better": "lower", "floor": SPEED_FLOOR}
     return MetricSpec(name=name, modality=modality, unit="ms", label=label, work=work, **timed, **more)
+
+
+def _amount(unit: str, modality: Modality | None, /, *, repeatable: bool = False, **labels: str) -> Metrics:
+    """Amounts read once in an attempt, of which less is better, each with its label."""
+    common: dict[str, Any] = {"unit": unit, "modality": modality, "repeatable": repeatable, "better": "lower"}
+    return (MetricSpec(name=name, label=label, compared="amount", floor=SPEED_FLOOR, **common) for name, label in labels.items())
 
 
 def _loss(name: str, modality: Modality, unit: str, label: str, **more: Any) -> MetricSpec:
@@ -106,7 +115,7 @@ _METRICS = (
     *_shown("ms", "vision", "lower", device_latency="latency on the device"),
     *_shown("images/s", "vision", "higher", throughput="throughput"),
     *_shown("1", "vision", steady_ratio="time of a forward in steady running over that of one after another arm"),
-    *_shown("J", "vision", "lower", energy_per_image="energy per image"),
+    *_amount("J", "vision", energy_per_image="energy per image"),
     *_shown("1", "vision", "lower", relative_cost="GMACs relative to the baseline"),
     *_shown("1", "vision", diversity="diversity of tokens", cka="similarity of features to those of the baseline (CKA)"),
     *_shown("degree", "vision", "lower", angle="angle between features and those of the baseline"),
@@ -140,14 +149,22 @@ _METRICS = (
     *_shown(
         *("MiB", None, "lower"),
         rss_before="memory before the run",
-        peak_rss="peak memory",
-        cuda_allocated_before="CUDA memory before the run",
-        cuda_peak_allocated="peak CUDA memory allocated",
-        cuda_peak_reserved="peak CUDA memory reserved",
     ),
+    *_amount("MiB", None, repeatable=True, peak_rss="peak memory"),
+    *_shown("MiB", None, "lower", cuda_allocated_before="CUDA memory before the run"),
+    *_amount("MiB", None, repeatable=True, cuda_peak_allocated="peak CUDA memory allocated"),
+    *_shown("MiB", None, "lower", cuda_peak_reserved="peak CUDA memory reserved"),
     *_shown("W", None, "lower", mean_power="mean power"),
     *_shown("1", None, outlier_share="share of outliers"),
-    MetricSpec(name="energy_per_token", unit="J", label="energy per token", modality="language", better="lower"),
+    MetricSpec(
+        name="energy_per_token",
+        unit="J",
+        label="energy per token",
+        modality="language",
+        better="lower",
+        compared="amount",
+        floor=SPEED_FLOOR,
+    ),
     *_shown("J", "language", "lower", energy_per_char="energy per character"),
     *_shown(
         *("GMAC", "language", "lower"),

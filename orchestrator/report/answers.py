@@ -9,7 +9,7 @@ from orchestrator.report.conditions import break_even_sentence, curve_label, sho
 from orchestrator.report.data import Report
 from orchestrator.report.section import Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
-from sweeps.metrics import METRICS
+from sweeps.metrics import METRICS, Compared
 from sweeps.number_format import count, is_missing
 
 AXES = ("tokens", "gmacs_saved", "parameter", "batch_size", "threads")
@@ -22,8 +22,18 @@ _NAMED = (("model", "{}"), ("batch_size", "batch {:.0f}"), ("threads", "{:.0f} t
 
 
 def answer_sections(report: Report) -> Iterator[Section]:
-    """The break-even of every curve along the first of `AXES` that has a curve of two points or more."""
+    """The break-even in time of every curve along the first of `AXES` that has a curve of two points or more."""
+    yield from _section(report, "ratio", "Answers")
+
+
+def amount_sections(report: Report) -> Iterator[Section]:
+    """The same in peak memory and energy, where they were measured."""
+    yield from _section(report, "amount", "Memory and energy")
+
+
+def _section(report: Report, compared: Compared, title: str) -> Iterator[Section]:
     curves = shown_curves(report.break_evens)
+    curves = curves[curves["metric"].isin([name for name, spec in METRICS.items() if spec.compared == compared])]
     curves = curves[(curves["points"] > 1) | (curves["verdict"] == "no_effect")]
     axis = next((axis for axis in AXES if (curves["axis"] == axis).any()), None)
     if axis is None:
@@ -37,12 +47,12 @@ def answer_sections(report: Report) -> Iterator[Section]:
         lines.append(TextLine(f"{label}: {break_even_sentence(rows, report.speedups)}", style_of(rows[0].verdict)))
     if len(lines) > MOST_ANSWERS:
         lines[MOST_ANSWERS:] = [TextLine(f"and {count(len(lines) - MOST_ANSWERS, 'answer')} more below", "dim")]
-    yield Section(title="Answers", lines=lines)
+    yield Section(title=title, lines=lines)
 
 
 def _details(row: Any, found: pd.DataFrame) -> Iterator[str]:
     """What distinguishes the curve of a row from the others."""
-    if found["metric"].nunique() > 1:
+    if found["metric"].nunique() > 1 or METRICS[row.metric].compared == "amount":
         yield METRICS[row.metric].label
     for name, form in _NAMED:
         value = getattr(row, name)

@@ -144,6 +144,7 @@ def _break_evens(
     labels = _labels(arms)
     # GMACs grow with the prompt: break-even along them repeats that along tokens
     curves = shown_curves(break_evens)
+    curves = curves[curves["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])]
     curves = curves[(curves["points"] > 1) & (curves["axis"] != "gmacs")]
     for key, found in groups(curves, ("axis", "metric")):
         lines = []

@@ -47,6 +47,7 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
         answers.answer_sections,
         speedup.speedup_sections,
         speedup.field_sections,
+        answers.amount_sections,
         generation.generation_sections,
         differences.difference_sections,
         differences.zeroshot_sections,

@@ -85,6 +85,7 @@ def field_sections(report: Report) -> Iterator[Section]:
     """Break-even points along numbers of the condition, each at a fixed size: at most `MOST_LINES` along each."""
     named = label_hosts(report.speedups)
     vision = report.break_evens[report.break_evens["image_size"].notna() & report.break_evens["axis"].isin(FIELD_AXES)]
+    vision = vision[vision["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])]
     for key, found in groups(vision, ("axis", "metric")):
         curves = [rows_of(curve) for _, curve in groups(found, ("curve_id", "environment", "host"))]
         lines = []

@@ -18,7 +18,7 @@ from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import describe_curve
+from sweeps.stats.curve import AMOUNT_WORDS, WORDS, describe_curve
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 200
@@ -45,13 +45,13 @@ POINTS = (
         ),
         *(
             EFFECT.c[name]
-            for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "n", "verdict", "flags")
+            for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "compared", "n", "verdict", "flags")
         ),
         *(EFFECT.c[name] for name in ("floor", "unit", "baseline_value")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
-    .where(COMPARISON.c.curve_id.in_(_CURVES), _HERE, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+    .where(COMPARISON.c.curve_id.in_(_CURVES), _HERE, EFFECT.c.compared.in_(("ratio", "amount")), EFFECT.c.effect.is_not(None))
     .where(newest_answer(EFFECT))
     .order_by(LINK.c.sweep, COMPARISON.c.curve_id, EFFECT.c.metric, EFFECT.c.host, EFFECT.c.measured_at, EFFECT.c.comparison_id)
 )
@@ -164,7 +164,7 @@ def break_even_rows(
             name: getattr(found, name)
             for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor", "more_seconds")
         },
-        "why": describe_curve(curve, varied),
+        "why": describe_curve(curve, varied, WORDS if rows[-1].compared == "ratio" else AMOUNT_WORDS),
         "point_alpha": alpha,
         "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,

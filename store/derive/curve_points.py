@@ -25,7 +25,7 @@ def curve_of(
         float(x): Point(
             x=x,
             speedup=row.effect,
-            **dict(zip(("low", "high", "verdict"), at_level(row, alpha), strict=True)),
+            **dict(zip(("low", "high", "verdict"), _interval(row, alpha), strict=True)),
             se=row.effect_se,
             loads=json.loads(row.process_loads or "{}"),
             pairs=row.n,
@@ -40,3 +40,10 @@ def curve_of(
         if x is not None and (x or axis not in SIZE_AXES)
     }
     return Curve(axis=axis, points=tuple(points.values()))
+
+
+def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
+    """Ends and verdict of a point; around an amount that was read once, and has a verdict, lies the floor."""
+    if row.compared == "amount" and row.effect_low is None and row.verdict != "insufficient":
+        return row.effect / (1 + row.floor), row.effect * (1 + row.floor), row.verdict
+    return at_level(row, alpha)

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, func, select
 
+from store.derive.amounts import AMOUNTS, amount_figures
 from store.derive.payloads import STORES, PayloadStore, payload_of
 from store.row_mapping import insert_into, timestamp
 from store.tables.derived import EffectRow
@@ -47,6 +48,8 @@ def _pairs() -> Select[Any]:
         arm.c.flags.label("arm_flags"),
         *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *ReportedColumns.model_fields)),
         *(stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}") for stage in stages for label, side, name in sides),
+        *(stage_metric("arm", spec.name).label(spec.name) for spec in AMOUNTS),
+        *(stage_metric("baseline", spec.name).label(f"baseline_{spec.name}") for spec in AMOUNTS),
     )
     source = (
         pair.join(comparison, comparison.c.comparison_id == pair.c.comparison_id)
@@ -127,7 +130,8 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         "seconds": sum(row.ended_at - row.started_at for row in used),
         **{name: getattr(last, name) for name in ReportedColumns.model_fields},
     }
-    for spec, figures in payload.compare(used, load):
+    amounts = amount_figures(used) if payload.kind.timed else ()
+    for spec, figures in (*payload.compare(used, load), *amounts):
         stage = f"_{spec.stage}" if spec.stage else ""
         macs = {name: getattr(last, f"{name}{stage}") for name in ("gmacs_baseline", "gmacs", "gmacs_overhead")}
         if any(value is not None for name, value in figures.items() if name != "n"):

@@ -58,13 +58,15 @@ SAME_WORK = (
             EFFECT.c[name]
             for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds")),
+        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "compared")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
-    .where(EFFECT.c.environment == bindparam("environment"), EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+    .where(
+        EFFECT.c.environment == bindparam("environment"), EFFECT.c.compared.in_(("ratio", "amount")), EFFECT.c.effect.is_not(None)
+    )
     .where(newest_answer(EFFECT))
     .order_by(LINK.c.sweep, EFFECT.c.measured_at, EFFECT.c.comparison_id)
 )

@@ -51,7 +51,7 @@ class EffectRow(ReportedColumns, table=True):
     unit: str
     """Of the values, and of a difference."""
     compared: str | None
-    """`ratio`: baseline over arm; `difference`: arm less baseline; NULL: not compared."""
+    """`ratio`, `amount`: baseline over arm, of times and of what is read once; `difference`: arm less baseline; NULL: none."""
     floor: float | None
     """Differences up to this count as none: a share of 1 for a ratio, else in `unit`."""
     failure: int | None = Field(foreign_key="failure.id")

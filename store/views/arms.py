@@ -41,7 +41,7 @@ def arm_view() -> Select[Any]:
     other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
 
     def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
-        joined = literal(",") + arm.c.flags + "," + of.c.flags + ","
+        joined = literal(",").concat(arm.c.flags).concat(",").concat(of.c.flags).concat(",")
         return case((or_(*(joined.contains(f",{flag},", autoescape=True) for flag in _WRONG)), 1), else_=0)
 
     old, new = flagged(ARM, ATTEMPT), flagged(other, attempt)

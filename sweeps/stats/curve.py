@@ -73,8 +73,11 @@ WORDS: dict[Verdict, str] = {
     "insufficient": "measured by too few pairs",
 }
 
+AMOUNT_WORDS: dict[Verdict, str] = {**WORDS, "faster": "less", "slower": "more", "insufficient": "read once, which is too little"}
+"""Of amounts such as peak memory and energy."""
 
-def describe_curve(curve: Curve, parameter: str | None = None) -> str:
+
+def describe_curve(curve: Curve, parameter: str | None = None, words: Mapping[Verdict, str] = WORDS) -> str:
     """The stretches of equal verdict along the axis in a sentence, and which points do not count.
 
     `parameter` is the one that varies along the axis `parameter`.
@@ -82,7 +85,7 @@ def describe_curve(curve: Curve, parameter: str | None = None) -> str:
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
     runs = [(verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)]
-    stretches = [f"{WORDS[verdict]} at {_span(run, curve.axis)}" for verdict, run in runs]
+    stretches = [f"{words[verdict]} at {_span(run, curve.axis)}" for verdict, run in runs]
     if nothing := [point for point in usable if point.no_op]:
         stretches.append(f"no effect at {_span(nothing, curve.axis)}")
     sentences = (

@@ -66,7 +66,8 @@ def measured(folder: Path, name: str, text: str) -> Effort:
     if done.returncode not in (0, 1):
         sys.exit(done.stdout + done.stderr)
     with contextlib.closing(sqlite3.connect(store)) as connection:
-        curves = "SELECT params, verdict, x_low, x_high FROM break_even WHERE axis = 'tokens' ORDER BY params, x_low"
+        of_time = "axis = 'tokens' AND metric = 'latency'"
+        curves = f"SELECT params, verdict, x_low, x_high FROM break_even WHERE {of_time} ORDER BY params, x_low"
         claims = [Claim(*row) for row in connection.execute(curves)]
         (pairs,) = connection.execute("SELECT sum(pairs) FROM speedup").fetchone()
         jobs, seconds = connection.execute("SELECT count(*), sum(ended_at - started_at) FROM attempt").fetchone()

@@ -61,7 +61,8 @@ def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
 
     assert f"{2 * len({job for _, job in before})} of 8 comparisons are answered" in shown
     assert "so far: topk keep_rate=0.5: " in shown
-    rows = table(tmp_path, "SELECT verdict, x_low, x_high, points, point_alpha FROM break_even WHERE axis = 'tokens'")
+    of_time = "axis = 'tokens' AND metric = 'latency'"
+    rows = table(tmp_path, f"SELECT verdict, x_low, x_high, points, point_alpha FROM break_even WHERE {of_time}")
     assert len(rows) == 2
     for verdict, low, high, points, alpha in rows:
         assert (verdict, alpha) == ("crossing", 0.01 / 6)

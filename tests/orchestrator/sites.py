@@ -78,7 +78,8 @@ def shared_out(engine: Engine, sweep: int, sites: Sequence[Site], **more: Any) -
 
 def curves(store: Store) -> list[tuple[str, str, int, int]]:
     """Model, host, points and points that are missing, of each curve along tokens."""
-    sql = "SELECT model, host, points, points_missing FROM break_even WHERE axis = 'tokens' ORDER BY model, host"
+    of_time = "axis = 'tokens' AND metric = 'latency'"
+    sql = f"SELECT model, host, points, points_missing FROM break_even WHERE {of_time} ORDER BY model, host"
     return [(model.split("_")[1], *rest) for model, *rest in store.table(sql).itertuples(index=False)]
 
 

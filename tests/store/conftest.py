@@ -88,7 +88,7 @@ def an_outcome(
                 tokens_final=tokens + 1,
                 trace=(BlockTokens(tokens + 1, tokens + 1),),
                 threads=2,
-                metrics=(MetricValue(name="peak_rss", value=512.0 + index, unit="MiB"),),
+                metrics=(MetricValue(name="rss_before", value=512.0 + index, unit="MiB"),),
             )
             for index in ran
         ),

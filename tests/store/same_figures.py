@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from store.engine import connect
 from store.record import reanalyse
+from sweeps.metrics import METRICS
 
 RENAMED: Mapping[str, Mapping[str, str]] = {
     "speedup": {"gmacs_method": "gmacs_overhead", "method_ms": "arm_ms"},
@@ -80,6 +81,8 @@ TEXTS = {'"attention":"manual"': '"attention":"eager"', "attention=manual": "att
 
 ADDED = {"break_even": ("axis", {"image_size", "batch_size", "threads", "parameter"})}
 """By view a column, and its values in rows that older versions did not derive."""
+DERIVED = frozenset({"effect", "break_even"})
+"""Views that have rows for amounts, which older versions did not derive."""
 ROUNDING = 1e-13
 """Relative difference that another order of floating-point operations makes: SciPy's Wilson interval in place of our own."""
 
@@ -144,10 +147,15 @@ def _figures(view: str, found: Rows, names: Sequence[str]) -> list[tuple[Any, ..
     """What must stay of the rows of a view, in order; of a curve the row once, however many crossings it has."""
     kept = []
     column, added = ADDED.get(view, ("", set()))
-    for row in (row for row in found if row.get(column) not in added):
+    old = (row for row in found if row.get(column) not in added and not (view in DERIVED and _is_amount(row)))
+    for row in old:
         recomputed = EFFECT if row.get("compared") == "ratio" else RECOMPUTED.get(view, set())
         kept.append(tuple(_sorted_flags(name, row[name]) for name in names if name not in recomputed))
     return sorted(dict.fromkeys(kept) if view == "break_even" else kept, key=str)
+
+
+def _is_amount(row: Mapping[str, Any]) -> bool:
+    return METRICS[row["metric"]].compared == "amount"
 
 
 def _sorted_flags(name: str, value: Any) -> Any:

@@ -193,7 +193,7 @@ def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: 
     record(engine, None, None, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
     joined = """SELECT m.metric, m.value, m.unit FROM metric AS m
       JOIN comparison_attempt AS p ON p.attempt = m.attempt AND p.arm = m.arm"""
-    assert rows(engine, joined) == [{"metric": "peak_rss", "value": 513.0, "unit": "MiB"}]
+    assert rows(engine, joined) == [{"metric": "rss_before", "value": 513.0, "unit": "MiB"}]
     assert math.isnan(rebuilt(engine, 1).arms[1].metrics[1].value)
 
 

@@ -25,7 +25,14 @@ COLUMNS = (
 
 def rows(verdict: str, *crossings: dict[str, Any], missing: int = 0, **figures: Any) -> list[Any]:
     """Rows of the view `break_even` of one curve of 8 points."""
-    common = {**dict.fromkeys(COLUMNS), "verdict": verdict, "axis": "tokens", "points": 8 - missing, "points_missing": missing}
+    common = {
+        **dict.fromkeys(COLUMNS),
+        "verdict": verdict,
+        "axis": "tokens",
+        "metric": "latency",
+        "points": 8 - missing,
+        "points_missing": missing,
+    }
     return [SimpleNamespace(**(common | {"host": "a"} | figures | each)) for each in crossings or ({},)]
 
 
@@ -145,6 +152,8 @@ def test_other_axes() -> None:
     )
     threads = rows("pays_up_to", loses(None, 4.2, None), axis="threads", worst_loss=0.0)
     assert describe_break_even(threads, "tokens", brief=True) == "pays up to at least 4 threads"
+    memory = rows("pays_from", gains(None, None, 36), metric="peak_rss", worst_loss=0.02)
+    assert describe_break_even(memory, "tokens") == "pays from at most 36 tokens on; below, 2.0 % more at most"
     rate = rows("crossing", loses(0.55, 0.5, 0.7), axis="parameter", varied_parameter="keep_rate")
     assert describe_break_even(rate, "tokens") == "stops paying at keep_rate 0.55 (0.5 to 0.7)"
 

@@ -20,7 +20,7 @@ def test_headlines(opened: Open, filled: str) -> None:
     assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
     assert re.search(r"<b>topk keep_rate=0\.7</b> pays from 3\d tokens on \(3\d to 4\d, by the cost model\)", words)
     assert "<b>tome r_ratio=0.02</b> never pays from 4 to 196 tokens; it can gain nothing" in words
-    assert re.search(r"<b>tome r_ratio=0\.06</b> cannot tell; about \d+ times as many pairs would decide it", words)
+    assert re.search(r"<b>tome r_ratio=0\.06</b> cannot tell; about \d+ s more \(\d+ times as many pairs\) would decide it", words)
     assert "<b>random keep_rate=0.5</b> pays at every point measured, 16 to 196 tokens" in words
 
 
