@@ -18,7 +18,7 @@ from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import AMOUNT_WORDS, WORDS, describe_curve
+from sweeps.stats.curve import AMOUNT_WORDS, Curve, describe_curve
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 200
@@ -164,7 +164,7 @@ def break_even_rows(
             name: getattr(found, name)
             for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor", "more_seconds")
         },
-        "why": describe_curve(curve, varied, WORDS if rows[-1].compared == "ratio" else AMOUNT_WORDS),
+        "why": _why(rows, curve, varied),
         "point_alpha": alpha,
         "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,
@@ -180,3 +180,11 @@ def break_even_rows(
         for at in found.crossings
     ]
     return [{**common, **place, "crossing": number} for number, place in enumerate(crossings or [nowhere])]
+
+
+def _why(rows: Sequence[Row[Any]], curve: Curve, varied: str | None) -> str:
+    if rows[-1].compared == "ratio":
+        return describe_curve(curve, varied)
+    once = any(row.effect_low is None for row in rows)
+    note = f" Read once, without an interval: {rows[-1].floor:.0%} counts as no difference." if once else ""
+    return describe_curve(curve, varied, AMOUNT_WORDS) + note

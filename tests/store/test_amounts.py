@@ -37,7 +37,9 @@ def test_peak_memory_has_a_curve_by_one_reading(engine: Engine, make_job: MakeJo
     assert {(row["effect_low"], row["n"], row["baseline_value"]) for row in found} == {(None, 1, 500.0)}
     (curve,) = rows(engine, "SELECT * FROM break_even WHERE metric = 'peak_rss' AND axis = 'tokens'")
     assert (curve["verdict"], curve["x_low"], curve["x_high"], curve["direction"]) == ("crossing", 16, 64, "gains")
-    assert curve["why"] == "Along tokens: more at 16, no different at 36, less at 64 to 144."
+    assert curve["why"] == (
+        "Along tokens: more at 16, no different at 36, less at 64 to 144. Read once, without an interval: 2% counts as no difference."
+    )
     assert {row["metric"] for row in rows(engine, "SELECT metric FROM speedup")} == {"latency"}
     (time,) = rows(engine, "SELECT verdict FROM break_even WHERE metric = 'latency' AND axis = 'tokens'")
     assert time["verdict"] == "always"
