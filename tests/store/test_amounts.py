@@ -38,7 +38,8 @@ def test_peak_memory_has_a_curve_by_one_reading(engine: Engine, make_job: MakeJo
     (curve,) = rows(engine, "SELECT * FROM break_even WHERE metric = 'peak_rss' AND axis = 'tokens'")
     assert (curve["verdict"], curve["x_low"], curve["x_high"], curve["direction"]) == ("crossing", 16, 64, "gains")
     assert curve["why"] == (
-        "Along tokens: more at 16, no different at 36, less at 64 to 144. Read once, without an interval: 2% counts as no difference."
+        "Along tokens: more at 16, no different at 36, less at 64 to 144. "
+        "Read once, without an interval: 2% counts as no difference."
     )
     assert {row["metric"] for row in rows(engine, "SELECT metric FROM speedup")} == {"latency"}
     (time,) = rows(engine, "SELECT verdict FROM break_even WHERE metric = 'latency' AND axis = 'tokens'")
