@@ -23,7 +23,7 @@ def test_the_quickstart_expands_to_one_job_per_size(expand: Expand) -> None:
     assert job.condition == Condition(model="deit_tiny_patch16_224", image_size=32)
     assert job.arms[0] == DENSE
     assert job.pairs == (Pair(0, 1), Pair(0, 2), Pair(0, 3), Pair(0, 4))
-    assert job.protocol == Protocol(half_width=0.01)
+    assert job.protocol == Protocol()
     assert arms(expansion)[1:] == [
         "topk(keep_rate=0.5, layers=[3,6,9])",
         "topk(keep_rate=0.7, layers=[3,6,9])",
