@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Engine, select
 
-from store.derive.payloads import TextScoreStore
+from store.derive.item_stores import TextScoreStore
 from store.quality_ids import quality_arm_id
 from store.row_mapping import arm_columns, requested_params
 from store.tables.planned import core

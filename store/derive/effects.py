@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, func, select
 
 from store.derive.amounts import AMOUNTS, amount_figures
-from store.derive.payloads import STORES, PayloadStore, payload_of
+from store.derive.payload_store import PayloadStore
+from store.derive.payloads import STORES, payload_of
 from store.row_mapping import insert_into, timestamp
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, core

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from store import queries, queue
 from store.answers import answers
-from store.derive.payloads import PredictionStore
+from store.derive.item_stores import PredictionStore
 from store.errors import StoreError
 from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from store import queue
 from store.answers import answers
-from store.derive.payloads import TextScoreStore
+from store.derive.item_stores import TextScoreStore
 from store.errors import StoreError
 from store.record import reanalyse, record
 from store.submission import NewSweep, stricter, submit_sweep

@@ -1,0 +1,157 @@
+"""Results by image or text window: how they are stored, and compared within one attempt."""
+
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic_core import to_json
+from sqlalchemy import Connection, select
+from sqlmodel import SQLModel
+
+from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, T, trusted_pairs
+from store.row_mapping import finite
+from store.tables.planned import core
+from store.tables.results import ImagePredictionsRow, TextScoresRow
+from sweeps.metrics import METRICS
+from sweeps.outcome import Outcome
+from sweeps.predictions import Predictions
+from sweeps.predictions import unpack as numbers
+from sweeps.stats import classification, text_stats
+from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
+from sweeps.text_scores import TextScores
+
+
+class ItemStore(PayloadStore[T]):
+    """Results for each image or text window: attempts are not pooled, since each reads the same items.
+
+    Of the unflagged attempts (or of all, if none is) the newest that read most is used.
+    """
+
+    model: type[T]
+    field: str
+    """Of `Outcome`."""
+    problem: Callable[[Any], str | None]
+    """How data of `model` contradict themselves."""
+
+    @abstractmethod
+    def columns(self, data: T) -> dict[str, Any]:
+        """Columns of `table` beside attempt and payload."""
+
+    def read(self, outcome: Outcome) -> T | None:
+        data: T | None = getattr(outcome, self.field)
+        if data is not None and (why := self.problem(data)):
+            raise ValueError(f"in its {self.field} {why}")
+        return data
+
+    def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
+        data: T | None = getattr(outcome, self.field)
+        return [] if data is None else [(self.table, {**self.columns(data), "payload": zlib.compress(to_json(data), level=6)})]
+
+    def load(self, connection: Connection, attempt: int) -> T:
+        table = core(self.table)
+        return self.unpack(connection.execute(select(table.c.payload).where(table.c.attempt == attempt)).scalar_one())
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> T:
+        """The data in the column `payload`."""
+        return cls.model.model_validate_json(zlib.decompress(packed))  # type: ignore[attr-defined, no-any-return]
+
+    def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
+        return [max(reversed(trusted), key=lambda row: row.size)] if (trusted := trusted_pairs(pairs)) else []
+
+    def compare(self, used: Sequence[StoredPair], load: Load[T]) -> Figures:
+        (row,) = used
+        for name, columns in self.figures(load(row.attempt), row.baseline, row.arm).items():
+            yield METRICS[name], columns
+
+    @abstractmethod
+    def figures(self, data: T, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
+        """By metric the columns of `effect_row`."""
+
+
+class PredictionStore(ItemStore[Predictions]):
+    """Predictions of images."""
+
+    field = "predictions"
+    analysis_version = QUALITY_ANALYSIS_VERSION
+    model, table, size = Predictions, ImagePredictionsRow, "images"
+    problem = staticmethod(classification.predictions_problem)
+
+    def columns(self, data: Predictions) -> dict[str, Any]:
+        return {
+            "images": data.images,
+            "unreadable": len(data.unreadable),
+            "classes": data.classes,
+            "listing": data.listing,
+        }
+
+    def missing(self, data: Predictions | None, arm: int) -> str | None:
+        seen = data is not None and any(images.arm == arm for images in data.arms)
+        return None if seen else "neither predictions nor a failure"
+
+    def figures(self, data: Predictions, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
+        found = classification.compare_predictions(data, baseline, arm)
+        drop = found.drop
+        change = {"effect": 0 - drop.value, "effect_low": 0 - drop.high, "effect_high": 0 - drop.low}
+        single = {
+            "margin_change_p05": found.margin_change_p05,
+            "mcnemar_p": drop.p,
+            "only_baseline_correct": drop.lost,
+            "only_arm_correct": drop.gained,
+            "unreadable": len(data.unreadable),
+        }
+        figures: dict[str, dict[str, Any]] = {
+            "top1": {"baseline_value": found.top1_baseline.value, **_bounded(found.top1), **change, "verdict": found.verdict()},
+            "top5": {"baseline_value": found.top5_baseline, "arm_value": found.top5},
+            "kl": _bounded(found.kl),
+            "margin_change": _bounded(found.margin_change),
+            **{name: {"arm_value": value} for name, value in single.items()},
+        }
+        return {name: {**columns, "n": found.images} for name, columns in figures.items()}
+
+
+class TextScoreStore(ItemStore[TextScores]):
+    """Likelihoods of text windows."""
+
+    field = "text_scores"
+    analysis_version = QUALITY_ANALYSIS_VERSION
+    model, table, size = TextScores, TextScoresRow, "characters"
+    problem = staticmethod(text_stats.scores_problem)
+
+    def columns(self, data: TextScores) -> dict[str, Any]:
+        return {
+            "windows": data.windows,
+            "characters": int(numbers(data.characters, "i4").sum()),
+            "complete": data.complete,
+            "listing": data.listing,
+        }
+
+    def missing(self, data: TextScores | None, arm: int) -> str | None:
+        return None if text_stats.scored(data, arm) else "neither a finite score nor a failure"
+
+    def figures(self, data: TextScores, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
+        found = text_stats.compare_texts(data, baseline, arm)
+        ends = zip(("effect", "effect_low", "effect_high"), found.change[:3], strict=True)
+        change = {name: finite(value) for name, value in ends}
+        sides = {
+            "bits_per_byte": (found.bits_per_byte_baseline, found.bits_per_byte),
+            "perplexity": (found.perplexity_baseline, found.perplexity),
+            "tokens_scored": (found.tokens_baseline, found.tokens),
+        }
+        single = {"windows_skipped": found.unscored, "bytes_scored": found.bytes, "characters_scored": found.characters}
+        figures: dict[str, dict[str, Any]] = {
+            **{name: {"baseline_value": finite(base), "arm_value": finite(own)} for name, (base, own) in sides.items()},
+            "top1_agreement": _bounded(found.agreement),
+            "kl": _bounded(found.kl),
+            **{name: {"arm_value": value} for name, value in single.items()},
+        }
+        figures["bits_per_byte"] |= {**change, "verdict": found.verdict()}
+        return {name: {**columns, "n": found.windows} for name, columns in figures.items()}
+
+
+def _bounded(interval: Interval | None) -> dict[str, float | None]:
+    """A figure and the ends of its interval, which may be missing."""
+    if interval is None:
+        return {}
+    return {"arm_value": interval.value, "arm_low": finite(interval.low), "arm_high": finite(interval.high)}

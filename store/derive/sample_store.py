@@ -1,0 +1,121 @@
+"""Timings: how they are stored, and compared by attempts that are pooled."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, bindparam, select
+from sqlmodel import SQLModel
+
+from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, measured_pairs, trusted_pairs
+from store.row_mapping import finite
+from store.sample_codec import Timings, pack_samples, pack_series, timings, unpack_samples
+from store.tables.planned import core
+from store.tables.results import SampleRow, SampleSeriesRow
+from sweeps.flags import settled, split_flags
+from sweeps.metrics import METRICS, MetricSpec
+from sweeps.outcome import Outcome
+from sweeps.stats import timing
+from sweeps.stats.pooling import ProcessTerm, pool
+from sweeps.stats.two_way import Contrast
+
+_SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
+_SAMPLES = select(_SAMPLE).where(_SAMPLE.c.attempt == bindparam("attempt"))
+_SERIES = select(_SAMPLE_SERIES.c.metric, _SAMPLE_SERIES.c.seconds).where(_SAMPLE_SERIES.c.attempt == bindparam("attempt"))
+
+
+class SampleStore(PayloadStore[Timings]):
+    """Timings in interleaved rounds: attempts on one host are pooled."""
+
+    analysis_version = timing.ANALYSIS_VERSION
+    table, size = SampleRow, "rounds"
+
+    def read(self, outcome: Outcome) -> Timings | None:
+        return None if outcome.samples is None else timings(outcome.samples)
+
+    def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
+        if outcome.samples is None:
+            return []
+        series = [(SampleSeriesRow, columns) for columns in pack_series(outcome.samples)]
+        return [(SampleRow, pack_samples(outcome.samples)), *series]
+
+    def load(self, connection: Connection, attempt: int) -> Timings:
+        of = {"attempt": attempt}
+        return unpack_samples(connection.execute(_SAMPLES, of).one(), connection.execute(_SERIES, of))
+
+    def missing(self, data: Timings | None, arm: int) -> str | None:
+        if data is None or arm not in data.arms:
+            return "neither samples nor a failure"
+        if not any(_series(data, METRICS[name]) for name in self.kind.metrics):
+            return "no times by metric"
+        for name in (None, *data.series):
+            times = data.of(arm, name)
+            if not len(times) or not bool(np.all(np.isfinite(times) & (times > 0))):
+                return "samples that are not positive and finite"
+        return None
+
+    def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
+        """Those whose two arms ran with the same implementations as in the newest; right ones alone if they have enough pairs."""
+        used = _of_one_route(trusted_pairs(pairs))
+        return _of_one_route(measured_pairs(pairs)) if _short(used) else used
+
+    def compare(self, used: Sequence[StoredPair], load: Load[Timings]) -> Figures:
+        for spec in (METRICS[name] for name in self.kind.metrics):
+            if not all(_series(load(row.attempt), spec) for row in used):
+                continue  # one new token has no time per output token after the first
+            name = spec.name if spec.series else None
+            data = [(row, load(row.attempt)) for row in used]
+            on_device = [] if spec.series else [times for row, each in data if (times := each.on_device(row.arm)) is not None]
+            processes: dict[str, list[Contrast]] = {}
+            terms: dict[str, ProcessTerm] = {}
+            for row, each in data:
+                contrast = each.rounds(name, settled=settled(split_flags(row.flags))).contrast(row.baseline, row.arm)
+                process = row.process or f"attempt {row.attempt}"
+                processes.setdefault(process, []).append(contrast)
+                terms[process] = _term(row)  # that of its newest attempt
+            found = pool(processes.values(), sum(row.size for row in used), list(terms.values()))
+            yield (
+                spec,
+                {
+                    "baseline_value": _median_ms([each.of(row.baseline, name) for row, each in data]),
+                    "arm_value": _median_ms([each.of(row.arm, name) for row, each in data]),
+                    "device_value": _median_ms(on_device) if on_device else None,
+                    "effect": found.value,
+                    "effect_low": found.low or None,  # 0 and infinity stand for too few pairs
+                    "effect_high": finite(found.high),
+                    "effect_se": finite(found.se),
+                    "effect_freedom": found.freedom,
+                    "process_sd": max(term.sd for term in terms.values()),
+                    "calibration_id": used[-1].calibration_id,
+                    "process_loads": json.dumps(dict(zip(processes, found.loads, strict=True))) if found.loads else None,
+                    "n": found.pairs,
+                    "verdict": "insufficient" if _short(used) else found.verdict(),
+                },
+            )
+
+
+def _term(row: StoredPair) -> ProcessTerm:
+    """What differs between processes, by the calibration that the attempt carries."""
+    return ProcessTerm() if row.calibration_id is None else ProcessTerm(row.process_sd, row.freedom, row.calibration_id)
+
+
+def _series(data: Timings, spec: MetricSpec) -> bool:
+    """Whether timings hold samples of a metric."""
+    return not spec.series or spec.name in data.series
+
+
+def _median_ms(times: Sequence[Any]) -> float:
+    return 1e3 * timing.median(np.concatenate(times)).value
+
+
+def _of_one_route(rows: list[StoredPair]) -> list[StoredPair]:
+    return [row for row in rows if (row.baseline_route, row.route) == (rows[-1].baseline_route, rows[-1].route)]
+
+
+def _short(measured: Sequence[StoredPair]) -> bool:
+    """Whether some round has fewer pairs than the protocol of the newest attempt requests."""
+    pairs: dict[int, int] = {}
+    for row in measured:
+        pairs[row.round] = pairs.get(row.round, 0) + row.size
+    return any(reached < json.loads(measured[-1].protocol)["pairs_min"] for reached in pairs.values())
