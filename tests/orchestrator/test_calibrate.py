@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.cli import app
+from orchestrator.commands import calibrate
 from orchestrator.commands.calibrate import calibrate_device, expanded
 from store.engine import connect
 from store.record import record_imported
@@ -54,14 +55,21 @@ def test_a_wrong_time_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_each_repeat_runs_in_a_fresh_process(tmp_path: Path) -> None:
-    """Two repeats of four jobs are eight processes; a second call adds as many."""
-    path = str(tmp_path / "store.db")
-    for calls in (1, 2):
-        assert calibrate_device(db=path, device="cpu", processes=2, limit="60s") == 0
+def test_each_repeat_runs_in_a_fresh_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two repeats of a job are two processes; a second call adds to them. The shipped sweep, with its shortest job alone."""
+    text = (calibrate.files("sweeps") / "calibration.yaml").read_text()
+    for several, one in ((", deit_small_patch16_224]", "]"), ("[64, 128]", "[64]")):
+        assert several in text
+        text = text.replace(several, one)
+    (tmp_path / "calibration.yaml").write_text(text)
+    monkeypatch.setattr(calibrate, "files", lambda _: tmp_path)
+    path, measured = str(tmp_path / "store.db"), 0
+    for processes in (2, 1):
+        assert calibrate_device(db=path, device="cpu", processes=processes, limit="30s") == 0
+        measured += processes
         engine = connect(path)
         (counted,) = rows(engine, "SELECT count(*) AS attempts, count(DISTINCT process) AS processes FROM attempt")
-        assert tuple(counted.values()) == (8 * calls, 8 * calls)
+        assert tuple(counted.values()) == (measured, measured)
         newest = rows(engine, "SELECT processes FROM calibration ORDER BY created_at DESC")
-        assert newest[0]["processes"] == 2 * calls
+        assert newest[0]["processes"] == measured
         engine.dispose()
