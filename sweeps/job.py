@@ -27,7 +27,7 @@ Runtime = Literal["eager", "compile", "cudagraph"]
 KvCache = Literal["dynamic", "static", "virtual"]
 Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]
-WaitPolicy = Literal["active"]
+WaitPolicy = Literal["passive", "active"]
 Pinning = Literal["cores"]
 Occupation = Literal["node", "device", "shared"]
 """What a job has to itself: its node, one GPU of it with a share of the cores, or nothing."""
@@ -76,7 +76,8 @@ class Condition(FrozenModel):
     spare_cores: int | None = Field(default=None, gt=0)
     """Without `threads`: as many cores as this are left without a thread, so that each host has its own number of threads."""
     wait_policy: WaitPolicy | None = None
-    """How threads wait for each other: `None` asleep (OpenMP's `passive`), `active` in a loop that keeps their cores busy."""
+    """How threads wait for each other: `None` in a loop for some microseconds, then asleep; `passive` asleep at once; `active` in a
+    loop that keeps their cores busy."""
     pinning: Pinning | None = None
     """`cores`: each thread stays on a core of its own; `None`: the system places them."""
 

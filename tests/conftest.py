@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[1]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # Read when torch is loaded; the default of timed jobs, which refuse to run in a process with another.
-os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+os.environ.pop("OMP_WAIT_POLICY", None)
+os.environ["GOMP_SPINCOUNT"] = "1000"
 
 
 @functools.cache

@@ -25,7 +25,7 @@ PARTS = (
     "{runtime}",
     "{kv_cache} cache",
     "on {device_name}{place}{exclusive}",
-    "{threads:.0f} threads{spinning}{pinned}",
+    "{threads:.0f} threads{waiting}{pinned}",
     "against {baseline}",
 )
 """What a title holds of a condition, in order; a part with a field that the condition lacks is left out."""
@@ -39,7 +39,8 @@ def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
     known = {name: value for name, value in condition.items() if not is_missing(value)}
     exclusive = ", one GPU of several at work (exclusive: device)" if known.get("exclusive") == "device" else ""
     known |= {"place": place and f" ({place})", "exclusive": exclusive}
-    known["spinning"] = ", spinning while they wait" if known.get("wait_policy") == "active" else ""
+    waiting = {"active": ", spinning while they wait", "passive": ", asleep while they wait"}
+    known["waiting"] = waiting.get(str(known.get("wait_policy")), "")
     known["pinned"] = ", each on a core of its own" if known.get("pinning") == "cores" else ""
     weights = "random weights" if known["weights"] == "random" else f"weights {known['weights']}"
     parts = [f"{known['model']} ({weights})"]

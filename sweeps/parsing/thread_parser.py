@@ -22,8 +22,8 @@ class Threads(FileSection):
 
     count: Count | None = None
     """A number, `cores` or `cores - 1`; one per core where it is left out."""
-    wait: Literal["passive", "active"] = "passive"
-    """Threads that wait sleep, or keep their cores busy."""
+    wait: Literal["brief", "passive", "active"] = "brief"
+    """Threads that wait sleep after some microseconds, at once, or never: they keep their cores busy."""
     pin: bool = False
     """Each thread stays on a core of its own."""
 
@@ -38,5 +38,5 @@ def thread_fields(document: Document, path: KeyPath, value: Any) -> dict[str, An
             problem = f"needs a number, `cores`, `cores - 1`, or {{count, wait, pin}}, not {shown(count)}"
             raise document.error((*path, "count") if isinstance(value, dict) else path, problem)
         count, spare = None, int(match[1]) if match[1] else None
-    values = (count, spare, "active" if written.wait == "active" else None, "cores" if written.pin else None)
+    values = (count, spare, None if written.wait == "brief" else written.wait, "cores" if written.pin else None)
     return dict(zip(THREAD_FIELDS, values, strict=True))

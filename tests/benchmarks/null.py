@@ -29,7 +29,7 @@ from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict, pool
 from sweeps.stats.two_way import Rounds
-from tests.benchmarks.ratios import restart_with_sleeping_threads, speedup
+from tests.benchmarks.ratios import restart_with_default_threads, speedup
 from tests.fixtures.timing_noise import simulated_rounds
 from workers.arms.vision import prepare_vision
 from workers.measure.environment import PROJECT
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="of the job of --power")
     parser.add_argument("--size", type=int, default=224, help="pixels of the job of --power")
     options = parser.parse_args(arguments)
-    restart_with_sleeping_threads()
+    restart_with_default_threads()
     if not (options.quiet or options.busy or options.power or options.slowed is not None):
         passed = passes()
     else:

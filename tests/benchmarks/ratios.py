@@ -22,7 +22,7 @@ def column(samples: Samples, arm: int) -> Sequence[float]:
     return [row[place] for row in samples.seconds]
 
 
-def restart_with_sleeping_threads() -> None:
-    """Replace this process by one whose threads wait asleep, unless they do: a job is timed in no other, and torch is loaded."""
+def restart_with_default_threads() -> None:
+    """Replace this process, which has loaded torch, by one whose threads wait as those of jobs do, unless its own do."""
     if present_policy() != ThreadPolicy():
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], policy_variables(ThreadPolicy(), os.environ))

@@ -18,7 +18,7 @@ from torch import nn
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
 from sweeps.stats.pooling import SpeedUp
-from tests.benchmarks.ratios import column, restart_with_sleeping_threads, speedup
+from tests.benchmarks.ratios import column, restart_with_default_threads, speedup
 from workers import methods
 from workers.arms.vision import build_vision
 from workers.measure.interleaved import calibrate, time_rounds, warm_up
@@ -142,7 +142,7 @@ def hquota_over_tome() -> tuple[SpeedUp, tuple[float, ...]]:
 
 def main() -> int:
     """Exit code 0 when every speed-up that is wanted is reached."""
-    restart_with_sleeping_threads()
+    restart_with_default_threads()
     reached = True
     only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")

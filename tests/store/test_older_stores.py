@@ -12,6 +12,7 @@ from sqlalchemy import text
 from store import record
 from store.answers import answers
 from store.engine import connect
+from sweeps.metrics import METRICS
 from sweeps.protocol import Protocol
 from sweeps.stats.pooling import PROCESS_SD
 from sweeps.stats.timing import ANALYSIS_VERSION
@@ -30,6 +31,11 @@ OTHER = {
 }
 """Columns that have another name now."""
 CURVE = ("curve_id", "environment", "axis")
+
+
+def timed(rows: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The break-evens of times; those of amounts came later."""
+    return [row for row in rows["break_even_row"] if METRICS[row["metric"]].compared == "ratio"]
 
 
 @pytest.mark.parametrize(
@@ -63,11 +69,11 @@ def test_an_older_store_is_upgraded_without_loss(
             assert sorted(found, key=str) == sorted(expected, key=str), name
     kept = [row for row in before.get("effect_row", ()) if row["compared"] is not None]
     compared = len(kept) + sum(len(before.get(name, ())) for name in ("speedup_row", "accuracy_row", "quality_row"))
-    assert sum(row["compared"] is not None for row in after["effect_row"]) == compared
+    assert sum(row["compared"] not in {None, "amount"} for row in after["effect_row"]) == compared  # amounts were not compared
     assert len(after["arm_result"]) == len(before.get("measured_arm") or before["arm_result"])
     (backup,) = path.parent.glob(f"breakeven.db.schema-{schema}.*.backup")
     assert contents(backup) == before
-    curves = [{tuple(row[name] for name in CURVE) for row in rows["break_even_row"]} for rows in (before, after)]
+    curves = [{tuple(row[name] for name in CURVE) for row in rows} for rows in (before["break_even_row"], timed(after))]
     assert curves[0] <= curves[1]
     assert {curve[-1] for curve in curves[1] - curves[0]} <= {"image_size", "parameter"}  # which older versions had not
     recomputed = [row for row in after["effect_row"] if row["compared"] == "ratio"] + after["break_even_row"]
@@ -179,6 +185,9 @@ def test_an_outcome_of_an_older_schema_is_known_again(
     engine = connect(str(path))
     job = make_job(64, keep_rates=(0.3, 0.5, 0.7), protocol=Protocol(half_width=0.01))
     outcome = make_outcome(job, speedups=(0.8, 0.9, 0.95), pairs=31)
+    named = {arm.arm: tuple(metric.model_copy(update={"name": "peak_rss"}) for metric in arm.metrics) for arm in outcome.arms}
+    arms = tuple(arm.model_copy(update={"metrics": named[arm.arm]}) for arm in outcome.arms)
+    outcome = outcome.model_copy(update={"arms": arms})
     assert not record.record(engine, None, None, outcome)
     assert record.record(engine, None, None, outcome.model_copy(update={"host": "elsewhere"}))
     engine.dispose()

@@ -24,7 +24,8 @@ def written(expand: Expand, threads: str, rest: str = "") -> list[tuple[Any, ...
         ("cores-2", (None, 2, None, None)),
         ("{count: 2, wait: active}", (2, None, "active", None)),
         ("{count: cores - 1, pin: true}", (None, 1, None, "cores")),
-        ("{wait: passive, pin: false}", (None, None, None, None)),
+        ("{wait: brief, pin: false}", (None, None, None, None)),
+        ("{wait: passive}", (None, None, "passive", None)),
     ],
 )
 def test_forms(expand: Expand, threads: str, fields: tuple[Any, ...]) -> None:
@@ -62,7 +63,7 @@ def test_defaults_are_the_question_of_sweeps_that_do_not_name_them(expand: Expan
     """`cores`, waiting asleep, and not pinned."""
     (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
     (spelled,) = expand(
-        f"{MODEL}axes: {{image_size: [32], threads: [{{count: cores, wait: passive, pin: false}}]}}\n{TOPK}"
+        f"{MODEL}axes: {{image_size: [32], threads: [{{count: cores, wait: brief, pin: false}}]}}\n{TOPK}"
     ).comparisons
     assert spelled.question_id == plain.question_id
     assert not any(name in spelled.condition.canonical_text for name in THREAD_FIELDS)
@@ -92,7 +93,7 @@ def test_threads_on_a_machine() -> None:
         ("all", "needs a number, `cores`, `cores - 1`"),
         ("cores - 0", "needs a number, `cores`, `cores - 1`"),
         ("0", "greater than 0"),
-        ("{wait: busy}", '"busy" is not one of passive, active'),
+        ("{wait: busy}", '"busy" is not one of brief, passive, active'),
         ("{cuont: 1}", "did you mean 'count'?"),
         ("{count: all}", "count"),
         ("{pin: 1}", "needs true or false"),

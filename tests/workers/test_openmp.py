@@ -1,4 +1,4 @@
-"""Threads that wait asleep or spinning, pinned or not: set before torch is loaded, checked after, and stored."""
+"""How threads wait, and whether they are pinned: set before torch is loaded, checked after, and stored."""
 
 import importlib
 import json
@@ -48,11 +48,11 @@ def measured(requested: Job, **variables: str) -> tuple[Outcome, dict[str, list[
     return Outcome.model_validate(outcome), places, found
 
 
-def test_threads_sleep_unless_the_condition_requests_otherwise() -> None:
+def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
     """Whatever the environment of the process had requested; nothing is pinned."""
-    outcome, places, variables = measured(job(), OMP_WAIT_POLICY="ACTIVE", GOMP_SPINCOUNT="1000", OMP_PROC_BIND="true")
+    outcome, places, variables = measured(job(), OMP_WAIT_POLICY="ACTIVE", GOMP_SPINCOUNT="9000", OMP_PROC_BIND="true")
     assert not outcome.failures
-    assert variables == ["PASSIVE", None, None]
+    assert variables == [None, "1000", None]
     assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (0, 0)
     assert outcome.cores is None
     assert set(map(tuple, places.values())) == {allowed_cores()}
@@ -85,11 +85,11 @@ def test_spare_cores_have_no_thread() -> None:
 
 
 def test_a_process_with_another_policy_refuses_the_job() -> None:
-    """Torch was loaded with threads that sleep: nothing is measured, and the message has both and what to do."""
+    """Torch was loaded with threads that spin briefly: nothing is measured, and the message has both and what to do."""
     importlib.import_module("torch")
     (failure,) = run(job(wait_policy="active")).failures
     assert (failure.arm, failure.reason) == (None, "error")
-    assert "started with threads that wait asleep, and the job needs threads that wait spinning" in failure.message
+    assert "started with threads whose wait is brief, and the job needs threads whose wait is active" in failure.message
     assert "start a new process" in failure.message
 
 
@@ -110,7 +110,11 @@ def test_the_command_starts_a_process_for_each_policy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("condition", "policy"),
-    [({}, ThreadPolicy("passive", False)), ({"wait_policy": "active", "pinning": "cores"}, ThreadPolicy("active", True))],
+    [
+        ({}, ThreadPolicy("brief", False)),
+        ({"wait_policy": "passive"}, ThreadPolicy("passive", False)),
+        ({"wait_policy": "active", "pinning": "cores"}, ThreadPolicy("active", True)),
+    ],
 )
 def test_policy_of_a_condition(condition: dict[str, Any], policy: ThreadPolicy) -> None:
     """Nothing written is the default."""

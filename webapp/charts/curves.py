@@ -216,7 +216,7 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
     words += [f"{about[column]:.0f} {size.unit}" for column, size in SIZES.items() if not pd.isna(about.get(column))]
     if points["device"].iloc[0] == "cpu":
         words.append(count(int(about["threads"]), "thread"))
-    words += ["threads spin while they wait"] if about["wait_policy"] == "active" else []
+    words += [f"threads wait: {about['wait_policy']}"] if isinstance(about["wait_policy"], str) else []
     words += ["threads pinned"] if about["pinning"] == "cores" else []
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
     note = "Bars: 99 % interval."

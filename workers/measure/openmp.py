@@ -10,31 +10,38 @@ from workers.measure.environment import PLACES_VARIABLE, allowed_cores
 from workers.measure.pinning import thread_siblings
 
 WAIT_VARIABLE = "OMP_WAIT_POLICY"
-_OTHER_VARIABLES = ("GOMP_SPINCOUNT", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
+SPIN_VARIABLE = "GOMP_SPINCOUNT"
+BRIEF_SPINS = "1000"
+"""Turns of the loop in which a thread waits before it sleeps: fewer cost speed on quiet cores, more cost it on shared ones."""
+_WAYS = {"brief": (None, BRIEF_SPINS), "passive": ("PASSIVE", None), "active": ("ACTIVE", None)}
+"""Values of both variables."""
+_OTHER_VARIABLES = ("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
 """Variables by which a user may have set the same."""
 
 
 class ThreadPolicy(NamedTuple):
     """What holds for all threads of a process from its start to its end."""
 
-    wait: str = "passive"
+    wait: str = "brief"
     pinned: bool = False
 
 
 def requested_policy(condition: Condition) -> ThreadPolicy:
     """What a condition requests.
 
-    Threads that wait asleep are the default: on quiet cores that costs a few per cent at most, and beside one busy process threads
-    that spin take many times as long (`python -m tests.benchmarks.threads`).
+    Threads that spin briefly are the default: on quiet cores they are as fast as those of an unset environment, and beside a busy
+    process steady, where those take up to ten times as long now and then. Threads that sleep at once are half again as slow on
+    quiet cores (`python -m tests.benchmarks.threads`).
     """
-    return ThreadPolicy(condition.wait_policy or "passive", condition.pinning is not None)
+    return ThreadPolicy(condition.wait_policy or "brief", condition.pinning is not None)
 
 
 def present_policy() -> ThreadPolicy | None:
     """What holds in this process, if it was set by `set_policy`, or OpenMP's own variables request one of the two ways to wait."""
-    wait = os.environ.get(WAIT_VARIABLE, "").lower()
+    found = os.environ.get(WAIT_VARIABLE), os.environ.get(SPIN_VARIABLE)
+    wait = next((way for way, values in _WAYS.items() if values == found), None)
     pinned = PLACES_VARIABLE in os.environ
-    if wait not in ("passive", "active") or (not pinned and any(name in os.environ for name in _OTHER_VARIABLES)):
+    if wait is None or (not pinned and any(name in os.environ for name in _OTHER_VARIABLES)):
         return None
     return ThreadPolicy(wait, pinned)
 
@@ -54,14 +61,16 @@ def set_policy(wanted: ThreadPolicy) -> None:
     elif (found := present_policy()) != wanted:
         raise RuntimeError(
             f"this process was started with {_described(found)}, and the job needs {_described(wanted)}; OpenMP reads that once: "
-            f"start a new process, as `breakeven run` and `python -m workers.run` do, or set {WAIT_VARIABLE} before torch is loaded"
+            "start a new process, as `breakeven run` and `python -m workers.run` do, or before torch is loaded set "
+            f"{SPIN_VARIABLE}={BRIEF_SPINS}"
         )
 
 
 def policy_variables(wanted: ThreadPolicy, inherited: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process whose threads wait and are pinned so, on the cores that this one may use."""
-    kept = {name: value for name, value in inherited.items() if name not in (PLACES_VARIABLE, *_OTHER_VARIABLES)}
-    kept[WAIT_VARIABLE] = wanted.wait.upper()
+    ours = {PLACES_VARIABLE, WAIT_VARIABLE, SPIN_VARIABLE, *_OTHER_VARIABLES}
+    kept = {name: value for name, value in inherited.items() if name not in ours}
+    kept |= {name: value for name, value in zip((WAIT_VARIABLE, SPIN_VARIABLE), _WAYS[wanted.wait], strict=True) if value}
     if wanted.pinned:
         cores = physical_first(allowed_cores())
         kept |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close"}
@@ -93,6 +102,6 @@ def physical_first(cores: tuple[int, ...]) -> tuple[int, ...]:
 
 def _described(policy: ThreadPolicy | None) -> str:
     if policy is None:
-        return f"OpenMP's own settings ({WAIT_VARIABLE} is not set, or one of {', '.join(_OTHER_VARIABLES)} is)"
+        return f"OpenMP's own settings ({WAIT_VARIABLE}, {SPIN_VARIABLE} or one of {', '.join(_OTHER_VARIABLES)})"
     pinned = ", pinned to cores" if policy.pinned else ""
-    return f"threads that wait {'asleep' if policy.wait == 'passive' else 'spinning'}{pinned}"
+    return f"threads whose wait is {policy.wait}{pinned}"
