@@ -31,7 +31,7 @@ def requested_policy(condition: Condition) -> ThreadPolicy:
 
     Threads that spin briefly are the default: on quiet cores they are as fast as those of an unset environment, and beside a busy
     process steady, where those take up to ten times as long now and then. Threads that sleep at once are half again as slow on
-    quiet cores (`python -m tests.benchmarks.threads`).
+    quiet cores (`python -m tests.benchmarks.spins`, `tests.benchmarks.threads`).
     """
     return ThreadPolicy(condition.wait_policy or "brief", condition.pinning is not None)
 
