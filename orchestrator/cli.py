@@ -153,7 +153,7 @@ def calibrate_here(
     processes: Annotated[
         int, typer.Option(min=0, help="Fresh processes for each comparison; 0: estimate from those that the store holds.")
     ] = 8,
-    limit: Annotated[str, typer.Option("--time", metavar="DURATION", help="About how long it may take, such as 5m.")] = "5m",
+    limit: Annotated[str, typer.Option("--time", metavar="DURATION", help="About how long it may take, such as 5m.")] = "6m",
 ) -> None:
     """Measure how much speed-ups differ between processes of this machine; attempts from then on count that."""
     from orchestrator.commands.calibrate import calibrate_device

@@ -23,7 +23,7 @@ from sweeps.stats.pooling import PROCESS_SD
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
 """What the shipped sweep file states in place of the options."""
-START_S = 5.0
+START_S = 7.0
 """What a job takes beside its budget: its process, the models, the warm-up."""
 LEAST_S = 1.0
 """Of sampling for each job."""

@@ -19,7 +19,7 @@ from workers.measure.environment import environment_of
 
 def test_the_sweep_has_the_processes_and_the_time() -> None:
     """Processes become rounds, and the time is divided among them, less what a process takes to start."""
-    found = expanded("cpu", 8, 320.0)
+    found = expanded("cpu", 8, 384.0)
     assert (len({job.condition for job in found.jobs}), len(found.jobs)) == (4, 32)
     assert {(job.protocol.rounds, job.protocol.budget_s) for job in found.jobs} == {(8, 5.0)}
     assert {job.protocol.budget_s for job in expanded("cpu", 8, 1.0).jobs} == {1.0}
