@@ -61,7 +61,7 @@ def test_the_recipe_is_part_of_the_identity() -> None:
 
 def test_made_once_for_all_processes(cache: Path) -> None:
     """Of four processes that want the same file at once, one makes it and all get it, whole."""
-    with multiprocessing.get_context("fork").Pool(4) as pool:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
         assert pool.map(wanted, range(4), chunksize=1) == ["made"] * 4
     assert len((cache / "log").read_text().splitlines()) == 1
     assert {file.name for file in cache.iterdir()} == {"thing", "thing.lock", "log"}
