@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic_core import to_json
 from sqlalchemy import Connection, select
 from sqlmodel import SQLModel
@@ -55,7 +56,8 @@ class ItemStore(PayloadStore[T]):
     @classmethod
     def unpack(cls, packed: bytes) -> T:
         """The data in the column `payload`."""
-        return cls.model.model_validate_json(zlib.decompress(packed))  # type: ignore[attr-defined, no-any-return]
+        found: T = TypeAdapter(cls.model).validate_json(zlib.decompress(packed))
+        return found
 
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
         return [max(reversed(trusted), key=lambda row: row.size)] if (trusted := trusted_pairs(pairs)) else []

@@ -37,17 +37,17 @@ class Reduction:
         self.__name__ = name
         self.Params = params
 
-    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:  # noqa: ARG002 - the protocol's signature
+    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
         return network.dense_tokens(image_size)
 
-    def macs(self, params: Any, network: Network, image_size: int) -> int:  # noqa: ARG002 - the protocol's signature
+    def macs(self, params: Any, network: Network, image_size: int) -> int:
         return 0
 
     def refuses(self, params: Any, network: Network) -> str | None:
         deepest = max(getattr(params, "layers", None) or (0,))
         return f"layer {deepest} is beyond {network.name}'s {network.depth} blocks" if deepest >= network.depth else None
 
-    def apply(self, model: Any, params: Any) -> Any:  # noqa: ARG002 - the protocol's signature
+    def apply(self, model: Any, params: Any) -> Any:
         return model
 
 

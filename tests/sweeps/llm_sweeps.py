@@ -27,17 +27,17 @@ class Skip:
     Params: type[Params] = SkipParams
     __name__ = "skip"
 
-    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - the protocol's signature
+    def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:
         return 0
 
     def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
         return int(params.sparsity * network.layers * network.layer_macs * tokens)
 
-    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:  # noqa: ARG002 - the protocol's signature
+    def refuses(self, params: Any, network: LanguageNetwork) -> str | None:
         return f"{network.name} has no gate" if not network.gated else None
 
-    def apply(self, speaker: Any, params: Any) -> Any:  # noqa: ARG002 - the protocol's signature
-        return speaker
+    def apply(self, model: Any, params: Any) -> Any:
+        return model
 
 
 KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
