@@ -108,7 +108,7 @@ def report(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def plot(context: typer.Context, name: SweepName, db: Database = None) -> None:
-    """Draw speed-ups: breakeven plot NAME -o FILE.png|svg|html [--axis tokens|gmacs|gmacs_saved|both] [--metric METRIC]."""
+    """Draw speed-ups: breakeven plot NAME -o FILE.png|svg|html [--axis AXIS|both] [--metric METRIC] [--references] [--flagged]."""
     _become_webapp(["plot", name, *context.args], db)
 
 
@@ -178,18 +178,70 @@ def query(
 @app.command("import")
 def import_outcomes(
     files: Annotated[
-        list[Path], typer.Argument(metavar="OUTCOME...", help="Files that `python -m workers.run` wrote, or folders of them.")
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="OUTCOME...",
+            help="Files that `python -m workers.run` wrote, or folders of them; with --reference names or files.",
+        ),
+    ] = None,
     db: Database = None,
     sweep: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Link the outcomes to this sweep file, so that report and plot show them.")
     ] = None,
     device: DeviceOption = None,
+    reference: Annotated[
+        bool,
+        typer.Option(
+            "--reference", help="Published tables, by name or file (default: all that ship), never mixed into what is measured."
+        ),
+    ] = False,
 ) -> None:
-    """Put outcomes measured elsewhere into the store; importing twice changes nothing."""
+    """Put outcomes measured elsewhere, or published tables, into the store; importing twice changes nothing."""
+    if reference:
+        from orchestrator.commands.references import import_published
+
+        raise typer.Exit(import_published(files or (), db=db))
     from orchestrator.commands.run import import_files
 
+    if not files:
+        raise typer.BadParameter("name the files or folders to import", param_hint="OUTCOME...")
     raise typer.Exit(import_files(files, db=db, sweep=sweep, device=device))
+
+
+@app.command("audit")
+def audit_measurements(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="NAME|FILE", help="A reference, a sweep of the store, a reference file, or a CSV file from anyone."),
+    ],
+    *,
+    db: Database = None,
+    form: Annotated[Literal["table", "markdown", "json"], typer.Option("--format")] = "table",
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="COLUMN=FIELD", help="What a column of a CSV file is, such as tp=throughput; the others are guessed."
+        ),
+    ] = None,
+    latency: Annotated[
+        Literal["per-batch", "per-image"] | None,
+        typer.Option(help="What latencies are the time of; default: as stated or inferred."),
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="Label of the rows of the unmodified model.")] = None,
+    break_even: Annotated[
+        list[str] | None, typer.Option(metavar="AXIS=VALUE", help="A break-even that the source claims, such as tokens=400.")
+    ] = None,
+    peak_gflops: Annotated[float | None, typer.Option(min=0, help="1e9 operations per second that the device can reach.")] = None,
+    items: Annotated[Literal["images", "tokens"] | None, typer.Option(help="What throughputs count.")] = None,
+) -> None:
+    """Check a table of measurements against identities: batch = throughput x latency, device time <= wall time, MACs, tokens …"""
+    from orchestrator.commands.audit import Stated, show_audit
+
+    unit: Literal["per_batch", "per_image"] | None = (
+        None if latency is None else "per_batch" if latency == "per-batch" else "per_image"
+    )
+    stated = Stated(mapping or (), unit, baseline, break_even or (), peak_gflops, items)
+    raise typer.Exit(show_audit(source, db=db, form=form, stated=stated))
 
 
 @app.command("reanalyse")

@@ -34,6 +34,7 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
     "quality": ("method", "params"),
     "failures": ("method", "params", "image_size"),
     "generation": ("prompt_tokens", "method", "params"),
+    "arm": ("method", "params", "image_size"),
     "break_even": ("method", "params", "x"),
     "cost_model": ("method", "params", "metric"),
 }
@@ -102,7 +103,7 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
         rows = rows.where(table.c.sweep == name)
     if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
-    elif view == "generation":
+    elif view in {"generation", "arm"}:
         rows = rows.where(table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked))))
     elif "sweep" not in table.c:
         rows = rows.where(table.c.comparison_id.in_(linked))

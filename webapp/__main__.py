@@ -44,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("--axis", choices=axes, default="both", help="what to draw against (default both: tokens and gmacs)")
     plot.add_argument("--metric", help="latency; ttft, tpot or time_per_char for language models (default: the last of these)")
     plot.add_argument("--flagged", action="store_true", help="draw flagged points too")
+    plot.add_argument(
+        "--references", action="store_true", help="draw published points of the same models too (breakeven import --reference)"
+    )
     for command in (app, plot):
         command.add_argument("--db", help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)")
     return parser
@@ -65,7 +68,14 @@ def _plot(given: argparse.Namespace) -> int:
     from webapp.plot import PlotError, save_plot
 
     try:
-        save_plot(given.name, given.out, axes=given.axis, metric=given.metric, url=given.db, show_flagged=given.flagged)
+        save_plot(
+            *(given.name, given.out),
+            axes=given.axis,
+            metric=given.metric,
+            url=given.db,
+            show_flagged=given.flagged,
+            references=given.references,
+        )
     except (PlotError, StoreError) as problem:
         print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201 - this is the command line
         return 2

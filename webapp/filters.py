@@ -77,3 +77,8 @@ def _choose_one(label: str, options: list[str], key: str, width: Literal["conten
 def choose_flagged(number: int) -> bool:
     """Whether to show the flagged points, of which there are `number`; there is no widget if there are none."""
     return number > 0 and st.toggle(f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params")
+
+
+def choose_references(number: int) -> bool:
+    """Whether to draw the published points beside the measured ones; there is no widget if the store holds none of these models."""
+    return number > 0 and st.toggle(f"Show {count(number, 'published point')}", key="references", bind="query-params")

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import altair as alt
+import pandas as pd
 
 from webapp import queries, texts
 from webapp.axis_curves import Axis
 from webapp.charts import curves
+from webapp.charts.published import bare_model
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 FileFormat = Literal["png", "svg", "html"]
@@ -19,11 +21,19 @@ class PlotError(ValueError):
 
 
 def save_plot(
-    name: str, out: Path, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
+    name: str,
+    out: Path,
+    *,
+    axes: Axes = "both",
+    metric: str | None = None,
+    url: str | None = None,
+    show_flagged: bool = False,
+    references: bool = False,
 ) -> None:
     """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at twice the size in pixels).
 
     `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first that the sweep has).
+    `references`: published points of the same models, which the store holds, are drawn beside its own.
 
     Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
     `store.errors.StoreError` for an unknown sweep or a store that cannot be read.
@@ -31,7 +41,8 @@ def save_plot(
     found = [form for form in get_args(FileFormat) if f".{form}" == out.suffix.lower()]
     if not found:
         raise PlotError(f"{out}: this extension is not a known format; use .png, .svg or .html")
-    content = render_chart(figure(name, axes=axes, metric=metric, url=url, show_flagged=show_flagged), found[0])
+    chart = figure(name, axes=axes, metric=metric, url=url, show_flagged=show_flagged, references=references)
+    content = render_chart(chart, found[0])
     try:
         out.write_bytes(content)
     except OSError as problem:
@@ -39,7 +50,13 @@ def save_plot(
 
 
 def figure(
-    name: str, *, axes: Axes = "both", metric: str | None = None, url: str | None = None, show_flagged: bool = False
+    name: str,
+    *,
+    axes: Axes = "both",
+    metric: str | None = None,
+    url: str | None = None,
+    show_flagged: bool = False,
+    references: bool = False,
 ) -> alt.VConcatChart:
     """The chart that `save_plot` saves, for notebooks. Raises as `save_plot` does."""
     question = queries.question(name, url)
@@ -51,12 +68,26 @@ def figure(
         raise PlotError(f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}")
     points = points[points["metric"] == (metric or known[0])]
     wanted: tuple[Axis, ...] = ("tokens", "gmacs") if axes == "both" else (axes,)
+    published = _published(points, name, url) if references else None
     try:
-        views = [curves.speedup_chart(points, break_evens, axis, show_flagged=show_flagged) for axis in wanted]
+        views = [
+            curves.speedup_chart(points, break_evens, axis, show_flagged=show_flagged, references=published) for axis in wanted
+        ]
     except ValueError as problem:
         hint = "; draw flagged points with: --flagged" if "flagged" in str(problem) else ""
         raise PlotError(f"sweep '{name}': {problem}{hint}") from problem
     return curves.stacked(views, name, question)
+
+
+def _published(points: pd.DataFrame, name: str, url: str | None) -> pd.DataFrame:
+    """The published points of the store. Raises `PlotError` where none is of a model of these points."""
+    found = queries.references(url)
+    if found.empty:
+        raise PlotError("the store holds no published point; import some with: breakeven import --reference")
+    if not set(found["model"].dropna()) & {bare_model(model) for model in points["model"]}:
+        models = ", ".join(sorted(set(found["model"].dropna())))
+        raise PlotError(f"no published point is of a model of sweep '{name}'; the store holds some of {models}")
+    return found
 
 
 def render_chart(chart: alt.VConcatChart, form: FileFormat) -> bytes:

@@ -10,6 +10,7 @@ from store import queries
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
+from store.references import reference_points
 from sweeps.job import Kind
 from webapp.arm_style import label_arms
 from workers.methods import tuning_control
@@ -66,6 +67,12 @@ def parameters(sweep: str, url: str | None = None) -> dict[str, float]:
     # Other arms untie the head, or add adapters: they count only where the unmodified model was not timed.
     first = found.assign(other=found["method"] != "dense").sort_values("other", kind="stable").drop_duplicates("model")
     return dict(zip(first["model"], first["parameters"], strict=True))
+
+
+def references(url: str | None = None) -> pd.DataFrame:
+    """Published points, the rows of the view `reference` that have a speed-up; none in a store that has imported none."""
+    with _store(url) as engine:
+        return reference_points(engine)
 
 
 @contextmanager

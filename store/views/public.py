@@ -26,6 +26,7 @@ from sqlalchemy import (
 from store.tables.derived import COSTS, BreakEvenRow, CostModelRow
 from store.tables.lightweight import newest_revision
 from store.tables.planned import SweepComparisonRow, SweepRow, core
+from store.tables.references import ReferenceRow
 from store.tables.results import FailureRow
 from store.views import fingerprint
 from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, generation_view
@@ -33,6 +34,7 @@ from store.views.columns import COMPARISON, CONDITION, EFFECT, REPORTED, gmacs_s
 
 SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
 BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
+REFERENCE_ROW = core(ReferenceRow)
 
 FORMER = ("language",)
 """Views of older schemas, which a migration drops."""
@@ -237,6 +239,11 @@ def _sweep_comparison() -> Select[Any]:
     return select(SWEEP.c.name.label("sweep"), REQUESTED.c.comparison_id).select_from(requested).where(newest_revision(SWEEP))
 
 
+def _reference() -> Select[Any]:
+    """Published tables, without their JSON."""
+    return select(*(column for column in REFERENCE_ROW.c if column.name not in {"digest", "payload", "set_payload"}))
+
+
 def statements() -> dict[str, Select[Any]]:
     """Name of each view and the statement behind it by the declarations of metrics and kinds, after those that it selects from."""
     return {
@@ -251,6 +258,7 @@ def statements() -> dict[str, Select[Any]]:
         "sweep_comparison": _sweep_comparison(),
         "arm": arm_view(),
         "generation": generation_view(),
+        "reference": _reference(),
     }
 
 

@@ -18,6 +18,7 @@ from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import scales
 from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
 from webapp.charts.forest_plot import forest_plot
+from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_marks, published_points
 from webapp.charts.scales import Extent
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": "gmacs_saved"}
@@ -75,6 +76,7 @@ def speedup_chart(
     *,
     show_flagged: bool = False,
     styles: Mapping[str, ArmStyle] | None = None,
+    references: pd.DataFrame | None = None,
     width: int = WIDTH,
     height: int = HEIGHT,
 ) -> alt.VConcatChart:
@@ -83,6 +85,7 @@ def speedup_chart(
     `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view `break_even`, with all columns.
     Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the share of MACs saved. `width`
     and `height` (pixels) are those of one panel's curves. `styles` are those of the arms (default: `arm_styles` of these points).
+    `references` are rows of the view `reference`: those of a panel's model and batch are drawn as hollow marks, no more.
     Raises `ValueError` if there is no point to draw, or if there are several metrics.
     """
     if points["metric"].nunique() > 1:
@@ -102,20 +105,23 @@ def speedup_chart(
         theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
     )
-    ratios = [shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")]
-    spans = scales.x_span(shown["x"], axis), scales.y_span(*ratios)
+    published = published_points(references, shown, axis)
+    ratios = [*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")), published["speedup"]]
+    spans = scales.x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis), scales.y_span(*ratios)
     names = label_hosts(points)
     views = []
     for panel in panels(shown, break_evens, axis):
         host = names[panel.about["environment"], panel.about["host"]]
-        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host)
+        beside = of_panel(published, panel.about)
+        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host, published=len(beside))
         own = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
         if panel.single(axis):
             place = axis_place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
-            rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}")
-            views.append(rows.properties(title=title, width=width, height=ROW * len(own)))
+            beside = beside[beside["x"] == panel.points["x"].iloc[0]]
+            rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}", beside)
+            views.append(rows.properties(title=title, width=width, height=ROW * (len(own) + len(beside))))
             continue
-        curves = _curves(panel, axis, spans, own).properties(title=title, width=width, height=height)
+        curves = _curves(panel, axis, spans, own, beside).properties(title=title, width=width, height=height)
         strip = _strip(panel, axis, spans[0], own).properties(width=width, height=ROW * len(own))
         views.append(alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent"))
     return _configured(alt.vconcat(*views, spacing=48))
@@ -138,7 +144,7 @@ def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     return configured
 
 
-def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle]) -> Layers:
+def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle], beside: pd.DataFrame) -> Layers:
     points, title = panel.points, _measure(panel)
     x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
@@ -157,6 +163,7 @@ def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapp
         intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
         *(mark.encode(x, alt.YDatum(1), colour) for mark in _break_even_marks(panel.break_evens[["arm", *PLACES]])),
         point_marks(points).encode(x, y, colour),
+        *([published_marks(beside).encode(x, y)] if len(beside) else []),
     )
 
 
@@ -200,7 +207,7 @@ def _measure(panel: Panel) -> str:
     return f"Speed-up: {panel.metric.label}"
 
 
-def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
+def _title(panel: Panel, axis: Axis, hidden: int, host: str, published: int) -> alt.TitleParams:
     """Model and baseline, and below them the condition and how to read the chart."""
     about, points = panel.about, panel.points
     words = [
@@ -224,6 +231,7 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str) -> alt.TitleParams:
         mark = "Ticks" if panel.single(axis) else "Dotted"
         note += f" {mark}: if time followed the MACs of {panel.metric.work}."
     note += f" Grey: the same, within ±{100 * points['floor'].max():.2g} %."
+    note += f" {NOTE_PUBLISHED}" if published else ""
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."
     return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=[" · ".join(words), note])

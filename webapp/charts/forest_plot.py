@@ -7,17 +7,22 @@ import pandas as pd
 
 from webapp.arm_style import ArmStyle
 from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
+from webapp.charts.published import published_marks, with_rows
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
 
-def forest_plot(points: pd.DataFrame, span: Extent, styles: Mapping[str, ArmStyle], title: str) -> alt.LayerChart | alt.FacetChart:
-    """The points of a panel, one for each arm, along an axis of speed-ups with this range and title."""
+def forest_plot(
+    points: pd.DataFrame, span: Extent, styles: Mapping[str, ArmStyle], title: str, published: pd.DataFrame
+) -> alt.LayerChart | alt.FacetChart:
+    """The points of a panel, one for each arm, along an axis of speed-ups with this range and title; below them published ones."""
     labels = {arm: f"{arm}: {estimate}" for arm, estimate in zip(points["arm"], points["estimate"], strict=True)}
     points = points.assign(row=points["arm"].map(labels))
     floor = float(points["floor"].max())
     scale = ratio_scale(span)
     x = alt.X("speedup:Q", scale=scale, axis=ratio_axis(span, title))
-    row = alt.Y("row:N", scale=alt.Scale(domain=[labels[name] for name in styles]), axis=arm_axis(labels, styles))
+    published = with_rows(published)
+    rows = [*(labels[name] for name in styles), *published["row"]]
+    row = alt.Y("row:N", scale=alt.Scale(domain=rows), axis=arm_axis(labels, styles))
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
     theory = alt.Chart(points.dropna(subset=["theory"])).mark_tick(thickness=1.6, size=18, orient="vertical", opacity=0.75)
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"]))
@@ -29,4 +34,5 @@ def forest_plot(points: pd.DataFrame, span: Extent, styles: Mapping[str, ArmStyl
             alt.X("speedup_low:Q", scale=scale), alt.X2("speedup_high:Q"), row, arm_color(styles)
         ),
         point_marks(points).encode(x, row, arm_color(styles)),
+        *([published_marks(published).encode(x, row)] if len(published) else []),
     )

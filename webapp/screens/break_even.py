@@ -18,6 +18,7 @@ from webapp import filters, plot, queries, texts
 from webapp.arm_style import ArmStyle, arm_styles
 from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import curves
+from webapp.charts.published import published_points
 from webapp.columns import column_of
 
 MAX_PANELS = 12  # drawn at once
@@ -158,8 +159,11 @@ if len(drawn_panels) > MAX_PANELS:
     st.info(f"{MAX_PANELS} of {len(drawn_panels)} panels are shown. Choose above to see the others.", icon=":material/filter_alt:")
 show_flagged = filters.choose_flagged(int(distrusted.sum()))
 drawn = pd.concat([panel.points for panel in drawn_panels[:MAX_PANELS]])
+published = queries.references()
+show_references = filters.choose_references(len(published_points(published, drawn, axis)))
 try:
-    chart = curves.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, styles=styles)
+    beside = published if show_references else None
+    chart = curves.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, references=beside, styles=styles)
 except ValueError as problem:
     st.info(f"{problem}".capitalize(), icon=":material/flag:")
 else:

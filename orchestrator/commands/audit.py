@@ -1,0 +1,195 @@
+"""Command `audit`: a published table, a CSV file or a sweep of the store against the identities that measurements must hold."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import typer
+
+from sweeps.audit.report import AUDIT_RULES, AuditReport, audit_table
+from sweeps.audit.rule import AuditFinding
+from sweeps.errors import UserError
+from sweeps.number_format import count
+from sweeps.references.csv_table import CsvRows, parse_mapping, read_csv_rows
+from sweeps.references.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
+from sweeps.references.reference_files import SUFFIXES_OF_REFERENCES, load_reference, read_reference, shipped_references
+
+CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+COLORS = {"contradiction": "red", "doubtful": "yellow", "note": None}
+AuditFormat = Literal["table", "markdown", "json"]
+
+
+class Stated(NamedTuple):
+    """What the command line states of a table."""
+
+    mapping: Sequence[str] = ()
+    latency: LatencyUnit | None = None
+    baseline: str | None = None
+    break_evens: Sequence[str] = ()
+    peak_gflops: float | None = None
+    items: Literal["images", "tokens"] | None = None
+
+
+def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated) -> int:
+    """Audit what `source` names and print the report. Returns the exit code: 1 if there is a contradiction."""
+    mapping = parse_mapping(stated.mapping)
+    table, notes = _table(source, db, mapping)
+    report = audit_table(_with_stated(table, stated), tuple(notes))
+    if form == "json":
+        typer.echo(json.dumps({**report.model_dump(mode="json"), "contradictions": report.contradictions}, indent=1))
+    elif form == "markdown":
+        typer.echo("\n".join(_markdown(report)))
+    else:
+        for text, color in _lines(report):
+            typer.secho(text, fg=color)
+    return 1 if report.contradictions else 0
+
+
+def _table(source: str, db: str | None, mapping: dict[str, str]) -> tuple[MeasurementTable, list[str]]:
+    """The rows that `source` names, and what was assumed of them."""
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix in CSV_SUFFIXES or (path.is_file() and suffix not in SUFFIXES_OF_REFERENCES):
+        found = read_csv_rows(path, mapping=mapping)
+        return MeasurementTable(name=path.name, rows=found.rows, latency=found.latency), _column_notes(found, mapping)
+    if mapping:
+        raise UserError(f"--map is for CSV files; {source} has its columns")
+    if suffix in SUFFIXES_OF_REFERENCES:
+        return read_reference(path), []
+    if source in shipped_references():
+        return load_reference(source), []
+    return _stored(source, db), []
+
+
+def _stored(name: str, db: str | None) -> MeasurementTable:
+    """A published table or a sweep of the store."""
+    from store.engine import connect_readonly
+    from store.errors import StoreError
+    from store.queries import find_sweep, sweep_rows
+    from store.references import stored_references
+    from sweeps.audit.measured import measured_table
+    from workers.methods.arm_labels import params_label
+
+    known = f"it is no file, and no reference that ships ({', '.join(shipped_references())})"
+    try:
+        engine = connect_readonly(db)
+        imported = {each.name: each for each in stored_references(engine)}
+        if name in imported:
+            return imported[name]
+        find_sweep(engine, name)
+    except StoreError as error:
+        raise UserError(f"{name}: {known}; {error}") from None
+    rows = sweep_rows(engine, name, "arm").to_dict("records")
+    if not rows:
+        raise UserError(f"sweep {name} has no measurement yet")
+    return measured_table(name, ({str(key): value for key, value in row.items()} for row in rows), params_label)
+
+
+def _with_stated(table: MeasurementTable, stated: Stated) -> MeasurementTable:
+    changed: dict[str, object] = {}
+    if stated.latency:
+        changed["latency"] = stated.latency
+    if stated.items:
+        changed["items"] = stated.items
+    if stated.baseline:
+        labels = sorted({row.label for row in table.rows})
+        if stated.baseline not in labels:
+            raise UserError(f"--baseline {stated.baseline}: no row has this label; labels are {', '.join(labels)}")
+        changed["baseline"] = stated.baseline
+    if stated.break_evens:
+        changed["break_evens"] = tuple(map(_break_even, stated.break_evens))
+    if stated.peak_gflops:
+        changed["rows"] = tuple(row.model_copy(update={"peak_gflops": stated.peak_gflops}) for row in table.rows)
+    return table.model_copy(update=changed)
+
+
+def _break_even(text: str) -> StatedBreakEven:
+    axis, _, at = text.partition("=")
+    try:
+        return StatedBreakEven.model_validate({"axis": axis, "at": float(at)})
+    except ValueError:
+        raise UserError(
+            f"--break-even {text}: write AXIS=VALUE, such as tokens=400; axes are tokens, image_size, batch, gmacs"
+        ) from None
+
+
+def _column_notes(found: CsvRows, mapping: dict[str, str]) -> list[str]:
+    """How the columns of a CSV file were understood."""
+    notes = [f"{name!r} is {found.columns[name]}{'' if name in mapping else ' (guessed by its name)'}" for name in found.columns]
+    lines = [f"columns: {', '.join(notes)}"]
+    if found.unknown:
+        lines.append(f"columns that are not used: {', '.join(map(repr, found.unknown))}; --map COLUMN=FIELD uses one")
+    return [*lines, *found.notes]
+
+
+def _row_numbers(finding: AuditFinding) -> str:
+    """`rows 3, 4 and 7 to 10`."""
+    spans: list[list[int]] = []
+    for number in finding.rows:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    words = [str(low) if low == high else f"{low} to {high}" if high > low + 1 else f"{low}, {high}" for low, high in spans]
+    return f"row{'' if len(finding.rows) == 1 else 's'} {', '.join(words)}"
+
+
+def _verdict(report: AuditReport) -> str:
+    """The answer in one sentence."""
+    by_severity = {word: sum(found.severity == word for found in report.findings) for word in ("contradiction", "doubtful", "note")}
+    if not report.findings:
+        return f"{report.name}: {count(report.rows, 'row')}, {count(len(report.applied), 'rule')} applied, nothing found"
+    words = [
+        *([count(by_severity["contradiction"], "contradiction")] if by_severity["contradiction"] else ["no contradiction"]),
+        *([f"{by_severity['doubtful']} doubtful"] if by_severity["doubtful"] else []),
+        *([count(by_severity["note"], "note")] if by_severity["note"] else []),
+    ]
+    return f"{report.name}: {', '.join(words)} in {count(report.rows, 'row')}, by {count(len(report.applied), 'rule')}"
+
+
+def _purposes() -> dict[str, str]:
+    return {rule.name: rule.purpose for rule in AUDIT_RULES}
+
+
+def _lines(report: AuditReport) -> Iterator[tuple[str, str | None]]:
+    yield _verdict(report), "red" if report.contradictions else None
+    for note in report.notes:
+        yield f"  {note}", None
+    for found in report.findings:
+        yield "", None
+        yield f"{found.severity}: {found.rule} ({_row_numbers(found)})", COLORS[found.severity]
+        yield f"  {found.sentence}", None
+        yield f"  to settle it: {found.settles}", None
+    yield "", None
+    yield "checked:", None
+    purposes = _purposes()
+    for name, rows in report.applied.items():
+        yield f"  {name} ({count(rows, 'row')}): {purposes[name]}", None
+    if report.not_applied:
+        yield "could not be checked, for lack of:", None
+        for name, lacking in report.not_applied.items():
+            yield f"  {name}: {lacking}", None
+
+
+def _markdown(report: AuditReport) -> Iterator[str]:
+    yield f"# Audit of {report.name}"
+    yield ""
+    yield f"{_verdict(report)}."
+    yield from (f"\n{note}" for note in report.notes)
+    if report.findings:
+        yield "\n| severity | rule | rows | finding | what would settle it |"
+        yield "| --- | --- | --- | --- | --- |"
+        for found in report.findings:
+            cells = (found.severity, found.rule, _row_numbers(found).partition(" ")[2], found.sentence, found.settles)
+            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    purposes = _purposes()
+    yield "\n| checked | rows | what holds |"
+    yield "| --- | --- | --- |"
+    for name, rows in report.applied.items():
+        yield f"| {name} | {rows} | {purposes[name]} |"
+    if report.not_applied:
+        yield "\n| not checked | for lack of |"
+        yield "| --- | --- |"
+        for name, lacking in report.not_applied.items():
+            yield f"| {name} | {lacking} |"

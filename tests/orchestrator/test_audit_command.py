@@ -1,0 +1,152 @@
+"""`breakeven audit` and `breakeven import --reference` as their users meet them: sources, formats, exit codes and wrong usage."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from sweeps.outcome import MetricValue, Outcome
+from sweeps.references.reference_files import shipped_references
+from tests.fixtures.audit_tables import left
+from tests.orchestrator.commands import ROOT, breakeven
+from tests.webapp import simulated
+
+BACKGROUND = str(ROOT / "sweeps/references/batch_size_sweep_results.csv")
+
+
+def test_the_background_csv(tmp_path: Path) -> None:
+    """The batch sweep contradicts itself: exit code 1, the numbers, what would settle it, and what could not be checked."""
+    done = breakeven("audit", BACKGROUND, "--latency", "per-batch", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0].startswith("batch_size_sweep_results.csv: 3 contradictions in 10 rows, by ")
+    assert "'tp' is throughput (guessed by its name)" in done.stdout
+    assert "'model' is label (guessed by its name)" in done.stdout
+    assert "contradiction: throughput_times_latency (rows 3 to 10)" in done.stdout
+    assert "throughput × latency is one image" in done.stdout
+    assert "to settle it: count the images of one forward" in done.stdout
+    assert "device_work: kernel_ms" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_unit_nothing_is_claimed(tmp_path: Path) -> None:
+    """If the latency's unit is not stated, flat numbers are doubtful, no contradiction: exit code 0."""
+    done = breakeven("audit", BACKGROUND, folder=tmp_path)
+    assert done.returncode == 0
+    assert "no contradiction, 2 doubtful" in done.stdout
+    assert "neither stated nor clear from the numbers" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "code"), [("tr_batch_sweeps", 1), ("tr_nsys", 1), ("tr_edwin", 0), ("tome", 0)])
+def test_shipped_references_by_name(tmp_path: Path, name: str, code: int) -> None:
+    """References need no store; notes alone are no contradiction."""
+    assert breakeven("audit", name, folder=tmp_path).returncode == code
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_formats(tmp_path: Path) -> None:
+    """Markdown is a table of findings, JSON has every field."""
+    text = breakeven("audit", "tr_nsys", "--format", "markdown", folder=tmp_path).stdout
+    assert text.startswith("# Audit of tr_nsys\n")
+    assert "| severity | rule | rows | finding | what would settle it |" in text
+    found = json.loads(breakeven("audit", "tr_nsys", "--format", "json", folder=tmp_path).stdout)
+    assert found["contradictions"] == 2
+    assert {"rule", "severity", "rows", "sentence", "settles"} == set(found["findings"][0])
+    assert found["applied"]["device_work"] == 4
+
+
+def test_statements_of_the_command_line(tmp_path: Path) -> None:
+    """Columns, baseline, break-even and peak are stated by flags."""
+    path = tmp_path / "theirs.csv"
+    path.write_text("what;Bilder pro s;GFLOPs;n\nnackt;100,0;17,6;196\nmit;900,0;5,6;196\n")
+    flags = ("--map", "what=label", "--map", "Bilder pro s=throughput", "--map", "n=tokens", "--baseline", "nackt")
+    done = breakeven("audit", str(path), *flags, "--break-even", "tokens=400", "--peak-gflops", "1000", folder=tmp_path)
+    assert done.returncode == 1
+    assert "9.0 times as fast as the unmodified model" in done.stdout
+    assert "the break-even at 400 tokens lies above the largest measured, 196: it is extrapolated" in done.stdout
+    assert "beyond_peak" in done.stdout
+    assert "commas in numbers are decimal points" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing",), "it is no file, and no reference that ships"),
+        (("missing.csv",), "there is no such file"),
+        ((BACKGROUND, "--map", "tpp=throughput"), "did you mean 'tp'"),
+        ((BACKGROUND, "--map", "tp=troughput"), "did you mean 'throughput'"),
+        ((BACKGROUND, "--baseline", "dense"), "labels are baseline, with_tr"),
+        ((BACKGROUND, "--break-even", "pixels=400"), "write AXIS=VALUE"),
+        (("tome", "--map", "a=batch"), "--map is for CSV files"),
+        ((BACKGROUND, "--latency", "per-pair"), "per-pair"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    """Wrong usage is exit code 2 with what would be right."""
+    done = breakeven("audit", *arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def with_metrics(found: Outcome, batch: int | None = None) -> Outcome:
+    """The outcome with the tokens and metrics that a worker reports of each arm; `batch`: images that it counted in a forward."""
+    assert found.samples is not None
+    arms = []
+    for column, arm in enumerate(found.arms):
+        seconds = median(row[column] for row in found.samples.seconds)
+        per_second = found.job.condition.batch_size / seconds
+        metrics = (
+            MetricValue(name="latency", value=seconds, unit="s"),
+            MetricValue(name="throughput", value=per_second, unit="images/s"),
+        )
+        params = found.job.arms[arm.arm].stack[0].params if found.job.arms[arm.arm].stack else {}
+        rate = params.get("keep_rate", 1.0)
+        final = 1 + left(arm.tokens, rate, len(params.get("layers", ())), "ceil", fused=False)
+        arms.append(arm.model_copy(update={"metrics": metrics, "batch": batch or arm.batch, "tokens_final": final}))
+    return found.model_copy(update={"arms": tuple(arms)})
+
+
+def test_sweeps_of_the_store(tmp_path: Path) -> None:
+    """A measured sweep is audited by its rows: images that were counted, throughput x latency, speed-ups against MACs."""
+    url = str(tmp_path / "breakeven.db")
+    simulated.store_sweep(
+        url, "right", [simulated.job(size) for size in (64, 96)], lambda job: with_metrics(simulated.outcome(job))
+    )
+    wrong = simulated.job(64, "deit_small_patch16_224", 4)
+    simulated.store_sweep(url, "wrong", [wrong], lambda job: with_metrics(simulated.outcome(job), batch=1))
+    simulated.store_sweep(url, "waiting", [simulated.job(128)], lambda _: None)
+    right = breakeven("audit", "right", folder=tmp_path)
+    assert right.returncode == 0, right.stdout
+    assert "counted_items (12 rows)" in right.stdout
+    assert "throughput_times_latency (12 rows)" in right.stdout
+    found = breakeven("audit", "wrong", folder=tmp_path)
+    assert found.returncode == 1
+    assert "1 items were counted in a forward of batch 4" in found.stdout
+    for name, message in (("waiting", "has no measurement yet"), ("rigth", "did you mean right")):
+        done = breakeven("audit", name, folder=tmp_path)
+        assert (done.returncode, message in done.stderr) == (2, True)
+
+
+def test_import_of_references(tmp_path: Path) -> None:
+    """Published tables come into the store by name or file, once, as environments `published: …`, and are audited from there."""
+    done = breakeven("import", "--reference", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(shipped_references())
+    assert "tr_edwin (4 rows) imported: published: TopK on DeiT-B, Edwin's two cases" in done.stdout
+    assert "was in the store already" in breakeven("import", "--reference", "tome", folder=tmp_path).stdout
+    own = tmp_path / "own.yaml"
+    own.write_text("reference: 1\ntitle: Mine\nowner: I\nwhere: here\nrows: [{label: a, batch: 2, throughput: 3.0}]\n")
+    assert "published: Mine" in breakeven("import", "--reference", "own.yaml", folder=tmp_path).stdout
+    own.unlink()
+    assert breakeven("audit", "own", folder=tmp_path).returncode == 0
+    counted = breakeven("query", "SELECT count(*) AS n FROM reference WHERE reference = 'own'", "--format", "json", folder=tmp_path)
+    assert json.loads(counted.stdout) == [{"n": 1}]
+    wrong = breakeven("import", "--reference", "tom", folder=tmp_path)
+    assert (wrong.returncode, "did you mean 'tome'" in wrong.stderr) == (2, True)
+
+
+def test_import_needs_files(tmp_path: Path) -> None:
+    """Without --reference and without files the import is wrong usage."""
+    done = breakeven("import", folder=tmp_path)
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == []

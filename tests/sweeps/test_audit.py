@@ -1,0 +1,220 @@
+"""The audit's rules: each finds what was planted, none finds anything where only noise and rounding are at work; golden tables."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from sweeps.audit.measured import measured_table
+from sweeps.audit.report import AUDIT_RULES, audit_table
+from sweeps.audit.tolerance import allowed, quantile_of, rounding
+from sweeps.references.measurement import Measurement, MeasurementTable
+from sweeps.references.reference_files import load_reference, shipped_references
+from tests.fixtures.audit_tables import BATCHES, FAULTS, Draft, built, draft
+
+TABLES = 100
+
+
+@pytest.mark.parametrize(("rule", "plant"), FAULTS, ids=[f"{rule}-{plant.__name__}" for rule, plant in FAULTS])
+def test_each_fault_is_found_in_every_table(rule: str, plant: Callable[[int], Draft]) -> None:
+    """A fault planted in a table of a random machine is found by its rule, in each of 100 tables."""
+    missed = [seed for seed in range(TABLES) if rule not in {found.rule for found in audit_table(built(plant(seed))).findings}]
+    assert missed == []
+
+
+def test_clean_tables_are_silent() -> None:
+    """Nothing is found in 100 tables with rounding and noise alone, whatever columns they have."""
+    found = {seed: report.findings for seed in range(TABLES) if (report := audit_table(built(draft(seed)))).findings}
+    assert found == {}
+
+
+def test_clean_tables_with_all_columns_are_silent() -> None:
+    """Nothing is found in 100 tables to which every rule can be applied."""
+    reports = [audit_table(built(draft(1000 + seed, batches=4, whole=True))) for seed in range(TABLES)]
+    assert [report.findings for report in reports if report.findings] == []
+    always = {"throughput_times_latency", "steady_state", "device_work", "beyond_peak", "sampling_error", "stated_ratio"}
+    assert all(always <= set(report.applied) for report in reports)
+
+
+def test_saturated_devices_are_among_the_clean_tables() -> None:
+    """Enough of the silent tables have a throughput that is rightly flat over a batch that grows fourfold or more."""
+    flat = [made for seed in range(TABLES) if (made := draft(seed)).saturated and len({row["batch"] for row in made.rows}) >= 3]
+    assert len(flat) >= 10
+    for made in flat:
+        batches = [row["batch"] for row in made.rows]
+        assert max(batches) / min(batches) >= 4
+        rates = [
+            row["throughput"]
+            for row in made.rows
+            if row["label"] == made.table["baseline"] and row["image_size"] == made.rows[0]["image_size"]
+        ]
+        assert max(rates) / min(rates) < 1.3
+
+
+def test_every_rule_has_a_planted_fault() -> None:
+    """No rule is without a fault that it must find."""
+    assert {rule.name for rule in AUDIT_RULES} == {rule for rule, _ in FAULTS}
+
+
+def test_every_rule_states_its_source_and_limits() -> None:
+    """The docstring of each check names where the rule is from and what it cannot decide."""
+    for rule in AUDIT_RULES:
+        text = " ".join((rule.check.__doc__ or "").split())
+        assert rule.purpose.endswith(".")
+        assert "Source:" in text, rule.name
+        assert "Cannot decide:" in text, rule.name
+
+
+GOLDEN = {
+    "tr_batch_224": [
+        ("contradiction", "throughput_times_latency"),
+        ("contradiction", "flat_throughput"),
+        ("contradiction", "flat_throughput"),
+    ],
+    "tr_batch_sweeps": [
+        ("contradiction", "steady_state"),
+        ("contradiction", "stage_tokens"),
+        ("contradiction", "stage_tokens"),
+        ("doubtful", "beyond_macs"),
+        ("doubtful", "break_even_without_data"),
+    ],
+    "tr_nsys": [("contradiction", "device_work"), ("contradiction", "device_work"), ("doubtful", "totals_per_forward")],
+    "tr_ncu": [],
+    "tr_edwin": [],
+    "tome_vs_ours_accuracy": [("note", "sampling_error")],
+    "llm_cpu_comparison": [],
+    "diffrate": [],
+    "larosa": [],
+    "adaptivocab": [],
+}
+"""What the audit finds in the tables of the background reports and of papers; notes on accuracies are below."""
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_findings(name: str) -> None:
+    """Exactly these findings, in this order."""
+    assert [(found.severity, found.rule) for found in audit_table(load_reference(name)).findings] == GOLDEN[name]
+
+
+def sentences(name: str) -> str:
+    return " ".join(found.sentence for found in audit_table(load_reference(name)).findings)
+
+
+def test_golden_numbers() -> None:
+    """The findings on the background tables work the numbers out."""
+    sweep = sentences("tr_batch_224")
+    assert "throughput × latency is one image (0.999 to 1.001) at every one of the batch sizes 2, 4, 8 and 16" in sweep
+    assert "baseline, deit_base_patch16_224, 224 px: throughput is flat within 3.4 %" in sweep
+    assert "over a batch that grows 16 times" in sweep
+    both = sentences("tr_batch_sweeps")
+    assert "7.6, 32.8, 71.4, 32.8/s at batch 1, 2, 4 and 8 cannot be one machine's steady state" in both
+    assert "batch 2 would take 61 ms, batch 1 132 ms; from batch 4 to 8 throughput falls 2.2 times" in both
+    assert "keep rate 0.1 in 3 stages ends with one patch token (196 → 20 → 2 → 1), not 20, which is what one stage leaves" in both
+    assert "one patch token (784 → 79 → 8 → 1), not 78" in both
+    assert "the break-even at 400 tokens has no data between 196 and 784" in both
+    assert "13.9 times as fast" in both
+    nsys = sentences("tr_nsys")
+    assert "kernels take 3.7 times as long" in nsys
+    assert "where MACs state 35.8 times" in nsys
+    assert "6,856 and 6,855 kernels" in nsys
+    assert "with one image in both MACs grow 4.5 times, which fits" in nsys
+    assert "23.6 times the wall time of one forward" in nsys
+    assert "0.45 points are 1.7 standard errors of 0.26" in sentences("tome_vs_ours_accuracy")
+
+
+def test_published_accuracies_get_notes_alone() -> None:
+    """Of ToMe's and EViT's tables nothing but differences below the sampling error is noted."""
+    for name in ("tome", "evit"):
+        report = audit_table(load_reference(name))
+        assert {(found.severity, found.rule) for found in report.findings} == {("note", "sampling_error")}
+
+
+def test_every_reference_that_ships_is_audited() -> None:
+    """The golden lists name every file."""
+    assert {*GOLDEN, "tome", "evit"} == set(shipped_references())
+
+
+def test_unit_of_the_latency_is_inferred() -> None:
+    """Without a stated unit, products that are the batch show a latency of a batch; products of 1 decide nothing."""
+    rows = [Measurement(label="a", batch=batch, throughput=batch / 0.01, latency_ms=10.0) for batch in (1, 4, 16)]
+    table = MeasurementTable(name="t", rows=tuple(rows))
+    assert any("the latency is of a whole batch" in note for note in audit_table(table).notes)
+    flat = [Measurement(label="a", batch=batch, throughput=100.0 + batch / 10, latency_ms=10.0) for batch in (1, 4, 16)]
+    report = audit_table(MeasurementTable(name="t", rows=tuple(flat)))
+    assert any("neither stated nor clear" in note for note in report.notes)
+    assert [(found.severity, found.rule) for found in report.findings] == [("doubtful", "flat_throughput")]
+
+
+def test_a_saturated_device_is_rightly_flat() -> None:
+    """A flat throughput beside a latency that grows with the batch is silent; beside a flat latency of a batch it is not."""
+    batches = (1, 2, 4, 8, 16)
+    right = [Measurement(label="a", batch=batch, throughput=100.0, latency_ms=10.0 * batch) for batch in batches]
+    assert audit_table(MeasurementTable(name="t", rows=tuple(right), latency="per_batch")).findings == ()
+    image = [Measurement(label="a", batch=batch, throughput=100.0, latency_ms=10.0) for batch in batches]
+    assert audit_table(MeasurementTable(name="t", rows=tuple(image), latency="per_image")).findings == ()
+    wrong = audit_table(MeasurementTable(name="t", rows=tuple(image), latency="per_batch"))
+    assert {found.rule for found in wrong.findings} == {"throughput_times_latency", "flat_throughput"}
+    assert wrong.contradictions == 2
+
+
+def test_what_is_missing_is_named() -> None:
+    """A rule that cannot be applied names the columns that it lacks."""
+    report = audit_table(MeasurementTable(name="t", rows=(Measurement(label="a", throughput=10.0, batch=2),)))
+    assert report.not_applied["throughput_times_latency"] == "latency_ms"
+    assert report.not_applied["device_work"] == "kernel_ms, gmacs"
+    assert (
+        report.not_applied["break_even_without_data"] == "break_evens"
+        or "break_evens" in report.not_applied["break_even_without_data"]
+    )
+    assert set(report.applied) == {"steady_state", "duplicated_rows"}
+    assert not set(report.applied) & set(report.not_applied)
+
+
+@pytest.mark.parametrize(
+    ("value", "step"), [(7.6, 0.05 / 7.6), (32.8, 0.05 / 32.8), (137.0, 0.5 / 137), (0.0254, 0.00005 / 0.0254)]
+)
+def test_rounding(value: float, step: float) -> None:
+    """Half a step of the last digit that is written."""
+    assert rounding(value) == pytest.approx(step)
+
+
+def test_tolerance_grows_with_comparisons_and_noise() -> None:
+    """More comparisons and more noise allow more; the chance of a false finding in a whole table stays."""
+    assert quantile_of(1) == pytest.approx(3.89, abs=0.01)
+    assert quantile_of(100) > quantile_of(10) > quantile_of(1)
+    assert allowed((1.0, 1.0), 0.03, 10) > allowed((1.0, 1.0), 0.01, 10)
+    assert BATCHES[0] == 1
+
+
+def test_our_own_rows() -> None:
+    """Rows of the view `arm` become a table: counted images, the device's time, stages, tokens without the class token."""
+    row = {
+        "method": "dense",
+        "params": "{}",
+        "device_name": "GPU",
+        "model": "deit_tiny_patch16_224",
+        "image_size": 224,
+        "tokens": 196,
+        "tokens_final": 197,
+        "batch_size": 4,
+        "batch": 4,
+        "latency_ms": 10.0,
+        "device_latency_ms": 8.0,
+        "throughput": 400.0,
+        "gmacs_total": 1.25,
+        "dtype": "float32",
+        "top1": math.nan,
+    }
+    reduced = {
+        **row,
+        "method": "topk",
+        "params": '{"keep_rate":0.5,"layers":[3,6,9]}',
+        "tokens_final": 26,
+        "batch": 1,
+        "device_latency_ms": 30.0,
+    }
+    table = measured_table("mine", [row, reduced], lambda method, _: method)
+    assert (table.rows[0].tokens_final, table.rows[1].tokens_final) == (196, 25)
+    assert (table.rows[1].keep_rate, table.rows[1].stages) == (0.5, 3)
+    assert table.rows[0].top1 is None
+    assert {found.rule for found in audit_table(table).findings} == {"counted_items", "device_within_wall"}

@@ -1,0 +1,144 @@
+"""CSV files from anyone: names and units of columns, both notations of numbers, and what is wrong with the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from sweeps.errors import UserError
+from sweeps.references.csv_table import parse_mapping, read_csv_rows
+
+
+def csv_file(folder: Path, text: str | bytes) -> Path:
+    path = folder / "table.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_names_are_guessed_and_the_guesses_are_listed(tmp_path: Path) -> None:
+    """Columns are found by their names; which were guessed and which are not used is listed."""
+    found = read_csv_rows(csv_file(tmp_path, "bs,arm,tp,colour\n2,dense,10.5,red\n4,topk,20,blue\n"))
+    assert found.columns == {"bs": "batch", "arm": "label", "tp": "throughput"}
+    assert (found.guessed, found.unknown) == (("bs", "arm", "tp"), ("colour",))
+    assert [(row.batch, row.label, row.throughput) for row in found.rows] == [(2, "dense", 10.5), (4, "topk", 20.0)]
+
+
+def test_a_column_called_model_may_hold_arms(tmp_path: Path) -> None:
+    """`model` is the arm where it distinguishes a baseline, and the model elsewhere; FLOPs are read as GMACs, which is noted."""
+    found = read_csv_rows(csv_file(tmp_path, "model,tp,flops\nbaseline,10,17.6\nwith_tr,9,5.6\n"))
+    assert [row.label for row in found.rows] == ["baseline", "with_tr"]
+    assert found.rows[0].gmacs == 17.6
+    assert any("GMACs" in note for note in found.notes)
+    other = read_csv_rows(csv_file(tmp_path, "model,tp\ndeit_tiny_patch16_224,10\n"))
+    assert (other.rows[0].model, other.rows[0].label) == ("deit_tiny_patch16_224", "")
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "latency_ms"),
+    [
+        ("latency_ms", "6.55", 6.55),
+        ("Latency (s)", "0.00655", 6.55),
+        ("latency [µs]", "6550", 6.55),
+        ("time_us", "6550", 6.55),
+        ("Latency", "6.55 ms", 6.55),
+        ("latency_ms", "0.00655 s", 6.55),
+        ("step_time", "6.55", 6.55),
+    ],
+)
+def test_units_in_headers(tmp_path: Path, header: str, cell: str, latency_ms: float) -> None:
+    """A unit in the header or behind a number is understood."""
+    found = read_csv_rows(csv_file(tmp_path, f"batch,{header}\n1,{cell}\n"))
+    assert found.rows[0].latency_ms == pytest.approx(latency_ms)
+
+
+@pytest.mark.parametrize(
+    ("header", "unit"), [("latency (ms/image)", "per_image"), ("latency [ms per batch]", "per_batch"), ("latency_ms", None)]
+)
+def test_what_a_latency_is_the_time_of(tmp_path: Path, header: str, unit: str | None) -> None:
+    """A header may state whether a latency is that of a batch or an image."""
+    assert read_csv_rows(csv_file(tmp_path, f"batch,{header}\n1,6.5\n")).latency == unit
+
+
+def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
+    """A file of a German spreadsheet: semicolons between columns, commas in numbers; the reading is noted."""
+    found = read_csv_rows(csv_file(tmp_path, "batch;throughput;latency_ms\n1;152,7;6,55\n8;157,7;6,34\n"))
+    assert [(row.throughput, row.latency_ms) for row in found.rows] == [(152.7, 6.55), (157.7, 6.34)]
+    assert "commas in numbers are decimal points" in found.notes
+
+
+def test_thousands_and_other_decorations(tmp_path: Path) -> None:
+    """Grouped thousands, per cent, times signs, empty cells and a byte-order mark are read as they are meant."""
+    text = '\ufeffbatch,kernels,speedup,top1,latency_ms\n1,"6,856",0.90x,79.5 %,\n2,"1,234,567",1.10×,n/a,-\n\n'
+    found = read_csv_rows(csv_file(tmp_path, text))
+    assert [(row.kernels, row.speedup, row.top1, row.latency_ms) for row in found.rows] == [
+        (6856, 0.9, 79.5, None),
+        (1234567, 1.1, None, None),
+    ]
+    tabs = read_csv_rows(csv_file(tmp_path, "batch\tkernel_time\tkernels\n1\t1.5\t6,856\n"))
+    assert (tabs.rows[0].kernel_ms, tabs.rows[0].kernels) == (1.5, 6856)
+
+
+def test_a_mapping_wins(tmp_path: Path) -> None:
+    """A mapped column is what it is mapped to, whatever its name; the others are still guessed."""
+    found = read_csv_rows(csv_file(tmp_path, "n,speed,tp\n4,10,3\n"), mapping={"n": "batch", "speed": "throughput"})
+    assert (found.rows[0].batch, found.rows[0].throughput) == (4, 10.0)
+    assert (found.guessed, found.unknown) == ((), ("tp",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n \n", "is empty"),
+        ("batch,tp\n", "has no rows below its header"),
+        ("1,2\n3,4\n", "the first line holds numbers"),
+        ("batch,batch\n1,2\n", "stands there twice"),
+        ("name,colour\ndense,red\n", "no column is a measurement"),
+        ("batch,tp\n1,fast\n", r":2: tp: 'fast' is no number"),
+        ("batch,tp\n1.5,10\n", r":2: batch: '1.5' is no whole number"),
+        ("batch,tp\n1,10,4\n", r":2: has 3 cells, the header has 2"),
+        ("batch,tp\n0,10\n", r":2: batch: "),
+        ("batch,top1\n1,140\n", r":2: top1: "),
+        (b"batch,tp\n1,\xff\n", "is not UTF-8"),
+        ("tp,throughput\n1,2\n", None),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str | bytes, message: str | None) -> None:
+    """Whatever is no table of measurements is an error that names the file, the line and the column."""
+    path = csv_file(tmp_path, text)
+    if message is None:
+        assert read_csv_rows(path).unknown == ("throughput",)
+        return
+    with pytest.raises(UserError, match=message) as caught:
+        read_csv_rows(path)
+    assert str(path) in str(caught.value)
+
+
+def test_bad_places(tmp_path: Path) -> None:
+    """A missing file and a folder are named as such."""
+    with pytest.raises(UserError, match="there is no such file"):
+        read_csv_rows(tmp_path / "none.csv")
+    with pytest.raises(UserError, match="is a folder"):
+        read_csv_rows(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"bsz": "batch"}, "unknown column 'bsz'; did you mean 'bs'"),
+        ({"bs": "btch"}, "unknown field 'btch'; did you mean 'batch'"),
+        ({"bs": "throughput", "tp": "throughput"}, "are both mapped to 'throughput'"),
+    ],
+)
+def test_wrong_mappings(tmp_path: Path, mapping: dict[str, str], message: str) -> None:
+    """A column or field that does not exist gets the nearest one."""
+    with pytest.raises(UserError, match=message):
+        read_csv_rows(csv_file(tmp_path, "bs,tp\n1,10\n"), mapping=mapping)
+
+
+def test_mappings_of_the_command_line() -> None:
+    """`COLUMN=FIELD`; a column may hold an equals sign."""
+    assert parse_mapping(["tp=throughput", "a=b=batch"]) == {"tp": "throughput", "a=b": "batch"}
+    with pytest.raises(UserError, match="write COLUMN=FIELD"):
+        parse_mapping(["tp"])
+    with pytest.raises(UserError, match="did you mean 'throughput'"):
+        parse_mapping(["tp=troughput"])
