@@ -12,7 +12,7 @@ from store.location import display_name
 from store.transactions import set_write_ahead, writing
 from store.views.fingerprint import is_current
 
-FORMER_SCHEMAS = ("0002", "0003", "0004", "0005", "0006", "0007")
+FORMER_SCHEMAS = ("0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Those of development versions, which `migrations/former_schemas.py` rebuilds."""
 SCRIPTS = Path(__file__).parent / "migrations"
 

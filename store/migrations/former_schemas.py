@@ -1,4 +1,4 @@
-"""Stores of the schemas before 0008: their rows are copied by name into the tables of today, and derived rows computed again."""
+"""Stores of the schemas before 0009: their rows are copied by name into the tables of today, and derived rows computed again."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ COMPUTED = ("effect_row", "break_even_row", "cost_model_row")
 
 
 def rebuild(connection: Connection) -> None:
-    """Replace the tables of a schema before 0008 by those of today, with all their rows."""
+    """Replace the tables of a schema before 0009 by those of today, with all their rows."""
     former = MetaData()
     former.reflect(connection)
     copies: dict[str, Table] = {}
