@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, bindparam, select, update
 
 from store.derive.payloads import payload_of
+from store.derive.same_work import same_work
 from store.row_mapping import insert_new
 from store.tables.planned import ComparisonRow, core
 from store.tables.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow
@@ -128,19 +129,25 @@ def _newest(connection: Connection, environment: str, parameters: int) -> str | 
 
 
 def _repeats(sweep: str, environment: str) -> Any:
-    """What each process measured of the comparisons of a sweep, oldest first."""
-    link = TABLES["sweep_comparison"]
+    """What each process measured of the comparisons of a sweep whose arms do other work than their baseline, oldest first."""
+    link, baseline, arm = TABLES["sweep_comparison"], ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
     source = (
         PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
         .join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
         .join(link, link.c.comparison_id == PAIR.c.comparison_id)
-        .join(ARM_RESULT, (ARM_RESULT.c.attempt == PAIR.c.attempt) & (ARM_RESULT.c.arm == PAIR.c.baseline))
+        .join(baseline, (baseline.c.attempt == PAIR.c.attempt) & (baseline.c.arm == PAIR.c.baseline))
+        .join(arm, (arm.c.attempt == PAIR.c.attempt) & (arm.c.arm == PAIR.c.arm))
     )
     columns = (
         *(PAIR.c[name] for name in ("comparison_id", "attempt", "baseline", "arm")),
         *(COMPARISON.c[name] for name in ("condition_id", "kind")),
         *(ATTEMPT.c[name] for name in ("digest", "process", "host", "flags")),
-        ARM_RESULT.c.parameters,
+        baseline.c.parameters,
     )
-    wanted = (PAIR.c.failure.is_(None), ATTEMPT.c.process.is_not(None), ATTEMPT.c.environment == environment)
+    wanted = (
+        PAIR.c.failure.is_(None),
+        ~same_work(baseline, arm),
+        ATTEMPT.c.process.is_not(None),
+        ATTEMPT.c.environment == environment,
+    )
     return select(*columns).select_from(source).where(link.c.sweep == sweep, *wanted).order_by(ATTEMPT.c.id)

@@ -11,6 +11,7 @@ from orchestrator.report.speedup import speedup_of
 from sweeps.flags import FLAGS
 from sweeps.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count, is_missing
+from sweeps.stats.pooling import SAME_WORK_SD
 
 
 def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
@@ -47,7 +48,10 @@ def legend(report: Report) -> Iterator[str]:
 
 
 def _process_term(row: Any) -> str:
-    source = "stated; measured by: breakeven calibrate" if is_missing(row.calibration_id) else f"calibration {row.calibration_id}"
+    source = f"calibration {row.calibration_id}"
+    if is_missing(row.calibration_id):
+        same = row.process_sd == SAME_WORK_SD
+        source = "stated, of arms that do the work of their baseline" if same else "stated; measured by: breakeven calibrate"
     return f"{100 * row.process_sd:.2f} % ({source})"
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, 
 from store.derive.amounts import AMOUNTS, amount_figures
 from store.derive.payload_store import PayloadStore
 from store.derive.payloads import STORES, payload_of
+from store.derive.same_work import same_work
 from store.row_mapping import insert_into, timestamp
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, core
@@ -47,6 +48,7 @@ def _pairs() -> Select[Any]:
         *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
         baseline.c.gmacs.label("gmacs_baseline"),
         arm.c.flags.label("arm_flags"),
+        same_work(baseline, arm).label("same_work"),
         *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *ReportedColumns.model_fields)),
         *(stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}") for stage in stages for label, side, name in sides),
         *(stage_metric("arm", spec.name).label(spec.name) for spec in AMOUNTS),

@@ -17,7 +17,7 @@ from sweeps.flags import settled, split_flags
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.stats import timing
-from sweeps.stats.pooling import ProcessTerm, pool
+from sweeps.stats.pooling import SAME_WORK, ProcessTerm, pool
 from sweeps.stats.two_way import Contrast
 
 _SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
@@ -87,7 +87,7 @@ class SampleStore(PayloadStore[Timings]):
                     "effect_se": finite(found.se),
                     "effect_freedom": found.freedom,
                     "process_sd": max(term.sd for term in terms.values()),
-                    "calibration_id": used[-1].calibration_id,
+                    "calibration_id": _term(used[-1]).calibration_id,
                     "process_loads": json.dumps(dict(zip(processes, found.loads, strict=True))) if found.loads else None,
                     "n": found.pairs,
                     "verdict": "insufficient" if _short(used) else found.verdict(),
@@ -96,7 +96,9 @@ class SampleStore(PayloadStore[Timings]):
 
 
 def _term(row: StoredPair) -> ProcessTerm:
-    """What differs between processes, by the calibration that the attempt carries."""
+    """What differs between processes, by the calibration that the attempt carries where the arm does other work."""
+    if row.same_work:
+        return SAME_WORK
     return ProcessTerm() if row.calibration_id is None else ProcessTerm(row.process_sd, row.freedom, row.calibration_id)
 
 

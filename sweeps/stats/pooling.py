@@ -9,8 +9,13 @@ from sweeps.stats.two_way import Contrast
 
 ALPHA = 0.01
 """Probability that the intervals of a comparison ever miss its speed-up, over all attempts that are ever made at it."""
-PROCESS_SD = 0.005
-"""Standard deviation of a log speed-up between processes (memory layout, hash seeds), until `breakeven calibrate` measured it."""
+PROCESS_SD = 0.015
+"""Standard deviation of a log speed-up between processes (memory layout, state of the machine) for arms that do other work than
+their baseline, until `breakeven calibrate` measured it: 1.5 % over ten quickstarts on two cores (`tests.benchmarks.spread`)."""
+SAME_WORK_SD = 0.005
+"""The same for an arm that does the work of its baseline, with the same kernels on the same shapes: 0.4 % in those runs."""
+COMMON_SHARE = 1 / 3
+"""Part of a term that all points measured in one process have in common; the rest is each point's own."""
 DISAGREEMENT_P = 0.3
 """Processes whose spread is less probable than this are not assumed to differ by their term alone."""
 
@@ -26,6 +31,10 @@ class ProcessTerm(NamedTuple):
     """`None` for the stated default."""
 
 
+SAME_WORK = ProcessTerm(SAME_WORK_SD)
+"""The term of an arm that does the work of its baseline; no calibration measures it."""
+
+
 class SpeedUp(NamedTuple):
     """A pooled speed-up: its logarithm with standard error and degrees of freedom, pairs, and how often it was looked at."""
 
@@ -37,7 +46,7 @@ class SpeedUp(NamedTuple):
     alpha: float = ALPHA
     """Probability that an interval ever misses, over all looks."""
     loads: tuple[float, ...] = ()
-    """Of each process: the standard deviation that its term adds to `log`, and to every speed-up measured in that process."""
+    """Of each process: the standard deviation that its term adds to `log` and to every speed-up measured in that process alike."""
 
     @property
     def value(self) -> float:
@@ -101,7 +110,7 @@ def pool(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Sequence[Pr
     freedom, others, spread = _freedom(weights, known), len(known) - 1, 1.0
     if others and misfit > others and _exceeds(misfit, others) < DISAGREEMENT_P:
         freedom, spread = float(others), sqrt(misfit / others)
-    shares = iter(spread * weight * term.sd / total for weight, (_, term) in zip(weights, known, strict=True))
+    shares = iter(COMMON_SHARE * spread * weight * term.sd / total for weight, (_, term) in zip(weights, known, strict=True))
     loads = tuple(next(shares) if one.se < inf else 0.0 for one in each)
     return SpeedUp(log, spread * total**-0.5, freedom, pairs, looks, loads=loads)
 

@@ -1,6 +1,7 @@
 """Curves whose points share processes: claims hold and crossings are covered, whatever each process adds to all its points."""
 
 from collections.abc import Callable
+from math import hypot, sqrt
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from sweeps.stats.breakeven import break_even, fit_points
 from sweeps.stats.cost_model import crossing, fit_costs
 from sweeps.stats.curve import Curve, Point
-from sweeps.stats.pooling import PROCESS_SD, pool
+from sweeps.stats.pooling import COMMON_SHARE, PROCESS_SD, pool
 from sweeps.stats.two_way import Contrast
 from tests.fixtures.simulated_curves import CASES, GRID, claims_hold, work
 
@@ -24,14 +25,18 @@ PROCESSES: dict[str, Callable[[int], list[str]]] = {
 
 
 def simulated(rng: np.random.Generator, case: str, plan: str, tau: float) -> Curve:
-    """A curve of a case, measured by processes each of which adds to all its points alike."""
+    """A curve of a case, measured by processes each of which adds to its points: a part alike, the rest to each its own."""
     truth, arm = CASES[case]
-    bias = {name: rng.normal(0, tau) for place in range(len(GRID)) for name in PROCESSES[plan](place)}
+    alike, own = COMMON_SHARE * tau, sqrt(1 - COMMON_SHARE**2) * tau
+    bias = {name: rng.normal(0, alike) for place in range(len(GRID)) for name in PROCESSES[plan](place)}
     points = []
     for place, x in enumerate(GRID):
         names = PROCESSES[plan](place)
         errors = SE * np.sqrt(rng.chisquare(29, len(names)) / 29)
-        attempts = [[Contrast(truth(x) + rng.normal(bias[name], SE), error, 29)] for name, error in zip(names, errors, strict=True)]
+        spread = hypot(own, SE)
+        attempts = [
+            [Contrast(truth(x) + rng.normal(bias[name], spread), error, 29)] for name, error in zip(names, errors, strict=True)
+        ]
         found = pool(attempts, 90 * len(names))
         ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
         loads = dict(zip(names, found.loads, strict=True))

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import PROCESS_SD, pool, quantile
+from sweeps.stats.pooling import SAME_WORK, SAME_WORK_SD, pool, quantile
 from sweeps.stats.timing import median, steady
 from sweeps.stats.two_way import Rounds
 from workers.measure.timeout import TimedOut
@@ -190,7 +190,7 @@ def _enough(
         widths = [median(column).half_width for times in tables for column in zip(*times, strict=True)]
         return "half_width" if max(widths) <= target else None
     contrasts = [rounds.contrast(*pair) for rounds in (Rounds(times, arms) for times in tables) for pair in pairs]
-    if all(pool([[contrast]], 0).half_width <= target for contrast in contrasts):
+    if all(pool([[contrast]], 0, [SAME_WORK]).half_width <= target for contrast in contrasts):
         return "half_width"
-    sure = (quantile(0.05, contrast.freedom) * contrast.se <= PROCESS_SD for contrast in contrasts)
+    sure = (quantile(0.05, contrast.freedom) * contrast.se <= SAME_WORK_SD for contrast in contrasts)
     return "plateau" if all(sure) else None
