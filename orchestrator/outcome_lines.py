@@ -12,7 +12,7 @@ from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.outcome import Outcome
 from sweeps.stats import text_stats
 from sweeps.stats.classification import compare_predictions
-from sweeps.stats.pooling import pool
+from sweeps.stats.pooling import pool, stated_term
 from sweeps.stats.two_way import Rounds
 from workers.methods.arm_labels import arm_label
 
@@ -58,7 +58,7 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     ratios = {}
     for metric in (name for name in metrics if name in series):
         rounds = Rounds(series[metric], samples.arms, settled=settled(outcome.flags))
-        ratio = pool([[rounds.contrast(*pair)]], rounds.rounds)
+        ratio = pool([[rounds.contrast(*pair)]], rounds.rounds, [stated_term(same_work=outcome.same_work(pair))])
         word = ratio.verdict(pairs_min=outcome.job.protocol.pairs_min)
         ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word)
     texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from sweeps.aliases import current
 from sweeps.identity import FrozenModel, digest
-from sweeps.job import Device, Job
+from sweeps.job import Device, Job, Pair
 from sweeps.method import BlockTokens
 from sweeps.predictions import Predictions
 from sweeps.text_scores import TextScores
@@ -27,6 +27,9 @@ WAITED_S = "waited_s"
 """Name of the system metric that holds the seconds for which a job waited for other processes to free the cores."""
 WORKER_UNFIT = "worker_unfit"
 """Name of the system metric by which an outcome marks its process as unfit for further jobs."""
+
+SAME_COUNTS = ("gmacs", "gmacs_overhead", "tokens_final", "parameters")
+"""Fields of `ArmOutcome` that are equal for arms that do the same work."""
 
 
 class Environment(FrozenModel):
@@ -168,6 +171,12 @@ class Outcome(FrozenModel):
     """Identifies the process that measured it: outcomes of one process share what is particular to it."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
+
+    def same_work(self, pair: Pair) -> bool:
+        """Whether the arms of a pair have equal counts under equal conditions: replicates, controls, methods without effect."""
+        counts = {one.arm: tuple(getattr(one, name) for name in SAME_COUNTS) for one in self.arms}
+        conditions = [self.job.arms[arm].condition(self.job.condition) for arm in pair]
+        return set(pair) <= counts.keys() and counts[pair.baseline] == counts[pair.arm] and conditions[0] == conditions[1]
 
     @model_validator(mode="before")
     @classmethod

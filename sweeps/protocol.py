@@ -13,7 +13,7 @@ class Protocol(FrozenModel):
     half_width: float = Field(default=0.015, gt=0, lt=1)
     """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio.
 
-    What differs between processes is left out here: it alone makes the interval of one process 1.4 % wide for an arm that does the
+    What differs between processes is left out here: it alone makes the interval of one process 1.1 % wide for an arm that does the
     same work as its baseline, 4.2 % for others."""
     budget_s: float = Field(default=10.0, gt=0)
     """Stop timing after this long, warm-up excluded; with fewer than `pairs_min` pairs the answer is `insufficient`."""

@@ -11,7 +11,7 @@ from orchestrator.terminal import output
 from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import pool
+from sweeps.stats.pooling import SAME_WORK, pool
 from sweeps.stats.two_way import Rounds
 from workers.measure.environment import devices, environment_of
 
@@ -57,7 +57,7 @@ def _null_test(console: Console, device: Device) -> bool:
             console.print(f"noise on {device}: no measurement, {failure.reason}: {failure.message}", style="red")
         return False
     rounds = Rounds(outcome.samples.seconds, outcome.samples.arms)
-    ratios = [pool([[rounds.contrast(*pair)]], rounds.rounds) for pair in job.pairs]
+    ratios = [pool([[rounds.contrast(*pair)]], rounds.rounds, [SAME_WORK]) for pair in job.pairs]
     worst = max(abs(ratio.log) for ratio in ratios)
     wrong = [ratio for ratio in ratios if ratio.verdict() in {"faster", "slower"}]
     width = max(ratio.half_width for ratio in ratios)

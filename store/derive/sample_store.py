@@ -17,7 +17,7 @@ from sweeps.flags import settled, split_flags
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.stats import timing
-from sweeps.stats.pooling import SAME_WORK, ProcessTerm, pool
+from sweeps.stats.pooling import ProcessTerm, pool, stated_term
 from sweeps.stats.two_way import Contrast
 
 _SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
@@ -97,9 +97,9 @@ class SampleStore(PayloadStore[Timings]):
 
 def _term(row: StoredPair) -> ProcessTerm:
     """What differs between processes, by the calibration that the attempt carries where the arm does other work."""
-    if row.same_work:
-        return SAME_WORK
-    return ProcessTerm() if row.calibration_id is None else ProcessTerm(row.process_sd, row.freedom, row.calibration_id)
+    if row.same_work or row.calibration_id is None:
+        return stated_term(same_work=row.same_work)
+    return ProcessTerm(row.process_sd, row.freedom, row.calibration_id)
 
 
 def _series(data: Timings, spec: MetricSpec) -> bool:

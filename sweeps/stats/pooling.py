@@ -12,7 +12,7 @@ ALPHA = 0.01
 PROCESS_SD = 0.015
 """Standard deviation of a log speed-up between processes (memory layout, state of the machine) for arms that do other work than
 their baseline, until `breakeven calibrate` measured it: 1.5 % over ten quickstarts on two cores (`tests.benchmarks.spread`)."""
-SAME_WORK_SD = 0.005
+SAME_WORK_SD = 0.004
 """The same for an arm that does the work of its baseline, with the same kernels on the same shapes: 0.4 % in those runs."""
 COMMON_SHARE = 1 / 3
 """Part of a term that all points measured in one process have in common; the rest is each point's own."""
@@ -33,6 +33,11 @@ class ProcessTerm(NamedTuple):
 
 SAME_WORK = ProcessTerm(SAME_WORK_SD)
 """The term of an arm that does the work of its baseline; no calibration measures it."""
+
+
+def stated_term(*, same_work: bool) -> ProcessTerm:
+    """The term of a comparison without a calibration; `same_work` as `Outcome.same_work`."""
+    return SAME_WORK if same_work else ProcessTerm()
 
 
 class SpeedUp(NamedTuple):

@@ -27,7 +27,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict, pool
+from sweeps.stats.pooling import ALPHA, SAME_WORK, SpeedUp, Verdict, pool
 from sweeps.stats.two_way import Rounds
 from tests.benchmarks.ratios import restart_with_default_threads, speedup
 from tests.fixtures.timing_noise import simulated_rounds
@@ -89,7 +89,7 @@ def measured(job: Job, *, apart: bool = False) -> list[Row]:
     medians = one_after_the_other(job, len(samples.seconds)) if apart else None
     rows = []
     for baseline, arm in job.pairs:
-        found = speedup(samples, baseline, arm)
+        found = speedup(samples, baseline, arm, same_work=outcome.same_work(Pair(baseline, arm)))
         ratio = medians[baseline] / medians[arm] if medians else None
         size, label = job.condition.image_size, str(job.arms[arm])
         verdict = found.verdict(job.protocol.pairs_min)
@@ -120,7 +120,7 @@ def simulated_rate(noise: str, jobs_made: int = 250, rounds: int = 60) -> float:
     arms, wrong = (0, 1, 2, 3, 4, 0), 0
     for _ in range(jobs_made):
         made = Rounds(simulated_rounds(rng, noise, np.zeros(len(arms)), rounds), arms)
-        wrong += sum(pool([[made.contrast(0, arm)]], rounds).verdict() in ("faster", "slower") for arm in range(1, 5))
+        wrong += sum(pool([[made.contrast(0, arm)]], rounds, [SAME_WORK]).verdict() in ("faster", "slower") for arm in range(1, 5))
     return wrong / (4 * jobs_made)
 
 

@@ -5,15 +5,15 @@ import sys
 from collections.abc import Sequence
 
 from sweeps.outcome import Samples
-from sweeps.stats.pooling import SpeedUp, pool
+from sweeps.stats.pooling import SpeedUp, pool, stated_term
 from sweeps.stats.two_way import Rounds
 from workers.measure.openmp import ThreadPolicy, policy_variables, present_policy
 
 
-def speedup(samples: Samples, baseline: int, arm: int) -> SpeedUp:
-    """Of one arm of the samples over another."""
+def speedup(samples: Samples, baseline: int, arm: int, *, same_work: bool = False) -> SpeedUp:
+    """Of one arm of the samples over another; `same_work` as `Outcome.same_work`."""
     rounds = Rounds(samples.seconds, samples.arms)
-    return pool([[rounds.contrast(baseline, arm)]], rounds.rounds)
+    return pool([[rounds.contrast(baseline, arm)]], rounds.rounds, [stated_term(same_work=same_work)])
 
 
 def column(samples: Samples, arm: int) -> Sequence[float]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sweeps.job import DENSE, Condition, Job, Pair
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import pool
+from sweeps.stats.pooling import SAME_WORK, pool
 from sweeps.stats.two_way import Rounds
 from workers.measure.environment import PROJECT, cores
 from workers.measure.openmp import requested_policy, set_policy
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 
     def half_width(self, rounds: int) -> float:
         """Of the interval of the first so many rounds, as a share."""
-        return pool([[Rounds(self.seconds[:rounds], ARMS).contrast(*PAIR)]], rounds).half_width
+        return pool([[Rounds(self.seconds[:rounds], ARMS).contrast(*PAIR)]], rounds, [SAME_WORK]).half_width
 
 
 Found = Mapping[str, Measured]

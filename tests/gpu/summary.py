@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sweeps.outcome import Outcome
-from sweeps.stats.pooling import ALPHA, pool
+from sweeps.stats.pooling import ALPHA, pool, stated_term
 from sweeps.stats.two_way import Rounds
 
 SOUND = frozenset({"unsupported", "out_of_memory"})
@@ -39,7 +39,7 @@ def points_of(outcome: Outcome) -> list[dict[str, Any]]:
             point |= {"failure": failure.reason, "message": failure.message}
         elif outcome.samples is not None and {baseline, arm} <= set(outcome.samples.arms):
             rounds = Rounds(outcome.samples.seconds, outcome.samples.arms)
-            ratio = pool([[rounds.contrast(baseline, arm)]], rounds.rounds)
+            ratio = pool([[rounds.contrast(baseline, arm)]], rounds.rounds, [stated_term(same_work=outcome.same_work(pair))])
             point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         if arm in arms:
             wanted = ("latency", "ttft", "tpot", "top1", "bits_per_byte", "peak_rss", "cuda_peak_allocated", "energy_per_image")

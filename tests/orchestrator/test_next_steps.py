@@ -37,7 +37,7 @@ def altered(report: Report, **columns: Any) -> Report:
 def test_clear_answers_need_nothing(measured: Report) -> None:
     """A report without doubts ends with its numbers."""
     assert not list(next_steps_of(measured))
-    counted = "between processes, intervals count a standard deviation of 0.50 %"
+    counted = "between processes, intervals count a standard deviation of 1.50 %"
     assert [line.startswith(counted) for line in legend(measured)] == [True]
     assert "What to do next" not in printed(measured, "table") + printed(measured, "markdown")
 

@@ -47,9 +47,12 @@ YOUNGER = ("effect", "arm", "generation")
 RATIO = ("verdict", "floor")
 RECOMPUTED = {
     "speedup": {"speedup", "speedup_low", "speedup_high", *RATIO},
-    "break_even": {"crossing", "x", "x_low", "x_high", "direction", "grid_limited", "points", "why", *RATIO},
+    "break_even": {
+        *("crossing", "x", "x_low", "x_high", "direction", "grid_limited", "points", "why", *RATIO),
+        *("fitted", "worst_loss", "largest_gain", "pairs_factor", "more_seconds"),
+    },
 }
-"""By view the columns that follow from analysis version 4."""
+"""By view the columns that follow from the statistics of today."""
 EFFECT = {"effect", "effect_low", "effect_high", "analysis_version", *RATIO}
 """Those of the view `effect`, where it compares by ratio."""
 VIEWS = {"language": "generation"}

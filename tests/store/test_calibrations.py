@@ -11,8 +11,8 @@ from store.calibrations import freeze_calibrations
 from store.record import reanalyse, record, record_imported
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
-from sweeps.outcome import Outcome
-from sweeps.stats.pooling import PROCESS_SD
+from sweeps.outcome import SAME_COUNTS, Outcome
+from sweeps.stats.pooling import PROCESS_SD, SAME_WORK_SD
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU
 
@@ -105,3 +105,18 @@ def test_attempts_of_two_calibrations_are_pooled(
     assert len(json.loads(row["process_loads"])) == 2
     loads = list(json.loads(row["process_loads"]).values())
     assert loads[0] != pytest.approx(loads[1], rel=0.1)
+
+
+def test_arms_of_the_same_work_keep_their_stated_term(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A calibration is about arms that do other work; those with the baseline's counts have the smaller stated term."""
+    repeats(engine, make_job(64), make_outcome)
+    freeze_calibrations(engine, "calibration", HERE)
+    other = make_outcome(make_job(96))
+    counts = {name: getattr(other.arms[0], name) for name in SAME_COUNTS}
+    same = make_outcome(make_job(128))
+    same = same.model_copy(update={"arms": tuple(arm.model_copy(update=counts) for arm in same.arms)})
+    assert [outcome.same_work(outcome.job.pairs[0]) for outcome in (other, same)] == [False, True]
+    record_imported(engine, [other, same])
+    found = rows(engine, "SELECT process_sd, calibration_id FROM speedup WHERE image_size > 64 ORDER BY image_size")
+    assert found[0]["calibration_id"] is not None
+    assert tuple(found[1].values()) == (SAME_WORK_SD, None)

@@ -82,7 +82,7 @@ def test_a_curve_of_a_search_is_decided_at_its_own_level(engine: Engine, make_jo
     for name, settings in (("grid", {}), ("search", {"point_alpha": 1e-12})):
         submit_sweep(engine, NewSweep(name, "text", "Why?", settings), jobs, jobs)
     for job in jobs:
-        record(engine, None, None, make_outcome(job, speedups=(1.05,), noise=0.03, pairs=60))
+        record(engine, None, None, make_outcome(job, speedups=(1.08,), noise=0.03, pairs=60))
     wanted = "SELECT sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
     expected = [
         {"sweep": "grid", "verdict": "always", "point_alpha": None},

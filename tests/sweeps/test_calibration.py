@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sweeps.stats.calibration import fit_process_term, size_class
-from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, pool, quantile
+from sweeps.stats.pooling import ALPHA, COMMON_SHARE, PROCESS_SD, ProcessTerm, pool, quantile
 from sweeps.stats.two_way import Contrast
 
 Repeats = list[list[Contrast]]
@@ -149,13 +149,13 @@ def test_a_term_known_from_few_processes_widens_the_interval() -> None:
 
 
 def test_loads_are_what_points_of_one_process_share() -> None:
-    """The squares of the loads and of the errors within processes make up the standard error."""
+    """They are a share of the terms, which make up the standard error with the errors within processes."""
     pooled = pool([[Contrast(0.1, 0.003, 29)], [Contrast(0.1, 0.004, 29)]], 180)
     weights = 1 / (np.array([0.003, 0.004]) ** 2 + PROCESS_SD**2)
     weights /= weights.sum()
-    assert pooled.loads == pytest.approx(weights * PROCESS_SD)
+    assert pooled.loads == pytest.approx(COMMON_SHARE * weights * PROCESS_SD)
     own = np.sum(weights**2 * np.array([0.003, 0.004]) ** 2)
-    assert pooled.se**2 == pytest.approx(own + np.sum(np.square(pooled.loads)))
+    assert pooled.se**2 == pytest.approx(own + np.sum(np.square(pooled.loads)) / COMMON_SHARE**2)
 
 
 def test_size_classes_are_decades_of_parameters() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import ALPHA, ProcessTerm, SpeedUp, Verdict, pool, quantile, ratio_verdict
+from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, SpeedUp, Verdict, pool, quantile, ratio_verdict
 from sweeps.stats.two_way import Contrast
 
 
@@ -21,7 +21,7 @@ def test_one_process_has_its_own_error_and_what_differs_between_processes() -> N
 
 def test_a_precise_attempt_is_not_made_worse_by_a_poor_one() -> None:
     """30 pairs beside 300 narrow the interval a little, where equal weights would widen it."""
-    good, poor = attempt(0.05, 0.002), attempt(0.09, 0.05)
+    good, poor = attempt(0.05, 0.002), attempt(0.09, 0.2)
     alone, both = pool([[good]], 300), pool([[good], [poor]], 330)
     assert both.se < alone.se
     assert both.log == pytest.approx(0.05, abs=0.001)
@@ -31,7 +31,7 @@ def test_attempts_of_one_process_share_its_bias() -> None:
     """Ten attempts of one process never become more certain than a process is."""
     one_process = pool([[attempt(0.05, 0.003)] * 10], 900)
     ten = pool([[attempt(0.05, 0.003)]] * 10, 900)
-    assert one_process.se > 0.005 > ten.se
+    assert one_process.se > PROCESS_SD > ten.se
 
 
 def test_processes_that_differ_more_than_expected_widen_the_interval() -> None:

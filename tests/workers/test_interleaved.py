@@ -11,7 +11,7 @@ import pytest
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import PROCESS_SD
+from sweeps.stats.pooling import SAME_WORK_SD
 from sweeps.stats.two_way import Rounds
 from workers.measure.interleaved import ArmError, by_column, calibrate, time_rounds, warm_up
 from workers.measure.timeout import TimedOut
@@ -48,9 +48,9 @@ def test_stops_at_the_first_look_when_the_interval_is_narrow() -> None:
 def test_looks_only_on_schedule() -> None:
     """Rounds end at `pairs_min` or where they have grown by a quarter, so that no lucky moment in between can end them."""
     ends = set()
-    for noise in (0.01, 0.014, 0.016, 0.02):
+    for noise in (0.008, 0.011, 0.013, 0.016):
         steps = [noisy(1, noise, 1), noisy(1, noise, 2)]
-        samples = timed(steps, [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=3000, half_width=0.015))
+        samples = timed(steps, [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=3000, half_width=0.012))
         assert samples.stopped in ("half_width", "plateau")
         ends.add(len(samples.seconds))
     assert len(ends) >= 3
@@ -70,7 +70,7 @@ def test_stops_when_more_rounds_of_this_process_would_hardly_help() -> None:
     samples = timed(steps, [Pair(0, 1)], protocol)
     assert samples.stopped == "plateau"
     assert len(samples.seconds) < 1000
-    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).se <= PROCESS_SD / 2
+    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).se <= SAME_WORK_SD / 2
 
 
 def test_stops_at_pairs_max() -> None:
