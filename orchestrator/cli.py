@@ -53,6 +53,9 @@ def run_command(
         Literal["all", "flagged", "unclear", "failed"] | None,
         typer.Option(help="With --again: only comparisons with such an answer."),
     ] = None,
+    retry_flagged: Annotated[
+        bool, typer.Option("--retry-flagged", help="Measure quarantined and flagged answers again: --again --only flagged.")
+    ] = False,
     more: Annotated[
         bool,
         typer.Option("--more", help="Add pairs to what is unclear or insufficient, until it is answered, precise, or time is up."),
@@ -68,11 +71,13 @@ def run_command(
     ] = None,
 ) -> None:
     """Measure what the sweep requests and is not answered yet, then report."""
-    from orchestrator.commands.run import run_sweep
+    from orchestrator.commands.run import Again, run_sweep
 
     if only and not again:
         raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
-    repeated = (only or "all") if again else None
+    if retry_flagged and again:
+        raise typer.BadParameter("stands for --again --only flagged: leave out --again", param_hint="--retry-flagged")
+    repeated: Again | None = "flagged" if retry_flagged else (only or "all") if again else None
     raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=device, again=repeated, more=more, time_s=time))
 
 
@@ -138,11 +143,11 @@ def list_methods(form: Annotated[Literal["table", "json"], typer.Option("--forma
 
 
 @app.command()
-def doctor() -> None:
-    """Show what this machine is, what could disturb a measurement, and how noisy its clock ticks are."""
+def doctor(db: Database = None) -> None:
+    """Show what this machine is, what could disturb a measurement, how noisy it is, and what its devices reach at best."""
     from orchestrator.commands.doctor import examine
 
-    raise typer.Exit(examine())
+    raise typer.Exit(examine(db))
 
 
 @app.command("calibrate")

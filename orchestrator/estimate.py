@@ -1,5 +1,6 @@
 """Estimate: how long the jobs of a plan take at most, on two idle cores and without failures, from their protocols and models."""
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 
@@ -10,6 +11,7 @@ from sweeps.job import PASS_SECONDS, Device, Dtype, Job, Step
 from sweeps.kinds import KINDS, Payload
 from sweeps.method import LanguageNetwork
 from workers.data.scoring_windows import CONTEXT, SCORED
+from workers.measure.rapl import energy_problem
 from workers.methods import every
 
 START_SECONDS = 20.0
@@ -72,11 +74,17 @@ def job_seconds(job: Job) -> float:
 
 
 def _timing(job: Job) -> float:
-    """The whole budget, and on a GPU a pass for the energy of each arm; with a prompt also the runs of a language model."""
+    """The whole budget, and a pass for the energy of each arm where it can be read; with a prompt also runs of a language model."""
     if job.condition.prompt_tokens is not None:
         return _generation(job)
-    alone = PASS_SECONDS if job.condition.device == "cuda" else ALONE_SECONDS
+    alone = PASS_SECONDS if job.condition.device == "cuda" or _reads_energy() else ALONE_SECONDS
     return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * alone
+
+
+@functools.cache
+def _reads_energy() -> bool:
+    """Whether this machine offers the energy of its CPU, for which nodes like it measure each arm by itself for a while."""
+    return not energy_problem()
 
 
 def _image_reading(job: Job) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.text import Text
 
 from orchestrator.report.section import style_of
-from sweeps.flags import settled
+from sweeps.flags import quarantine_reasons, settled
 from sweeps.job import Job, Pair
 from sweeps.kinds import KINDS, Payload
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
@@ -59,7 +59,8 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     for metric in (name for name in metrics if name in series):
         rounds = Rounds(series[metric], samples.arms, settled=settled(outcome.flags))
         ratio = pool([[rounds.contrast(*pair)]], rounds.rounds, [stated_term(same_work=outcome.same_work(pair))])
-        word = ratio.verdict(pairs_min=outcome.job.protocol.pairs_min)
+        slowed = quarantine_reasons(outcome.flags)
+        word = "quarantined" if slowed else ratio.verdict(pairs_min=outcome.job.protocol.pairs_min)
         ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word)
     texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]
     return ", ".join(texts), next(iter(ratios.values()))

@@ -48,6 +48,8 @@ class Plan:
     """Comparisons that are not answered because too few pairs were measured, and how many there are."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """Comparisons that are not answered because of an error, and its message."""
+    quarantined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Comparisons that were only measured while the machine was slowed, and the flags that state by what."""
     since: int | None = None
     """The newest attempt in the store before answers were looked up; `None` without a store."""
 
@@ -131,6 +133,7 @@ def make_plan(
     answered: dict[Place, set[Round]] = {}
     insufficient: dict[str, int] = {}
     errors: dict[str, str] = {}
+    quarantined: dict[str, tuple[str, ...]] = {}
     since = None if engine is None else newest_attempt(engine)
     pins = {} if engine is None else queue.pins(engine, expansion.sweep.name)
     if engine is not None:
@@ -141,11 +144,13 @@ def make_plan(
             for place, rounds in found.at.items():
                 answered.setdefault(place, set()).update(rounds)
             errors |= found.errors
+            quarantined |= found.quarantined
             for (comparison_id, _), pairs in found.pairs.items():
                 insufficient[comparison_id] = min(pairs, insufficient.get(comparison_id, pairs))
     wanted, open_ids = Placement(sites, answered, seen, pins, again, only, tried or {}).left(jobs, expansion.sweep.demands)
     everything = {comparison_id for of_device in protocols.values() for comparison_id in of_device}
-    return Plan(expansion, sites, tuple(wanted), len(everything - open_ids), len(everything), insufficient, errors, since)
+    counts = len(everything - open_ids), len(everything)
+    return Plan(expansion, sites, tuple(wanted), *counts, insufficient, errors, quarantined, since)
 
 
 @without_garbage_collection()

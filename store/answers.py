@@ -9,6 +9,7 @@ from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, se
 from store.placement import Place
 from store.tables.lightweight import ARM_RESULT, ATTEMPT, EFFECT, FAILURE, PAIR, PREDICTIONS, SAMPLE, SWEEP, SWEEP_JOB, TEXT_SCORES
 from store.transactions import reading
+from sweeps.flags import quarantine_reasons, split_flags
 from sweeps.outcome import ANSWERING_FAILURES
 from sweeps.protocol import Protocol
 
@@ -22,7 +23,7 @@ _RATIO = ("comparison_id", "environment", "host", "n", "effect", "effect_low", "
 RATIOS = select(*(EFFECT.c[name] for name in _RATIO)).where(EFFECT.c.environment.in_(_HERE), EFFECT.c.compared == "ratio")
 EXECUTIONS = (
     select(
-        *(PAIR.c.comparison_id, ATTEMPT.c.environment, ATTEMPT.c.host, ATTEMPT.c.round, ATTEMPT.c.protocol),
+        *(PAIR.c.comparison_id, ATTEMPT.c.environment, ATTEMPT.c.host, ATTEMPT.c.round, ATTEMPT.c.protocol, ATTEMPT.c.flags),
         *(FAILURE.c.reason, FAILURE.c.message, SAMPLE.c.rounds.label("pairs"), TEXT_SCORES.c.complete),
         (PREDICTIONS.c.images + PREDICTIONS.c.unreadable).label("seen"),
         *(BASELINE.c.route.label("baseline_route"), ARM.c.route),
@@ -63,6 +64,8 @@ class Answers(NamedTuple):
     """Of comparisons that only ever ended with a failure that is no answer: the newest message."""
     at: dict[Place, set[Round]]
     """`answered` for each place."""
+    quarantined: dict[str, tuple[str, ...]]
+    """Of comparisons that were only measured while the machine was slowed: the flags of the newest attempt."""
 
 
 class RoundAtPlace(NamedTuple):
@@ -81,7 +84,8 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
     protocol that satisfies the requested one. A failure that is an answer (see `ANSWERING_FAILURES`) answers all rounds, a
     time-out only if it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are
     answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too.
-    Flags play no part: a result that one marks as wrong answers too, and is measured again by `--again --only flagged` alone.
+    A quarantined attempt answers nothing (`sweeps.flags`). Other flags play no part: a result that one marks as wrong answers too,
+    and is measured again by `--retry-flagged` alone.
     """
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)
@@ -105,6 +109,7 @@ class _Known:
         self._routes: dict[RoundAtPlace, tuple[str | None, str | None]] = {}
         self._satisfied: set[RoundAtPlace] = set()
         self._errors: dict[str, str] = {}
+        self._quarantined: dict[str, tuple[str, ...]] = {}
         self.narrow: dict[tuple[str, Place], list[bool]] = defaultdict(list)
         """By comparison and place, for each metric: whether its interval is as narrow as requested."""
 
@@ -112,7 +117,10 @@ class _Known:
         """Add a row of `EXECUTIONS`."""
         requested, made = self._requested[row.comparison_id], self._made(row)
         place = Place(row.environment, row.host)
-        if row.reason is None and row.pairs is not None:
+        reasons = quarantine_reasons(split_flags(row.flags))
+        if row.reason is None and row.pairs is not None and reasons:
+            self._quarantined[row.comparison_id] = reasons
+        elif row.reason is None and row.pairs is not None:
             spot = RoundAtPlace(row.comparison_id, place, row.round)
             routes = (row.baseline_route, row.route)
             if self._routes.setdefault(spot, routes) != routes:  # never pooled: only those of the newest count
@@ -151,6 +159,7 @@ class _Known:
             {key: pairs for key, pairs in short.items() if key not in answered},
             {comparison_id: message for comparison_id, message in self._errors.items() if comparison_id not in measured},
             dict(self._answered),
+            {comparison_id: reasons for comparison_id, reasons in self._quarantined.items() if comparison_id not in measured},
         )
 
 

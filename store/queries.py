@@ -1,5 +1,6 @@
 """Queries for the report, the app and the command line: sweeps, and the rows of the public views that belong to them."""
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -12,6 +13,7 @@ from store.location import display_name
 from store.row_mapping import timestamp
 from store.tables.lightweight import (
     ATTEMPT,
+    CALIBRATION,
     EFFECT,
     FAILURES,
     JOB,
@@ -166,6 +168,34 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
         .order_by(quality.c.model, quality.c.method, quality.c.params, result.c.metric)
     )
     return _read_frame(engine, rows)
+
+
+def execution_rows(engine: Engine, name: str) -> "pd.DataFrame":
+    """The attempts that measured comparisons of the newest revision of a sweep, oldest first: rows of the view `execution`.
+
+    `system_metrics` are mappings; `comparison_ids` lists what each attempt measured.
+    """
+    from store.views.public import TABLES
+
+    execution, sweeps = TABLES["execution"], TABLES["sweep_comparison"]
+    linked = PAIR.c.comparison_id.in_(select(sweeps.c.comparison_id).where(sweeps.c.sweep == name))
+    pairs = select(PAIR.c.attempt, PAIR.c.comparison_id).where(linked, PAIR.c.failure.is_(None))
+    measured: dict[int, list[str]] = defaultdict(list)
+    with reading(engine) as connection:
+        for row in connection.execute(pairs.order_by(PAIR.c.attempt, PAIR.c.comparison_id)):
+            measured[row.attempt].append(row.comparison_id)
+    attempts = select(PAIR.c.attempt).where(linked, PAIR.c.failure.is_(None))
+    rows = select(execution).where(execution.c.attempt.in_(attempts)).order_by(execution.c.ended_at, execution.c.attempt)
+    frame = _read_frame(engine, rows)
+    return frame.assign(
+        system_metrics=[json.loads(text) for text in frame["system_metrics"]],
+        comparison_ids=frame["attempt"].map(measured),
+    )
+
+
+def calibration_rows(engine: Engine) -> "pd.DataFrame":
+    """All calibrations, oldest first, with the columns of the table."""
+    return _read_frame(engine, select(CALIBRATION).order_by(CALIBRATION.c.created_at, CALIBRATION.c.calibration_id))
 
 
 def _read_frame(engine: Engine, statement: Select[*tuple[Any, ...]]) -> "pd.DataFrame":

@@ -43,7 +43,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 _YOUNGER: Mapping[str, Any] = {
     **dict.fromkeys(("data", "corruption", "severity", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive")),
     **dict.fromkeys(("spare_cores", "wait_policy", "pinning")),
-    **dict.fromkeys(("images", "characters", "tasks", "documents", "route", "cores", "process")),
+    **dict.fromkeys(("images", "characters", "tasks", "documents", "route", "cores", "process", "system_series")),
     "compile_timeout_s": 900.0,
     "protocol_version": 1,
     "notes": [],

@@ -11,10 +11,18 @@ class Flag:
     meaning: str
     wrong: bool = False
     """Whether the figures are not those of the question; else they are, with more noise or without a part."""
+    quarantine: bool = False
+    """Whether the machine was slowed meanwhile: the attempt counts only where there is no other, has no verdict then, and the
+    question stays open."""
     harmless: bool = False
     """Whether it is only information, and nothing needs to be done."""
     advice: str = ""
     """For a flag that another run may not have: what to do before it."""
+
+
+def _slowed(meaning: str, advice: str) -> Flag:
+    """A flag by which an attempt is quarantined."""
+    return Flag(meaning, wrong=True, quarantine=True, advice=advice)
 
 
 FLAGS: Mapping[str, Flag] = {
@@ -23,10 +31,24 @@ FLAGS: Mapping[str, Flag] = {
         advice="the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
         "or when the machine is quiet, run again",
     ),
-    "throttled": Flag(
-        "the device was slowed by heat, hardware or a quota",
-        wrong=True,
-        advice="the device lowered its clocks; let it cool, fix its clocks, and run again",
+    "thermal_slowdown": _slowed(
+        "heat lowered the clocks", "heat lowered the clocks; let the device cool, or fix lower clocks, and run again"
+    ),
+    "hardware_slowdown": _slowed(
+        "the GPU's hardware lowered its clocks for another reason than heat or a power brake",
+        "the hardware lowered its clocks; look at its power supply and cooling, and run again",
+    ),
+    "power_brake": _slowed(
+        "an external power brake lowered the GPU's clocks",
+        "a power brake lowered the clocks; look at the power supply, and run again",
+    ),
+    "quota_throttled": _slowed(
+        "a cgroup quota withheld CPU time for more than 1 % of the time",
+        "the container's CPU quota withheld time; allow it more cores or request fewer `threads`, and run again",
+    ),
+    "throttled": _slowed(
+        "the device was slowed by heat, hardware or a quota (in older outcomes, which do not state which)",
+        "the device lowered its clocks; let it cool, fix its clocks, and run again",
     ),
     "low_priority": Flag(
         "the timed process had a lower priority than others, and could not raise it",
@@ -51,6 +73,11 @@ FLAGS: Mapping[str, Flag] = {
 def wrong(flags: Iterable[str]) -> bool:
     """Whether one of the flags marks a measurement as wrong; one that is not declared does."""
     return any(flag not in FLAGS or FLAGS[flag].wrong for flag in flags)
+
+
+def quarantine_reasons(flags: Iterable[str]) -> tuple[str, ...]:
+    """Those of the flags by which an attempt is quarantined; empty where it is not."""
+    return tuple(flag for flag in flags if flag in FLAGS and FLAGS[flag].quarantine)
 
 
 def settled(flags: Iterable[str]) -> bool:

@@ -38,6 +38,8 @@ class Finding(StrEnum):
     NO_INTERVAL = "no interval"
     INSUFFICIENT = "insufficient"
     """Cut short: fewer pairs than requested."""
+    QUARANTINED = "quarantined"
+    """Measured only while the machine was slowed: no verdict, whatever the interval."""
     QUEUED = "queued"
     FAILED = "failed"
     NOT_MEASURED = "not measured"
@@ -48,6 +50,8 @@ GAINS = frozenset({Finding.GAIN, Finding.PROBABLE_GAIN, Finding.SMALL_GAIN})
 LOSSES = frozenset({Finding.LOSS, Finding.PROBABLE_LOSS, Finding.SMALL_LOSS})
 PROBABLE = frozenset({Finding.PROBABLE_GAIN, Finding.PROBABLE_LOSS})
 SMALL = frozenset({Finding.SMALL_GAIN, Finding.SMALL_LOSS})
+_NO_VERDICT = {"insufficient": Finding.INSUFFICIENT, "quarantined": Finding.QUARANTINED}
+"""Verdicts that stand whatever the interval is."""
 
 
 class Effect(NamedTuple):
@@ -109,7 +113,7 @@ class Conclusion(NamedTuple):
 
     @property
     def word(self) -> str:
-        """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few pairs`, `failed` …"""
+        """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few pairs`, `quarantined` …"""
         if self._side is not None:
             return "within floor" if self.finding in SMALL else f"probably {self._side}" if self.finding in PROBABLE else self._side
         return "too few pairs" if self.finding is Finding.INSUFFICIENT else self.finding.value
@@ -141,6 +145,7 @@ class Conclusion(NamedTuple):
             Finding.UNCLEAR: f"unclear: {self.numbers}{unit}",
             Finding.NO_INTERVAL: f"{self.numbers}{unit}, too few pairs for an interval",
             Finding.INSUFFICIENT: f"measured by too few pairs: {self.numbers}{unit}",
+            Finding.QUARANTINED: f"quarantined, measured on a slowed machine alone: {self.numbers}{unit}",
             Finding.QUEUED: "queued, not measured yet",
             Finding.FAILED: failed,
             Finding.NOT_MEASURED: "requested, but not measured",
@@ -191,7 +196,7 @@ def conclude(
     if value is None or not isfinite(value):
         return Conclusion(effect, Finding.NOT_MEASURED, floor=floor)
     if low is None or high is None or not (isfinite(low) and isfinite(high)):
-        finding = Finding.INSUFFICIENT if verdict == "insufficient" else Finding.NO_INTERVAL
+        finding = _NO_VERDICT.get(verdict or "", Finding.NO_INTERVAL)
         return Conclusion(effect, finding, _rounded(value, places), digits=places, floor=floor)
     low, high = min(low, value), max(high, value)
     clear = verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high)
@@ -204,8 +209,8 @@ def conclude(
     value_shown, low_shown, high_shown = (_rounded(number, places) for number in (value, low, high))
     side = _outside(effect, low_shown, high_shown)
     strength = "" if verdict == side else "small " if verdict == "same" and effect.within(low, high, floor) else "probable "
-    if verdict == "insufficient":
-        finding = Finding.INSUFFICIENT
+    if verdict in _NO_VERDICT:
+        finding = _NO_VERDICT[verdict]
     elif side is not None:
         finding = Finding(f"{strength}{'gain' if side == effect.gain else 'loss'}")
     else:

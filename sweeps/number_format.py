@@ -68,6 +68,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def age(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.4 h` or `12 days`."""
+    return duration(seconds) if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+
+
 def format_number(value: float | None, form: str, unit: float = 1) -> str:
     """A value in multiples of `unit` in the given format; a dash where it is missing."""
     return "-" if value is None or is_missing(value) else f"{value / unit:{form}}"

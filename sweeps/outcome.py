@@ -160,9 +160,11 @@ class Outcome(FrozenModel):
     text_scores: TextScores | None = None
     """Quality jobs: how likely each arm found each window of the text."""
     system_metrics: dict[str, float] = Field(default_factory=dict)
-    """What the monitors saw: load average, steal, involuntary context switches, clocks, temperature …"""
+    """What the monitors read around timing, by the names of `sweeps.system_metrics.SYSTEM_METRICS`."""
+    system_series: dict[str, tuple[float | None, ...]] | None = None
+    """What they read between rounds, as columns of equal length by the names of `SYSTEM_SERIES` there; `None` without readings."""
     flags: tuple[str, ...] = ()
-    """Reasons to distrust the whole job: contended, throttled, consistency_check_failed …"""
+    """Reasons to distrust the whole job: contended, thermal_slowdown, consistency_check_failed …"""
     notes: tuple[str, ...] = ()
     """What flags of the job or of its arms are about, where their name is not enough; a line each."""
     cores: tuple[DatabaseCount, ...] | None = None
@@ -196,6 +198,8 @@ class Outcome(FrozenModel):
                 _check_arms(f"{name}.pairs", {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)}, self.job)
         if self.samples is not None:
             _check_arms("samples.arms", set(self.samples.arms), self.job)
+        if len(lengths := {len(column) for column in (self.system_series or {}).values()}) > 1:
+            raise ValueError(f"the columns of system_series have {min(lengths)} to {max(lengths)} readings; all must have as many")
         large = next((number for number in _integers(self.model_dump(exclude={"samples"})) if abs(number) >= INTEGER), None)
         if large is not None:
             raise ValueError(f"an integer of {large.bit_length()} bits is too large; a database holds 63")

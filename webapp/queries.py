@@ -45,8 +45,16 @@ def view_rows(sweep: str, view: str, url: str | None = None) -> pd.DataFrame:
 
 
 def labelled_speedups(sweep: str, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows of the views `speedup` and `break_even` that belong to `sweep`, with labels of arms and baselines."""
-    return label_arms(view_rows(sweep, "speedup", url), view_rows(sweep, "break_even", url))
+    """The rows of the views `speedup` and `break_even` that belong to `sweep`, with labels of arms and baselines.
+
+    Points have `process_freedom` and `calibrated_at` (seconds since the epoch) of their calibration; NaN: the stated default.
+    """
+    points = view_rows(sweep, "speedup", url)
+    with _store(url) as engine:
+        known = queries.calibration_rows(engine).set_index("calibration_id")
+    columns = {"process_freedom": "freedom", "calibrated_at": "created_at"}
+    points = points.assign(**{name: points["calibration_id"].map(known[column].to_dict()) for name, column in columns.items()})
+    return label_arms(points, view_rows(sweep, "break_even", url))
 
 
 def comparison_states(sweep: str, kind: Kind, url: str | None = None) -> pd.DataFrame:

@@ -1,43 +1,79 @@
 """Command `doctor`: what this machine is, what could disturb a measurement on it, and how far two equal arms seem to differ."""
 
-import os
 import platform
 import sys
+import time
+from collections.abc import Collection, Iterator
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from orchestrator.commands.disturbances import disturbances
+from orchestrator.report.section import rows_of
 from orchestrator.terminal import output
+from store.engine import Engine, connect
+from store.location import location, sqlite_path
+from store.queries import calibration_rows
 from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
 from sweeps.metrics import SPEED_FLOOR
+from sweeps.number_format import age
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import SAME_WORK, pool
+from sweeps.stats.pooling import PROCESS_SD, SAME_WORK, pool
 from sweeps.stats.two_way import Rounds
-from workers.measure.environment import devices, environment_of
+from workers.measure.environment import allowed_cores, devices, environment_of
 
 REPLICATES = 2
 NULL_TEST_SECONDS = 6.0
 
 
-def examine() -> int:
-    """Print the findings; returns exit code 0 when measurements can be trusted here, else 1."""
+def examine(db: str | None = None) -> int:
+    """Print the findings; returns exit code 0 when measurements can be trusted here, else 1.
+
+    Calibrations are those of the store at `db`.
+    """
     console, table = output(), Table(box=None, show_header=False, pad_edge=False)
     table.add_row("python", f"{platform.python_version()} ({sys.executable})")
-    for device in devices():
-        environment = environment_of(device)
+    environments = {device: environment_of(device) for device in devices()}
+    for device, environment in environments.items():
         table.add_row(device, environment.device_name, style="bold")
         for key, value in sorted(environment.facts.items()):
             table.add_row("", f"{key} {value}")
         table.add_row("", f"environment {environment.environment_id}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(allowed_cores())
     table.add_row("threads", f"{cores} cores for this process; a CPU job uses them all unless the sweep sets `threads`")
-    load = os.getloadavg()[0]
-    table.add_row(
-        "load", f"{load:.2f} in the last minute" + (" (something else is running: intervals will be wide)" if load > 0.5 else "")
-    )
+    for label, line in disturbances():
+        table.add_row(label, line)
+    engine = _store(db)
+    for line in calibration_lines(engine, [environment.environment_id for environment in environments.values()]):
+        table.add_row("processes", line)
     console.print(table)
-    passed = [_null_test(console, device) for device in devices()]
+    passed = [_null_test(console, device) for device in environments]
     return 0 if all(passed) else 1
+
+
+def _store(db: str | None) -> Engine | None:
+    """The store at `db`, or at its default place if there is one."""
+    path = sqlite_path(location(db))
+    return connect(db) if db or path is None or path.exists() else None
+
+
+def calibration_lines(engine: Engine | None, environment_ids: Collection[str], now: float | None = None) -> Iterator[str]:
+    """What is known of the differences between processes here: the newest calibration of each size of models, with its age."""
+    known = pd.DataFrame() if engine is None else calibration_rows(engine)
+    here = known[known["environment"].isin(environment_ids)] if len(known) else known
+    if here.empty:
+        yield (
+            f"intervals count {100 * PROCESS_SD:.2g} % between processes ({100 * SAME_WORK.sd:.2g} % where an arm does the "
+            "baseline's work), the stated default; measured by: breakeven calibrate"
+        )
+        return
+    for row in rows_of(here.drop_duplicates(["environment", "size_class"], keep="last")):
+        yield (
+            f"models of {row.size_class} parameters: intervals count {100 * row.process_sd:.2f} % between processes, measured "
+            f"{100 * row.tau:.2f} % ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes} processes"
+            f" {age((now or time.time()) - row.created_at)} ago, calibration {row.calibration_id}"
+        )
 
 
 def _null_test(console: Console, device: Device) -> bool:

@@ -110,8 +110,8 @@ def run_sweep(
             return INTERRUPTED
     console.print()
     report = load_report(db, expansion.sweep.name)
-    console.print(render_table(report, flag_steps(report, str(file))))  # `_conclude` prints the rest
-    return _conclude(console, engine, plan, file)
+    console.print(render_table(report, flag_steps(report, str(file))))  # `conclude_run` prints the rest
+    return conclude_run(console, engine, plan, file)
 
 
 def _repeated(expansion: Expansion, engine: Engine, sites: Collection[Site], again: Again | None) -> set[str]:
@@ -138,7 +138,7 @@ def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
     return Cluster.start(address, notify=lambda line: typer.secho(line, fg="yellow", err=err))
 
 
-def _conclude(console: "Console", engine: Engine, plan: Plan, file: Path) -> int:
+def conclude_run(console: "Console", engine: Engine, plan: Plan, file: Path) -> int:
     """Print what is not answered and why, and which answers are unclear. Returns the exit code."""
     command, left = f"breakeven run {file}", _comparison_ids(plan)
 
@@ -156,9 +156,16 @@ def _conclude(console: "Console", engine: Engine, plan: Plan, file: Path) -> int
         f"insufficient: time was up before the pairs that `pairs: min` requires (as few as {fewest}); "
         f"this adds pairs to them: {command}; a longer `timeout` in the sweep gives more at once",
     )
+    slowed = (left & plan.quarantined.keys()) - short - failed
+    by = sorted({flag for comparison_id in slowed for flag in plan.quarantined[comparison_id]})
+    show(
+        slowed,
+        f"quarantined: measured only while the machine was slowed ({', '.join(by)}), so that there is no verdict; "
+        f"when that is over, this measures them again: {command}",
+    )
     why = plan.errors[min(failed)] if failed else ""
     show(failed, f"not answered: failed with an error ({why}); this tries again: {command}")
-    show(left - short - failed, f"not answered; this measures them: {command}")
+    show(left - short - failed - slowed, f"not answered; this measures them: {command}")
     return UNANSWERED if left else ANSWERED
 
 

@@ -128,7 +128,7 @@ def describe_stacks(comparisons: Sequence[ArmComparison]) -> Iterator[str]:
 
 def _product(parts: Sequence[Any]) -> str:
     """The product of some rows of `speedup` as a clause, or why there is none."""
-    if any(speedup_of(row).finding in {Finding.NO_INTERVAL, Finding.INSUFFICIENT} for row in parts):
+    if any(speedup_of(row).finding in {Finding.NO_INTERVAL, Finding.INSUFFICIENT, Finding.QUARANTINED} for row in parts):
         return "; no product of the parts: not every part has enough pairs"
     ends = [prod(getattr(row, f"speedup{end}") for row in parts) for end in ("", "_low", "_high")]
     return f"; the product of the parts is {conclude(SPEEDUP, *ends, verdict=None).numbers}"

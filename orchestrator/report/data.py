@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from orchestrator.report.system_notes import with_system_notes
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
-from store.queries import find_sweep, sweep_rows, zeroshot_rows
+from store.queries import execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from sweeps.kinds import KINDS
 from workers.methods import tuning_control
 
@@ -21,7 +22,8 @@ class Report:
     effects: pd.DataFrame
     """View `effect`: every metric."""
     speedups: pd.DataFrame
-    """View `speedup`, and `speedup_macs`: the speed-up that the MACs alone promise, the method's own included."""
+    """View `speedup`, and `speedup_macs`: the speed-up that the MACs alone promise, the method's own included; `system_notes`: what
+    stood out of the machine while it was measured."""
     break_evens: pd.DataFrame
     cost_models: pd.DataFrame
     """View `cost_model`."""
@@ -37,6 +39,8 @@ class Report:
     """Comparisons of the kinds that are not timed, see `store.comparison_status`, and their `kind`."""
     controls: pd.DataFrame
     """Tuned arms against their controls, see `store.quality_join.beside_controls`."""
+    executions: pd.DataFrame
+    """Attempts with what the monitors read, see `store.queries.execution_rows`."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -50,11 +54,12 @@ def load_report(db: str | None, name: str) -> Report:
     question = find_sweep(engine, name)["question"]
     speedups = sweep_rows(engine, name, "speedup")
     macs_speedup = speedups["gmacs_baseline"] / speedups["gmacs_total"]
+    executions = execution_rows(engine, name)
     return Report(
         name,
         question,
         sweep_rows(engine, name, "effect"),
-        speedups.assign(speedup_macs=macs_speedup),
+        with_system_notes(speedups, executions).assign(speedup_macs=macs_speedup),
         sweep_rows(engine, name, "break_even"),
         sweep_rows(engine, name, "cost_model"),
         sweep_rows(engine, name, "failures"),
@@ -64,4 +69,5 @@ def load_report(db: str | None, name: str) -> Report:
         zeroshot_rows(engine, name),
         pd.concat([states(engine, name, kind).assign(kind=kind) for kind, spec in KINDS.items() if not spec.timed]),
         beside_controls(engine, name, tuning_control),
+        executions,
     )

@@ -42,6 +42,11 @@ def legend(report: Report) -> Iterator[str]:
         yield "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs (the verdict is `unclear`)"
     if findings & SMALL:
         yield "within floor: the interval excludes no difference, but lies within the floor (the verdict is `same`)"
+    if Finding.QUARANTINED in findings:
+        yield (
+            "quarantined: measured only while heat, hardware or a quota slowed the machine (see the flags), so that there is no "
+            "verdict; the next run measures it again"
+        )
     terms = report.speedups[["process_sd", "calibration_id"]].drop_duplicates()
     if counted := [_process_term(row) for row in rows_of(terms)]:
         yield f"between processes, intervals count a standard deviation of {', '.join(sorted(counted))}"
@@ -65,7 +70,7 @@ def flag_steps(report: Report, file: str = "FILE") -> Iterator[str]:
     advice = {flag: FLAGS[flag].advice for flag in flagged if flag in FLAGS and FLAGS[flag].advice}
     for flag, comparisons in sorted(flagged.items()):
         if flag in advice:
-            yield f"{_comparisons_have(comparisons)} the flag {flag}: {advice[flag]}: breakeven run {file} --again --only flagged"
+            yield f"{_comparisons_have(comparisons)} the flag {flag}: {advice[flag]}: breakeven run {file} --retry-flagged"
     if others := sorted(set(flagged) - set(advice) - {name for name, flag in FLAGS.items() if flag.harmless}):
         affected = set().union(*(flagged[flag] for flag in others))
         yield f"{_comparisons_have(affected)} the flag {' or '.join(others)}, which workers/README.md explains (Flags)"

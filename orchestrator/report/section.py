@@ -71,4 +71,5 @@ def groups(frame: "pd.DataFrame", columns: Sequence[str]) -> Iterator[tuple[dict
 
 
 def flags_of(row: Any) -> str:
-    return ", ".join((row.flags or "").split(","))
+    """Flags of a row and, of a speed-up, what stood out of the machine while it was measured."""
+    return ", ".join(filter(None, (*(row.flags or "").split(","), getattr(row, "system_notes", ""))))

@@ -14,7 +14,7 @@ from orchestrator.report.conditions import (
     shown_curves,
 )
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
@@ -38,9 +38,9 @@ def speedup_of(row: Any) -> Conclusion:
 
 
 def _notes(row: Any) -> str:
-    """The implementation that ran, where it is not torch's operators, and the flags."""
+    """The implementation that ran, where it is not torch's operators, the flags, and what stood out of the machine."""
     route = "" if is_missing(row.route) or row.route == "torch" else f"route: {row.route}"
-    return ", ".join(filter(None, (route, *(row.flags or "").split(","))))
+    return ", ".join(filter(None, (route, flags_of(row))))
 
 
 _COLUMNS = (

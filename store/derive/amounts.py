@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from store.derive.payload_store import quarantined
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.stats.pooling import ALPHA, quantile, ratio_verdict
 
@@ -19,6 +20,7 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
 
     One reading has no interval: what is repeatable gets its verdict by the floor alone, the rest is `insufficient`. Several
     have one: from the least to the largest ratio of what is repeatable, else by Student's t of their logarithms.
+    What is not repeatable has no verdict where the machine was slowed in all of them.
     """
     for spec in AMOUNTS:
         read = [(getattr(row, f"baseline_{spec.name}"), getattr(row, spec.name)) for row in used]
@@ -33,6 +35,7 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
             reach = inf if single else quantile(ALPHA, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
             low, high = effect - reach, effect + reach
         enough = spec.repeatable or not single
+        slowed = quarantined(used) and not spec.repeatable
         yield (
             spec,
             {
@@ -42,6 +45,10 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
                 "effect_low": None if single else exp(low),
                 "effect_high": None if single else exp(high),
                 "n": len(sides),
-                "verdict": ratio_verdict(exp(low), exp(high), spec.floor) if enough else "insufficient",
+                "verdict": "quarantined"
+                if slowed
+                else ratio_verdict(exp(low), exp(high), spec.floor)
+                if enough
+                else "insufficient",
             },
         )

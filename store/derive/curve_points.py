@@ -44,6 +44,6 @@ def curve_of(
 
 def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
     """Ends and verdict of a point; around an amount that was read once, and has a verdict, lies the floor."""
-    if row.compared == "amount" and row.effect_low is None and row.verdict != "insufficient":
+    if row.compared == "amount" and row.effect_low is None and row.verdict not in ("insufficient", "quarantined"):
         return row.effect / (1 + row.floor), row.effect * (1 + row.floor), row.verdict
     return at_level(row, alpha)

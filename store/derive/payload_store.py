@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Row
 from sqlmodel import SQLModel
 
-from sweeps.flags import split_flags, wrong
+from sweeps.flags import quarantine_reasons, split_flags, wrong
 from sweeps.kinds import KindSpec
 from sweeps.metrics import MetricSpec
 from sweeps.outcome import Outcome
@@ -60,12 +60,18 @@ class PayloadStore(ABC, Generic[T]):
 
 
 def measured_pairs(pairs: Sequence[StoredPair]) -> list[StoredPair]:
-    """The rows that hold a measurement."""
-    return [row for row in pairs if row.failure is None]
+    """The rows that hold a measurement; those of quarantined attempts only if there are no others."""
+    measured = [row for row in pairs if row.failure is None]
+    return [row for row in measured if not quarantine_reasons(split_flags(row.flags))] or measured
 
 
 def trusted_pairs(pairs: Sequence[StoredPair]) -> list[StoredPair]:
-    """The rows whose measurement no flag marks as wrong; all measured ones if there are no others."""
+    """The rows whose measurement no flag marks as wrong; all of `measured_pairs` if there are no others."""
     measured = measured_pairs(pairs)
     columns = ("flags", "baseline_flags", "arm_flags")
     return [row for row in measured if not any(wrong(split_flags(getattr(row, name))) for name in columns)] or measured
+
+
+def quarantined(used: Sequence[StoredPair]) -> bool:
+    """Whether all that a comparison is derived from was measured while the machine was slowed, so that it has no verdict."""
+    return all(quarantine_reasons(split_flags(row.flags)) for row in used)

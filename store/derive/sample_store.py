@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, select
 from sqlmodel import SQLModel
 
-from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, measured_pairs, trusted_pairs
+from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, measured_pairs, quarantined, trusted_pairs
 from store.row_mapping import finite
 from store.sample_codec import Timings, pack_samples, pack_series, timings, unpack_samples
 from store.tables.planned import core
@@ -90,7 +90,7 @@ class SampleStore(PayloadStore[Timings]):
                     "calibration_id": _term(used[-1]).calibration_id,
                     "process_loads": json.dumps(dict(zip(processes, found.loads, strict=True))) if found.loads else None,
                     "n": found.pairs,
-                    "verdict": "insufficient" if _short(used) else found.verdict(),
+                    "verdict": "quarantined" if quarantined(used) else "insufficient" if _short(used) else found.verdict(),
                 },
             )
 

@@ -15,7 +15,7 @@ BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved", "image_size", "batch_size",
 condition, and values of a parameter."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.launch_work.LaunchWork`."""
-VERDICTS = ("faster", "slower", "insufficient", "better", "worse", "same", "unclear")
+VERDICTS = ("faster", "slower", "insufficient", "quarantined", "better", "worse", "same", "unclear")
 
 
 class EffectRow(ReportedColumns, table=True):

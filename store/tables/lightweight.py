@@ -23,7 +23,11 @@ SWEEP_JOB = _table("sweep_job", "sweep job")
 SWEEP_COMPARISON = _table("sweep_comparison_row", "sweep comparison_id")
 COMPARISON = _table("comparison", "comparison_id")
 ENVIRONMENT = _table("environment", "environment_id device device_name facts")
-ATTEMPT = _table("attempt", "id job round environment host started_at ended_at protocol")
+CALIBRATION = _table(
+    "calibration",
+    "calibration_id environment size_class created_at process_sd tau tau_low tau_high freedom processes contrasts",
+)
+ATTEMPT = _table("attempt", "id job round environment host started_at ended_at protocol flags")
 PAIR = _table("comparison_attempt", "comparison_id attempt baseline arm failure")
 ARM_RESULT = _table("arm_result", "attempt arm route")
 SAMPLE = _table("sample", "attempt rounds")

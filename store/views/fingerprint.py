@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, column, inspect, select, table
 
+from sweeps.flags import FLAGS
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS
 
@@ -15,7 +16,7 @@ NAME = "view_fingerprint"
 def fingerprint() -> str:
     """Changes with the declarations of metrics and kinds, and with the code that makes views of them."""
     paths = sorted(path for folder in ("tables", "views") for path in (Path(__file__).parents[1] / folder).glob("*.py"))
-    return hashlib.sha256(repr((METRICS, KINDS)).encode() + b"".join(path.read_bytes() for path in paths)).hexdigest()
+    return hashlib.sha256(repr((METRICS, KINDS, FLAGS)).encode() + b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def is_current(connection: Connection) -> bool:

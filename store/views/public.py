@@ -31,6 +31,7 @@ from store.tables.results import FailureRow
 from store.views import fingerprint
 from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, generation_view
 from store.views.columns import COMPARISON, CONDITION, EFFECT, REPORTED, gmacs_saved, gmacs_total, named, newest_answer
+from store.views.executions import execution_view
 
 SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
 BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
@@ -259,6 +260,7 @@ def statements() -> dict[str, Select[Any]]:
         "arm": arm_view(),
         "generation": generation_view(),
         "reference": _reference(),
+        "execution": execution_view(),
     }
 
 

@@ -71,6 +71,7 @@ WORDS: dict[Verdict, str] = {
     "same": "no different",
     "unclear": "not clear",
     "insufficient": "measured by too few pairs",
+    "quarantined": "measured on a slowed machine alone",
 }
 
 AMOUNT_WORDS: dict[Verdict, str] = {**WORDS, "faster": "less", "slower": "more", "insufficient": "read once, which is too little"}

@@ -19,7 +19,8 @@ COMMON_SHARE = 1 / 3
 DISAGREEMENT_P = 0.3
 """Processes whose spread is less probable than this are not assumed to differ by their term alone."""
 
-Verdict = Literal["faster", "slower", "same", "unclear", "insufficient"]
+Verdict = Literal["faster", "slower", "same", "unclear", "insufficient", "quarantined"]
+"""`insufficient`: fewer pairs than requested; `quarantined`: the machine was slowed in every attempt (`sweeps.flags`)."""
 
 
 class ProcessTerm(NamedTuple):
@@ -85,6 +86,11 @@ def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdic
     if low >= 1 / (1 + floor) and high <= 1 + floor:
         return "same"
     return "faster" if low > 1 else "slower" if high < 1 else "unclear"
+
+
+def process_half_width(term: ProcessTerm) -> float:
+    """Half-width of the interval of a log speed-up from one process whose own errors are 0: what processes alone make it."""
+    return SpeedUp(0.0, term.sd, min(term.freedom, 1e6), 0).half_width
 
 
 def pool(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Sequence[ProcessTerm] = ()) -> SpeedUp:

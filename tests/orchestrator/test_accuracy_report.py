@@ -122,7 +122,7 @@ def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -
         advice = (
             "2 comparisons have the flag contended: the cores were shared while measuring: `threads: 1` or `threads: cores - 1` "
             "in the sweep measures more steadily; or when the machine is quiet, run again: "
-            "breakeven run FILE --again --only flagged"
+            "breakeven run FILE --retry-flagged"
         )
         assert (advice in text.splitlines()[-1]) == bool(flags)
         assert text.count("MACs promise") == 1

@@ -57,7 +57,7 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
                 "gmacs_baseline": 1.0,
                 "gmacs_total": 1.0,
                 "speedup_macs": 1.0,
-                "verdict": draw(st.sampled_from(("faster", "slower", "same", "unclear", "insufficient"))),
+                "verdict": draw(st.sampled_from(("faster", "slower", "same", "unclear", "insufficient", "quarantined"))),
             }
         )
     return rows
@@ -95,12 +95,12 @@ def check(text: str) -> None:
     """Every number with a word in a text agrees with it."""
     for value, low, high, word in SPEED.findall(text):
         if not low:
-            assert word in {"no interval", "too few pairs"}
+            assert word in {"no interval", "too few pairs", "quarantined"}
             continue
         assert float(low) <= float(value) <= float(high)
         side = "faster" if float(low) > 1 else "slower" if float(high) < 1 else None
         allowed = {side, f"probably {side}", "within floor"} if side else {"same", "unclear"}
-        assert word in allowed | {"too few pairs"}, text
+        assert word in allowed | {"too few pairs", "quarantined"}, text
     for _side, value, low, high in SIDED.findall(text):
         assert 0 < float(low) <= float(value) <= float(high), text
     assert not re.search(r"(better|worse|gains|loses|costs|saves) (by )?[-+]", text)
@@ -147,7 +147,7 @@ def test_a_product_rests_on_intervals(one: list[dict[str, Any]], other: list[dic
     frames = [one, other, whole] if both else [one, whole]
     (line,) = describe_stacks([ArmComparison(pd.DataFrame(rows), METRICS) for rows in frames])
     parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]
-    enough = both and all(row["pairs"] >= 6 and row["verdict"] != "insufficient" for row in parts)
+    enough = both and all(row["pairs"] >= 6 and row["verdict"] not in ("insufficient", "quarantined") for row in parts)
     product = re.search(rf"the product of the parts is ({NUMBER})x \[({NUMBER}), ({NUMBER})\]", line)
     assert (product is not None) == enough
     assert ("product of the parts is" in line) == enough

@@ -53,13 +53,13 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
     assert advice == (
         "1 comparison has the flag contended: the cores were shared while measuring: `threads: 1` or `threads: cores - 1` "
         "in the sweep measures more steadily; or when the machine is quiet, run again: "
-        "breakeven run x.yaml --again --only flagged"
+        "breakeven run x.yaml --retry-flagged"
     )
     (advice,) = flag_steps(altered(measured, flags="low_priority"), "x.yaml")
     assert advice == (
         "1 comparison has the flag low_priority: others may have taken the cores: `threads: 1` or `threads: cores - 1` in the "
         "sweep measures more steadily; or start the node's Ray with RAY_worker_niceness=0, and run again: "
-        "breakeven run x.yaml --again --only flagged"
+        "breakeven run x.yaml --retry-flagged"
     )
     assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [
         "1 comparison has the flag token_trace_mismatch, which workers/README.md explains (Flags)"

@@ -48,3 +48,10 @@ def test_fewer_pairs_than_requested() -> None:
     """A budget that ended the rounds early leaves a comparison that names so, whatever its interval."""
     (line,) = comparison_lines(timed(2.0, slots=(0, 1, 0), rounds=20))
     assert line.plain.endswith("] too few pairs")
+
+
+def test_a_slowed_machine_gives_no_verdict() -> None:
+    """Whatever the interval, the line of a quarantined outcome names no side."""
+    slowed = timed(2.0, slots=(0, 1, 0)).model_copy(update={"flags": ("thermal_slowdown",)})
+    (line,) = comparison_lines(slowed)
+    assert line.plain.endswith("] quarantined")

@@ -106,8 +106,8 @@ def test_pairs_of_other_environments_do_not_add_up(engine: Engine, make_job: Mak
 
 def test_wrong_pairs_count_until_right_ones_suffice(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """A few right pairs do not displace a whole attempt that a flag marks as wrong; enough of them do."""
-    record(engine, None, None, make_outcome(make_job(), flags=["throttled"]))
-    for seed, (pairs, expected) in enumerate([(5, ("throttled", 45)), (30, ("", 35))], start=1):
+    record(engine, None, None, make_outcome(make_job(), flags=["state_changed"]))
+    for seed, (pairs, expected) in enumerate([(5, ("state_changed", 45)), (30, ("", 35))], start=1):
         record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
         assert rows(engine, "SELECT flags, pairs FROM speedup") == [expected]
 

@@ -30,6 +30,7 @@ ADDED: dict[str, Any] = {
     "spare_cores": None,
     "wait_policy": None,
     "pinning": None,
+    "system_series": None,
 }
 """Fields that the stored outcomes lack, with the defaults that they are read with."""
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from sweeps.flags import FLAGS, split_flags, wrong
+from sweeps.flags import FLAGS, quarantine_reasons, split_flags, wrong
 
+SLOWED = {"thermal_slowdown", "hardware_slowdown", "power_brake", "quota_throttled", "throttled"}
 WRONG = {
-    "throttled",
+    *SLOWED,
     "consistency_check_failed",
     "state_changed",
     "token_trace_mismatch",
@@ -39,5 +40,15 @@ def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
 def test_what_another_run_may_not_have_comes_with_advice() -> None:
     """A busy or throttled machine, a low priority and a short warm-up have advice for the next run."""
     advised = {name for name, flag in FLAGS.items() if flag.advice}
-    assert advised == {"contended", "throttled", "low_priority", "warmup_not_converged"}
+    assert advised == {"contended", *SLOWED, "low_priority", "warmup_not_converged"}
     assert all(flag.meaning for flag in FLAGS.values())
+
+
+def test_a_slowed_machine_quarantines() -> None:
+    """Heat, hardware and quotas do; other flags, wrong or noisy, and those that are not declared do not."""
+    assert {flag for flag in FLAGS if quarantine_reasons([flag])} == SLOWED
+    assert quarantine_reasons(["contended", "thermal_slowdown", "a_later_flag", "power_brake"]) == (
+        "thermal_slowdown",
+        "power_brake",
+    )
+    assert quarantine_reasons([]) == ()

@@ -11,7 +11,7 @@ from sweeps.stats.classification import interval_verdict
 from sweeps.stats.pooling import ratio_verdict
 
 EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
-VERDICTS = ("faster", "slower", "better", "worse", "same", "unclear", "insufficient", None, "a later word")
+VERDICTS = ("faster", "slower", "better", "worse", "same", "unclear", "insufficient", "quarantined", None, "a later word")
 NUMBER = r"([+-]?\d+\.\d+)"
 
 
@@ -47,7 +47,7 @@ def check(found: Conclusion, effect: Effect) -> None:
     outside = low > effect.no_difference or high < effect.no_difference
     side = effect.gain if (low > effect.no_difference) == effect.gain_above else effect.loss
     text = f"{found.word} / {found.phrase}"
-    if found.finding is Finding.INSUFFICIENT:
+    if found.finding in {Finding.INSUFFICIENT, Finding.QUARANTINED}:
         assert not {effect.gain, effect.loss, "unclear", "probably"} & set(re.findall(r"\w+", text))
         return
     if not outside:
@@ -114,6 +114,12 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
         (SPEEDUP, (1.003, 0.995, 1.02004, "unclear"), "unclear", "unclear: 1.00300x [0.99500, 1.02004]"),
         (SPEEDUP, (1.015, 1.012, 1.0202, "unclear"), "probably faster", "probably faster: 1.0150x [1.0120, 1.0202]"),
         (SPEEDUP, (1.5, 1.4, 1.6, "insufficient"), "too few pairs", "measured by too few pairs: 1.500x [1.400, 1.600]"),
+        (
+            SPEEDUP,
+            (1.5, 1.4, 1.6, "quarantined"),
+            "quarantined",
+            "quarantined, measured on a slowed machine alone: 1.500x [1.400, 1.600]",
+        ),
         (TOP1, (0.11, 0.01, 0.19, "same"), "within floor", "worse by 0.11 [0.01, 0.19] points, within the floor of 0.2 points"),
     ],
 )
@@ -141,4 +147,5 @@ def test_without_numbers_the_state_is_named() -> None:
         assert (found.word, found.phrase) == ("no interval", "1.200x, too few pairs for an interval")
         assert conclude(SPEEDUP, missing, None, None, verdict=None).word == "not measured"
     assert conclude(SPEEDUP, 1.2, None, None, verdict="insufficient").word == "too few pairs"
+    assert conclude(SPEEDUP, 1.2, None, None, verdict="quarantined").word == "quarantined"
     assert not LOSSES & {Finding.GAIN, Finding.SMALL_GAIN, Finding.PROBABLE_GAIN}

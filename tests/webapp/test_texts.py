@@ -31,6 +31,7 @@ def test_metrics_in_the_order_of_their_kinds() -> None:
         ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.006× [0.990, 1.030]"),
         ((1.5, None, float("nan")), "unclear", "is 1.500×, too few pairs for an interval"),
         ((1.5, 1.4, 1.6), "insufficient", "is measured by too few pairs: 1.500× [1.400, 1.600]"),
+        ((1.5, 1.4, 1.6), "quarantined", "is quarantined, measured on a slowed machine alone: 1.500× [1.400, 1.600]"),
     ],
 )
 def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, sentence: str) -> None:
@@ -40,7 +41,7 @@ def test_a_single_point(bounds: tuple[float, float | None, float | None], verdic
     assert texts.single_point(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"
 
 
-@pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient"])
+@pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient", "quarantined"])
 def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
     """For intervals around no difference the page prints the word, the ratio and the interval of the report."""
     for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):

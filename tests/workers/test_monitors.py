@@ -1,4 +1,4 @@
-"""What the monitors read in a quiet block, of a busy neighbour, and of hand-made counters."""
+"""What the monitors read in a quiet block, of a busy neighbour, of hand-made counters, and between rounds."""
 
 import math
 import multiprocessing
@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from workers.measure.monitors import FOREIGN_S, THROTTLE_REASONS, GpuSamples, cpu_findings, watch
+from sweeps.system_metrics import SYSTEM_METRICS
+from workers.measure.monitors import FOREIGN_S, MOST_READINGS, READING_SHARE, SERIES_PERIOD_S, Series, cpu_findings, watch
 
 pytestmark = pytest.mark.alone
 
@@ -89,7 +90,7 @@ def test_a_tick_more_or_less_is_not_contention() -> None:
 def test_a_quota_that_stops_us_is_throttling() -> None:
     """Time in which a cgroup kept us from running is flagged."""
     readings, flags = cpu_findings(ZERO, later(throttled=0.25), CORES)
-    assert flags == {"throttled"}
+    assert flags == {"quota_throttled"}
     assert readings["quota_throttled_s"] == 0.25
 
 
@@ -101,28 +102,77 @@ def test_what_the_machine_does_not_offer_is_absent() -> None:
     assert not flags
 
 
-def test_gpu_samples_become_readings_and_flags() -> None:
-    """Thermal and hardware reasons are throttling; a power cap, idle clocks and a lone process are only read."""
-    capped, heat = 0x4, 0x40
-    graphics = GpuSamples()
-    graphics.values = {
-        "sm_clock": [1500.0, 1980.0],
-        "temperature": [50.0, 61.0],
-        "power": [100.0, 300.0],
-        "reasons": [1.0, float(capped)],
-        "processes": [1.0],
-    }
-    readings, flags = graphics.findings()
-    assert readings == {
-        "gpu_sm_clock_min": 1500.0,
-        "gpu_sm_clock_max": 1980.0,
-        "gpu_temperature_max": 61.0,
-        "gpu_power_mean": 200.0,
-        "gpu_event_reasons": 5.0,
-        "gpu_power_capped": 0.5,
-        "gpu_processes": 1.0,
-    }
-    assert not flags
-    graphics.values |= {"reasons": [float(heat)], "processes": [1.0, 2.0]}
-    assert graphics.findings()[1] == {"throttled", "contended"}
-    assert not capped & THROTTLE_REASONS
+def test_readings_of_this_machine_are_declared_and_finite() -> None:
+    """Whatever this kernel offers, before, after and between rounds; a second look at once takes no reading."""
+    with watch("cpu", CORES) as seen:
+        for rounds in (1, 2, 3):
+            seen.look(rounds)
+    assert set(seen.readings) <= set(SYSTEM_METRICS)
+    assert seen.series is not None
+    assert seen.series["rounds"] == (1.0,)
+    assert all(math.isfinite(value) for column in seen.series.values() for value in column if value is not None)
+
+
+class Clock:
+    """A clock that a test moves; a reading takes `cost_s`."""
+
+    def __init__(self, cost_s: float = 0.0) -> None:
+        self.now, self.cost_s, self.taken = 100.0, cost_s, 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def read(self) -> dict[str, float]:
+        self.now += self.cost_s
+        self.taken += 1
+        return {"load": float(self.taken)}
+
+
+def after_rounds(clock: Clock, rounds: int, round_s: float) -> Series:
+    series = Series(clock.read, clock)
+    for number in range(rounds):
+        clock.now += round_s
+        series.look(number + 1)
+    return series
+
+
+def test_readings_between_rounds_are_apart() -> None:
+    """Short rounds are not read after each; long ones are, with the time and the rounds so far."""
+    columns = after_rounds(Clock(), 100, round_s=0.01).columns()
+    assert columns is not None
+    assert len(columns["seconds"]) == 5
+    first, second, *_ = (value for value in columns["seconds"] if value is not None)
+    assert second - first >= SERIES_PERIOD_S
+    columns = after_rounds(Clock(), 3, round_s=2.0).columns()
+    assert columns == {"seconds": (2.0, 4.0, 6.0), "rounds": (1.0, 2.0, 3.0), "load": (1.0, 2.0, 3.0)}
+    assert Series(Clock().read, Clock()).columns() is None
+
+
+def test_slow_readings_are_rare() -> None:
+    """What a reading costs bounds how often it is taken."""
+    clock = Clock(cost_s=0.05)
+    after_rounds(clock, 10_000, round_s=0.01)
+    assert clock.taken * clock.cost_s <= 1.1 * READING_SHARE * (clock.now - 100.0) + clock.cost_s
+
+
+def test_a_long_series_is_thinned() -> None:
+    """However many rounds: a bounded number of readings over the whole time, in order, the first among them."""
+    columns = after_rounds(Clock(), 20_000, round_s=0.25).columns()
+    assert columns is not None
+    seconds = [value for value in columns["seconds"] if value is not None]
+    assert MOST_READINGS / 2 <= len(seconds) <= MOST_READINGS
+    assert seconds == sorted(seconds)
+    assert (seconds[0], seconds[-1] > 0.9 * 5000) == (0.25, True)
+
+
+def test_a_reading_that_comes_and_goes_is_empty_there() -> None:
+    """Columns stay of equal length."""
+    rows = iter([{"load": 1.0}, {"load": 2.0, "cpu_mhz": 1500.0}])
+    clock = Clock()
+    series = Series(lambda: next(rows), clock)
+    for number in (1, 2):
+        clock.now += 1.0
+        series.look(number)
+    columns = series.columns()
+    assert columns is not None
+    assert columns["cpu_mhz"] == (None, 1500.0)

@@ -18,6 +18,7 @@ from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import scales
 from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
 from webapp.charts.forest_plot import forest_plot
+from webapp.charts.process_band import process_band
 from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_marks, published_points
 from webapp.charts.scales import Extent
 
@@ -152,12 +153,14 @@ def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapp
     dashes = alt.Scale(domain=list(styles), range=[style.dash for style in styles.values()])
     floor = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
+    processes = process_band(points)
     promised = alt.Chart(points.dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75)
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"])).mark_errorbar(ticks={"size": 7}, thickness=1.3)
     return alt.layer(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2="floor_high:Q"),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
+        *([processes.chart().encode(y=alt.Y("process_low:Q"), y2="process_high:Q")] if processes else []),
         theory.encode(x, alt.Y("theory:Q"), colour),
         alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, alt.StrokeDash("arm:N", scale=dashes, legend=None)),
         intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
@@ -234,7 +237,9 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str, published: int) -> 
     note += f" {NOTE_PUBLISHED}" if published else ""
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."
-    return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=[" · ".join(words), note])
+    processes = process_band(points)
+    lines = [" · ".join(words), note, *([processes.note] if processes else [])]
+    return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=lines)
 
 
 def _belongs(frame: pd.DataFrame, about: Mapping[str, Any]) -> pd.Series:

@@ -16,5 +16,6 @@ class KindResult(NamedTuple):
     predictions: Predictions | None = None
     text_scores: TextScores | None = None
     system_metrics: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
+    system_series: dict[str, tuple[float | None, ...]] | None = None
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

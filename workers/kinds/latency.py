@@ -15,7 +15,7 @@ from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
-from workers.measure.energy import measured_energy
+from workers.measure.energy import measured_energy, measures_energy
 from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import estimated, median_time, metric_value
@@ -41,8 +41,8 @@ class LatencyKind(TimedKind[VisionArm]):
 
     def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float) -> None:
         super().__init__(job, failures)
-        self.energy_s = pass_seconds if job.condition.device == "cuda" else 0.0
-        """How long each arm runs alone for its energy, which a CPU offers no counter of."""
+        self.energy_s = pass_seconds if measures_energy(job.condition.device) else 0.0
+        """How long each arm runs alone for its energy, where it can be read."""
         self.loaded = shared_vision(job.condition, job.content_hashes)
         self.inputs: ImageInputs = {}
         self.counted: dict[int, Forwards] = {}
@@ -79,7 +79,7 @@ class LatencyKind(TimedKind[VisionArm]):
         return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
-        """Peak memory in a few forwards; on a GPU energy and mean power in `energy_s` of them."""
+        """Peak memory in a few forwards; energy and mean power in `energy_s` of them, where they can be read."""
         device = arm.condition.device
         called = 0
         with peak_memory(device) as memory, measured_energy(device) as spent, count_forwards(arm.model) as counted:

@@ -139,6 +139,7 @@ class TimedKind(ABC, Generic[_A]):
                     parts=lambda orders: series(orders).values(),
                     burst=self.burst,
                     pause=self.patience.wait,
+                    between=seen.look,
                     **timing,
                 )
         return Timed(samples.model_copy(update={"series": series(samples.order)}), warmup, seen)
@@ -188,7 +189,8 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
         flags.update({"consistency_check_failed"} & set(outcome.flags))
     samples, readings = (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
     readings = {**readings, **policy_readings(), WAITED_S: kind.patience.waited_s}
-    return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings)
+    series = timed.watch.series if timed else None
+    return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings, system_series=series)
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:

@@ -1,9 +1,10 @@
-"""Energy and mean power of a stretch of work on a GPU, through NVML; on a CPU there is none to read."""
+"""Energy and mean power of a stretch of work: on a GPU through NVML, on a CPU through RAPL where it can be read."""
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sweeps.outcome import MetricValue
 from workers.measure.environment import gpu
 from workers.measure.metric_values import metric_value
 from workers.measure.monitors import repeated
+from workers.measure.rapl import POWERCAP, PackageEnergy
 from workers.measure.timer import synchronise
 
 POWER_PERIOD_S = 0.02
@@ -34,15 +36,26 @@ class Energy:
         return [*per, metric_value("mean_power", self.joules / self.seconds, n=1)]
 
 
-@contextlib.contextmanager
-def measured_energy(device: Device) -> Iterator[Energy]:
-    """Measure the energy that the GPU takes in the block, by its total energy counter (Volta and later), else by sampled power.
+def measures_energy(device: Device, powercap: Path = POWERCAP) -> bool:
+    """Whether a pass for the energy of an arm is worth its time: on a CPU only where its counters can be read."""
+    return device == "cuda" or PackageEnergy(powercap).joules() is not None
 
-    The counter moves in steps of some 20 to 100 ms: a block should last 2 s or more.
+
+@contextlib.contextmanager
+def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energy]:
+    """Measure the energy that the device takes in the block; it should last 2 s or more.
+
+    Of a GPU by its total energy counter (Volta and later), which moves in steps of some 20 to 100 ms, else by sampled power. Of a
+    CPU by the counters of its packages and memory in `powercap`, in which idle cores and other processes count too.
     """
     spent = Energy()
     if device == "cpu":
-        yield spent
+        packages, start = PackageEnergy(powercap), time.perf_counter()
+        try:
+            yield spent
+        finally:
+            spent.seconds = time.perf_counter() - start
+            spent.joules = packages.joules()
         return
     with gpu() as handle:
         meter = _meter(handle)

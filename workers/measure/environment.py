@@ -27,6 +27,8 @@ cores it might use before, such as `2/16`."""
 PLACES_VARIABLE = "BREAKEVEN_PLACES"
 """Variable of a process whose threads are pinned (`workers/measure/openmp.py`): their cores in order, such as `0,1`."""
 PROJECT = Path(__file__).resolve().parents[2]
+ROOT = Path("/")
+"""Folder of `proc` and `sys`; tests make others."""
 
 
 def devices() -> tuple[Device, ...]:
@@ -65,7 +67,7 @@ def cores() -> float:
 
     A quota is divided among the shares of a host.
     """
-    return usable_cores(len(allowed_cores()), _quotas(), int(_unpinned()[0] or 1))
+    return usable_cores(len(allowed_cores()), cpu_quotas(), int(_unpinned()[0] or 1))
 
 
 def allowed_cores() -> tuple[int, ...]:
@@ -85,10 +87,13 @@ def usable_cores(allowed: int, quotas: Collection[float], shares: int) -> float:
     return min([float(allowed), *(quota / shares for quota in quotas)])
 
 
-def cgroup_folders() -> list[Path]:
-    """The cgroup folders that limit this process' CPU time, innermost first (version 1 or 2; none outside Linux)."""
-    root, found = Path("/sys/fs/cgroup"), []
-    for line in read_text("/proc/self/cgroup").splitlines():
+def cgroup_folders(top: Path = ROOT) -> list[Path]:
+    """The cgroup folders that limit this process' CPU time, innermost first (version 1 or 2; none outside Linux).
+
+    `top` is the folder of `proc` and `sys`.
+    """
+    root, found = top / "sys/fs/cgroup", []
+    for line in read_text(top / "proc/self/cgroup").splitlines():
         hierarchy, controllers, path = line.split(":", 2)
         if hierarchy == "0":
             mounts = [root]
@@ -163,10 +168,10 @@ def _cpu_model() -> str:
     return match[1].strip() if match else platform.processor() or platform.machine()
 
 
-def _quotas() -> list[float]:
+def cpu_quotas(top: Path = ROOT) -> list[float]:
     """Cores that the cgroups allow, from `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1); none where there is no limit."""
     limits = []
-    for folder in cgroup_folders():
+    for folder in cgroup_folders(top):
         quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
         if not quota:
             quota, period = read_text(folder / "cpu.cfs_quota_us").strip(), read_text(folder / "cpu.cfs_period_us").strip()

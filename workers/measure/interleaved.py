@@ -108,11 +108,12 @@ def time_rounds(
     burst: int = 0,
     enough_s: float = math.inf,
     pause: Callable[[], object] = lambda: None,
+    between: Callable[[int], object] = lambda _: None,
 ) -> Samples:
     """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand twice, and `pairs` holds arms.
 
     `parts` gives, at a look, further times of the rounds so far, such as those to the first token; their ratios count alike.
-    `pause` is called after a look, and its time is part of the budget.
+    `pause` is called after a look, `between` after each round with how many are done; their time is part of the budget.
     After the first and every `BURST_EVERY` rounds each arm runs `burst` samples in one go, as in steady running.
 
     Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can make it (without pairs: every
@@ -142,6 +143,7 @@ def time_rounds(
             stopped = _enough([walls, *parts(orders)], arms, pairs, protocol.half_width)
             if stopped is None:
                 pause()
+        between(len(walls))
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"

@@ -1,0 +1,37 @@
+"""The view of attempts: when and where a job was executed, what the monitors read, and whether it is quarantined."""
+
+from functools import reduce
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, func, literal, select
+
+from store.tables.planned import EnvironmentRow, core
+from store.tables.results import AttemptRow
+from store.views.columns import named
+from sweeps.flags import FLAGS
+
+_ATTEMPT, _ENVIRONMENT = core(AttemptRow), core(EnvironmentRow)
+
+
+def execution_view() -> Select[Any]:
+    """One row for each attempt; `quarantine` holds those of its flags that quarantine it, NULL where there is none."""
+    columns = (
+        _ATTEMPT.c.id.label("attempt"),
+        *named(_ATTEMPT, "job_id round process source environment host"),
+        *named(_ENVIRONMENT, "device device_name"),
+        *named(_ATTEMPT, "started_at ended_at flags"),
+        _quarantine().label("quarantine"),
+        *named(_ATTEMPT, "calibration_id system_metrics"),
+    )
+    return select(*columns).join_from(_ATTEMPT, _ENVIRONMENT, _ENVIRONMENT.c.environment_id == _ATTEMPT.c.environment)
+
+
+def _quarantine() -> ColumnElement[str | None]:
+    """The flags that quarantine an attempt, joined by commas."""
+    padded = literal(",").concat(_ATTEMPT.c.flags).concat(",")
+    names = [name for name, flag in FLAGS.items() if flag.quarantine]
+    found: list[ColumnElement[str]] = [
+        case((padded.contains(f",{name},", autoescape=True), f",{name}"), else_="") for name in names
+    ]
+    joined = reduce(lambda one, other: one.concat(other), found[1:], found[0])
+    return func.nullif(func.substr(joined, 2), "")

@@ -1,0 +1,95 @@
+"""What `doctor` prints of disturbances, from made files of the kernel, and of calibrations, from a store."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.commands.disturbances import disturbances
+from orchestrator.commands.doctor import calibration_lines
+from store.calibrations import freeze_calibrations
+from store.engine import connect
+from store.record import record_imported
+from store.submission import NewSweep, submit_sweep
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import CPU, a_job, an_outcome
+from tests.workers.made_machine import CORES, MadeMachine
+
+DAY = 86400.0
+
+
+def lines(made: MadeMachine) -> dict[str, str]:
+    return dict(disturbances(made.root))
+
+
+def test_a_machine_that_states_nothing(tmp_path: Path) -> None:
+    """What cannot be read is named so, and never 0."""
+    found = lines(MadeMachine(tmp_path))
+    found.pop("gpu", None)
+    assert found.pop("load").endswith(("in the last minute", "intervals will be wide)"))
+    assert found == {
+        "quota": "no cgroup limits the CPU time",
+        "heat": "the kernel offers no counters of thermal throttling here",
+        "clocks": "the kernel states no frequency here",
+        "energy": f"the kernel offers no counters of the packages ({tmp_path}/sys/class/powercap/intel-rapl:*), "
+        "as in most virtual machines",
+    }
+
+
+def test_a_machine_that_states_everything(tmp_path: Path) -> None:
+    """Quota and what it withheld, heat, frequency with its governor, steal, and whether energy can be read."""
+    made = MadeMachine(tmp_path)
+    made.stat(busy=700, steal=300)
+    made.cgroup2("box", usec=3_250_000, times=12)
+    made.write("sys/fs/cgroup/box/cpu.max", "150000 100000\n")
+    for core in CORES:
+        made.frequency(core, 2_450_000)
+        made.thermal(core, times=0, milliseconds=0, package=4)
+    made.write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
+    made.energy("intel-rapl:0", "package-0", 12)
+    found = lines(made)
+    assert found["quota"] == "cgroups allow 1.5 cores; withheld so far: 3.25 s in 12 periods"
+    assert found["heat"] == "cores were slowed 4 times since the machine started, 0 s in all"
+    assert found["clocks"] == "2450 MHz now, governor powersave"
+    assert found["steal"] == "30.00% of the CPU time since it started went to other virtual machines"
+    assert found["energy"] == "of the CPU packages: readable (RAPL)"
+
+
+def test_counters_that_only_root_reads(tmp_path: Path) -> None:
+    """The file and the reason are named."""
+    made = MadeMachine(tmp_path)
+    made.energy("intel-rapl:0", "package-0", None)
+    assert lines(made)["energy"].endswith("intel-rapl:0/energy_uj cannot be read by this user; by default only root may")
+
+
+@pytest.fixture
+def calibrated(tmp_path: Path) -> str:
+    """A store with repeats of one comparison in eight processes, and calibrations of them."""
+    path = str(tmp_path / "store.db")
+    engine, job = connect(path), a_job(64)
+    submit_sweep(engine, NewSweep("calibration", "text", "?"), [job], [])
+    for n, bias in enumerate(np.random.default_rng(3).normal(0, 0.02, 8)):
+        outcome = an_outcome(job, speedups=(1.5 * np.exp(bias),), noise=0.005, seed=n)
+        record_imported(engine, [outcome.model_copy(update={"process": f"p{n}"})])
+    assert freeze_calibrations(engine, "calibration", [CPU.environment_id])
+    engine.dispose()
+    return path
+
+
+def test_calibrations_have_their_age(calibrated: str) -> None:
+    """The newest of each size of models in these environments; elsewhere, or without a store, the stated default."""
+    engine = connect(calibrated)
+    (stored,) = rows(engine, "SELECT * FROM calibration")
+    (line,) = calibration_lines(engine, [CPU.environment_id], now=stored["created_at"] + 3 * DAY)
+    assert line == (
+        f"models of up to 10 M parameters: intervals count {100 * stored['process_sd']:.2f} % between processes, measured "
+        f"{100 * stored['tau']:.2f} % ({100 * stored['tau_low']:.2f} to {100 * stored['tau_high']:.2f} %) in 8 processes "
+        f"3 days ago, calibration {stored['calibration_id']}"
+    )
+    default = (
+        "intervals count 1.5 % between processes (0.4 % where an arm does the baseline's work), the stated default; "
+        "measured by: breakeven calibrate"
+    )
+    assert list(calibration_lines(engine, ["elsewhere"])) == [default]
+    assert list(calibration_lines(None, [CPU.environment_id])) == [default]
+    engine.dispose()
