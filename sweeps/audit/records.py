@@ -35,18 +35,25 @@ def sampling_error(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterator
                 close.append((lower, higher, difference, error))
         if close:
             shown = "; ".join(
-                f"{place_of_row(higher)} {higher.top1:g} % and {place_of_row(lower)} {lower.top1:g} %: {difference:.2f} points are "
+                f"{_arm(higher)} {higher.top1:g} % and {_arm(lower)} {lower.top1:g} %: {difference:.2f} points are "
                 f"{difference / error:.1f} standard errors of {error:.2f}"
                 for lower, higher, difference, error in close[:MOST_PAIRS]
             )
+            where = ", ".join(str(part) for part in (group[0].model, group[0].setting) if part)
             more = f"; and {len(close) - MOST_PAIRS} more pairs" if len(close) > MOST_PAIRS else ""
             found = {id(row): row for pair in close for row in pair[:2]}
             yield Noticed(
                 "note",
                 tuple(found.values()),
-                f"{shown}{more}, for {group[0].images:,} images drawn apart",
+                f"{f'{where}: ' if where else ''}{shown}{more}, for {group[0].images:,} images drawn apart",
                 "count the images that only one of both has right (McNemar's test)",
             )
+
+
+def _arm(row: Measurement) -> str:
+    """The label with what distinguishes arms of one label."""
+    numbers = (("keep rate", row.keep_rate), ("r", row.r), ("sparsity", row.sparsity))
+    return " ".join([row.label or row.method or "a row", *(f"{name} {value:g}" for name, value in numbers if value is not None)])
 
 
 def duplicated_rows(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from scipy.stats import norm
@@ -21,6 +22,7 @@ def noise_of(table: MeasurementTable, rows: Iterable[Measurement]) -> float:
     return max(stated, default=table.noise or TYPICAL_NOISE)
 
 
+@cache
 def quantile_of(comparisons: int) -> float:
     """Standard deviations that one of so many comparisons exceeds by chance with `FAMILY_ERROR`."""
     return float(norm.isf(FAMILY_ERROR / (2 * max(comparisons, 1))))

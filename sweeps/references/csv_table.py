@@ -98,7 +98,7 @@ class CsvRows(NamedTuple):
 def read_csv_rows(path: Path, *, mapping: Mapping[str, str] | None = None, guess: bool = True) -> CsvRows:
     """The rows of a CSV file whose first line names the columns.
 
-    mapping: the field of a column where its name does not tell it, or tells another one; `guess`: understand the others by name.
+    mapping: the field of a column whose name does not show it, or shows another one; `guess`: understand the others by name.
     Raises `UserError` with file, line and column for what is not a table of measurements.
     """
     lines = _lines(path)

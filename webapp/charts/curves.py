@@ -124,7 +124,9 @@ def speedup_chart(
             continue
         curves = _curves(panel, axis, spans, own, beside).properties(title=title, width=width, height=height)
         strip = _strip(panel, axis, spans[0], own).properties(width=width, height=ROW * len(own))
-        views.append(alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent"))
+        views.append(
+            alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent", stroke="independent")
+        )
     return _configured(alt.vconcat(*views, spacing=48))
 
 
@@ -141,7 +143,9 @@ def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     title = {"fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "anchor": "start", "frame": "group", "offset": 16}
     legend = {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12}
     config = {"view": {"stroke": None}, "axis": {"domain": False} | axis, "title": {"subtitlePadding": 6} | title, "legend": legend}
-    configured: alt.VConcatChart = chart.resolve_legend(shape="independent").properties(config=alt.Config.from_dict(config))
+    configured: alt.VConcatChart = chart.resolve_legend(shape="independent", stroke="independent").properties(
+        config=alt.Config.from_dict(config)
+    )
     return configured
 
 
