@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.stats.breakeven import BreakEven, break_even
 from sweeps.stats.curve import Curve, Point
-from sweeps.stats.pooling import pool
+from sweeps.stats.pooling import PROCESS_SD, pool
 from sweeps.stats.search import Request, curve_progress, next_request, point_alpha, scan
 from sweeps.stats.two_way import Contrast
 from tests.fixtures.simulated_curves import CASES, GRID, claims_hold, work
@@ -84,7 +84,7 @@ def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 90
             return used, break_even(curve)
         se, freedom = 0.06 / step**0.5, min(step // 3, 30) - 1
         own = se * np.sqrt(rng.chisquare(freedom) / freedom)
-        attempts[request.x].append([Contrast(truth(request.x) + rng.normal(0, np.hypot(se, 0.005)), own, freedom)])
+        attempts[request.x].append([Contrast(truth(request.x) + rng.normal(0, np.hypot(se, PROCESS_SD)), own, freedom)])
 
 
 def enough(point: Point) -> bool:
@@ -93,11 +93,13 @@ def enough(point: Point) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "pairs"), [("at 20", 390), ("at 40", 180), ("at 80", 150), ("slower", 150)])
-def test_a_search_needs_few_pairs_and_is_right(case: str, pairs: int) -> None:
-    """Within a factor of 1.5 a crossing is found with `pairs` in the median, where 8 places of 120 pairs are 960."""
+@pytest.mark.parametrize(
+    ("case", "factor", "pairs"), [("at 20", 1.75, 390), ("at 40", 1.5, 240), ("at 80", 1.5, 150), ("slower", 1.5, 150)]
+)
+def test_a_search_needs_few_pairs_and_is_right(case: str, factor: float, pairs: int) -> None:
+    """Within `factor` a crossing is found with `pairs` in the median, where 8 places of 120 pairs are 960."""
     rng = np.random.default_rng(7)
-    runs = [searched(rng, case, 1.5) for _ in range(40)]
+    runs = [searched(rng, case, factor) for _ in range(40)]
     assert np.median([used for used, _ in runs]) <= pairs
     assert sum(not claims_hold(answer, CASES[case][0]) for _, answer in runs) <= 2
 
@@ -118,7 +120,7 @@ def on_a_grid(rng: np.random.Generator, case: str) -> BreakEven:
     points = []
     for x in GRID:
         own = se * np.sqrt(rng.chisquare(29) / 29)
-        found = pool([[Contrast(truth(x) + rng.normal(0, np.hypot(se, 0.005)), own, 29)]], 120)
+        found = pool([[Contrast(truth(x) + rng.normal(0, np.hypot(se, PROCESS_SD)), own, 29)]], 120)
         ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict(), "pairs": found.pairs}
         points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
     return break_even(Curve(axis="tokens", points=tuple(points)))
@@ -129,13 +131,13 @@ def factor_of(answer: BreakEven) -> float:
     return max(((at.high or GRID[-1]) / (at.low or GRID[0]) for at in answer.crossings), default=GRID[-1] / GRID[0])
 
 
-PAIRS_SHARE = {"at 20": 0.55, "at 40": 0.5, "at 80": 0.4, "tiles at 40": 0.65, "tiles at 80": 0.2, "rounded at 80": 0.25}
+PAIRS_SHARE = {"at 20": 0.4, "at 40": 0.3, "at 80": 0.3, "tiles at 40": 0.33, "tiles at 80": 0.25, "rounded at 80": 0.2}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAIRS_SHARE)
 def test_a_search_needs_fewer_pairs_than_a_grid_for_the_same_interval(case: str) -> None:
-    """Medians of 40: 0.44, 0.39 and 0.31 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.55 and 0.12; rounded 0.16."""
+    """Medians: 0.34, 0.22 and 0.22 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.25 and 0.19; rounded 0.16."""
     rng = np.random.default_rng(5)
     factor = float(np.median([factor_of(on_a_grid(rng, case)) for _ in range(20)]))
     used = [searched(rng, case, factor)[0] for _ in range(20)]
