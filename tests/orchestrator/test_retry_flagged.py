@@ -1,6 +1,7 @@
 """What a run measures again: quarantined answers always, other flagged ones with `--retry-flagged`, and what it prints of them."""
 
 import io
+import platform
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_a_run_measures_flagged_answers_again(tmp_path: Path) -> None:
     here, jobs = environment_of("cpu"), load_sweep(tmp_path / "sweep.yaml", auto="cpu").jobs
     engine = connect(str(tmp_path / "breakeven.db"))
     for job, flags in zip(jobs, ((), ("contended",), ("quota_throttled",)), strict=True):
-        record(engine, None, None, an_outcome(job, flags=flags, environment=here))
+        record(engine, None, None, an_outcome(job, flags=flags, environment=here, host=platform.node()))
     done = breakeven("run", "sweep.yaml", "--retry-flagged", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 of 3 comparisons are answered in this environment, 1 of them to be measured again; 2 jobs left" in done.stdout
