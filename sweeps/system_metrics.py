@@ -83,9 +83,9 @@ def worst(readings: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def notes_on(readings: Mapping[str, float]) -> Iterator[str]:
     """What stands out in the readings of an attempt, a few words each; nothing of a quiet machine with steady clocks."""
     if (foreign := readings.get("foreign_cores", 0.0)) >= FOREIGN:
-        yield f"others used {foreign:.2g} cores"
+        yield f"others used {foreign:.2f} cores"
     if (stolen := readings.get("stolen_cores", 0.0)) >= STOLEN:
-        yield f"{stolen:.2g} cores stolen"
+        yield f"{stolen:.2f} cores stolen"
     if (withheld := readings.get("quota_throttled_s", 0.0)) > 0:
         yield f"quota withheld {withheld:.2g} s"
     if times := readings.get("thermal_throttles", 0.0):

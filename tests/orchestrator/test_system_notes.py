@@ -13,7 +13,7 @@ from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 
 BUSY = {"foreign_cores": 0.4, "cpu_mhz_min": 1500.0, "cpu_mhz_max": 3000.0}
 QUIET = {"foreign_cores": 0.0, "cpu_mhz_min": 2990.0, "cpu_mhz_max": 3000.0}
-NOTE = "others used 0.4 cores, CPU at 1500 to 3000 MHz"
+NOTE = "others used 0.40 cores, CPU at 1500 to 3000 MHz"
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def test_a_quiet_machine_needs_no_note() -> None:
     ("readings", "note"),
     [
         ({"foreign_cores": 0.45}, "others used 0.45 cores"),
-        ({"stolen_cores": 0.2}, "0.2 cores stolen"),
+        ({"stolen_cores": 0.2}, "0.20 cores stolen"),
         ({"quota_throttled_s": 0.3}, "quota withheld 0.3 s"),
         ({"thermal_throttles": 3.0}, "3 thermal throttles"),
         ({"cpu_mhz_min": 1200.0}, "CPU at 1200 to 3000 MHz"),
