@@ -29,6 +29,8 @@ TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
 """What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
+PROFILING_SECONDS = 6.0
+"""The forwards of one arm under a profiler, and reading what it recorded."""
 ALONE_SECONDS = 0.5
 """An arm's forwards by itself, for its peak of memory."""
 COMPILE_SECONDS = 60.0
@@ -122,10 +124,16 @@ def _text_reading(job: Job) -> float:
     return TEXT_SECONDS + len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
 
 
+def _profiling(job: Job) -> float:
+    """The timing before it, and the passes of each arm under the profiler."""
+    return _timing(job) + len(job.arms) * PROFILING_SECONDS
+
+
 SECONDS: Mapping[Payload, Callable[[Job], float]] = {
     "samples": _timing,
     "predictions": _image_reading,
     "text_scores": _text_reading,
+    "profiles": _profiling,
 }
 """Estimates by what a kind of job collects."""
 

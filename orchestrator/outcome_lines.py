@@ -12,12 +12,13 @@ from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.outcome import Outcome
 from sweeps.stats import text_stats
 from sweeps.stats.classification import compare_predictions
+from sweeps.stats.explanation import explain_wall
 from sweeps.stats.pooling import pool, stated_term
 from sweeps.stats.two_way import Rounds
 from workers.methods.arm_labels import arm_label
 
-_Result = tuple[str, Conclusion] | None
-"""Of a pair: its numbers as text, and the conclusion whose word follows them; `None` if it was not measured."""
+_Result = tuple[str, Conclusion | None] | None
+"""Of a pair: its numbers as text, and the conclusion whose word follows them, if there is one; `None` if it was not measured."""
 
 
 def job_label(job: Job) -> str:
@@ -46,7 +47,8 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
             yield Text(f"{label}: no samples", style="red")
         else:
             numbers, conclusion = result
-            yield Text(f"{label}: {numbers} {conclusion.word}", style=style_of(conclusion.word))
+            word = "" if conclusion is None else conclusion.word
+            yield Text(f"{label}: {numbers} {word}".rstrip(), style=style_of(word))
 
 
 def _speedups(outcome: Outcome, pair: Pair) -> _Result:
@@ -85,9 +87,21 @@ def _text_change(outcome: Outcome, pair: Pair) -> _Result:
     return f"{levels}, change {change.numbers}", change
 
 
+def _reasons(outcome: Outcome, pair: Pair) -> _Result:
+    """Why the arm takes as long as it does, phase by phase."""
+    profiles = {(profile.arm, profile.phase): profile for profile in outcome.profiles or ()}
+    found = [
+        explain_wall(profiles[pair.baseline, phase], profile, outcome.job.condition.device)
+        for (arm, phase), profile in profiles.items()
+        if arm == pair.arm and (pair.baseline, phase) in profiles
+    ]
+    return ("; ".join(each or "no classes of time" for each in found), None) if found else None
+
+
 RESULTS: Mapping[Payload, Callable[[Outcome, Pair], _Result]] = {
     "samples": _speedups,
     "predictions": _top1_drop,
     "text_scores": _text_change,
+    "profiles": _reasons,
 }
 """How the raw data of each payload are compared."""

@@ -122,7 +122,7 @@ class Refinement:
     def _questions(self) -> Iterator[Question]:
         axis = None if self.search is None else self.search.axis
         for job in self.expansion.jobs:
-            if not KINDS[job.kind].timed or job.round:
+            if not KINDS[job.kind].sampled or job.round:
                 continue
             for comparison_id, comparison in zip(job.comparison_ids(), job.comparisons(), strict=True):
                 group, curve, x = place_of(comparison, axis)

@@ -47,7 +47,7 @@ _CARRY = update(ATTEMPT).where(ATTEMPT.c.id == bindparam("row")).values(calibrat
 
 def newest_calibration(connection: Connection, outcome: Outcome, environment: str) -> str | None:
     """The calibration that an attempt with this outcome is recorded with; `None` where its size class has none in there."""
-    if not KINDS[outcome.job.kind].timed or not outcome.arms:
+    if not KINDS[outcome.job.kind].sampled or not outcome.arms:
         return None
     return _newest(connection, environment, outcome.arms[0].parameters)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Engine, Select, and_, case, distinct, func, select
+from sqlalchemy import ColumnElement, Engine, Select, and_, case, distinct, func, or_, select
 
 from store.errors import StoreError
 from store.location import display_name
@@ -39,6 +39,7 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
     "arm": ("method", "params", "image_size"),
     "break_even": ("method", "params", "x"),
     "cost_model": ("method", "params", "metric"),
+    "profile": ("attempt", "arm", "phase", "time_class"),
 }
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
 
@@ -105,8 +106,9 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
         rows = rows.where(table.c.sweep == name)
     if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
-    elif view in {"generation", "arm"}:
-        rows = rows.where(table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked))))
+    elif view in {"generation", "arm", "profile"}:
+        measured = table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked)))
+        rows = rows.where(or_(measured, table.c.comparison_id.in_(linked)) if view == "profile" else measured)
     elif "sweep" not in table.c:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":

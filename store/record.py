@@ -15,6 +15,7 @@ from store.derive.effects import derive_effects
 from store.derive.pair_status import pair_statuses
 from store.derive.payloads import STORES, payload_of
 from store.errors import StoreError
+from store.profiles import record_peaks
 from store.row_mapping import (
     arm_columns,
     comparison_row,
@@ -148,7 +149,7 @@ class AttemptWriter:
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
-        data = aliases.without_younger(outcome.model_dump(exclude={"samples", "predictions", "text_scores"}))
+        data = aliases.without_younger(outcome.model_dump(exclude={"samples", "predictions", "text_scores", "profiles"}))
         self.payload = to_json(data, inf_nan_mode="constants").decode()
         try:
             self.data = payload_of(self.job.kind).read(outcome)
@@ -199,6 +200,7 @@ class AttemptWriter:
             connection.execute(insert_into(core(table)), {**raw, "attempt": attempt})
         if outcome.arms:
             connection.execute(insert_into(ARM_RESULT), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+        record_peaks(connection, self.environment, outcome.host, outcome.peaks, attempt)
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
             connection.execute(insert_into(METRIC), metrics)

@@ -47,6 +47,7 @@ _YOUNGER: Mapping[str, Any] = {
     "compile_timeout_s": 900.0,
     "protocol_version": 1,
     "notes": [],
+    "peaks": [],
 }
 """Fields of an outcome that its first version lacked, with their defaults, at which payloads and digests leave them out."""
 _OPAQUE = frozenset({"params", "facts", "solved", "samples", "trace", *FORMER_FIELDS.keys(), *FORMER_FIELDS.values()})

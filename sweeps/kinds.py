@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Modality = Literal["vision", "language"]
-Payload = Literal["samples", "predictions", "text_scores"]
+Payload = Literal["samples", "predictions", "text_scores", "profiles"]
 
 DATA_FIELDS = ("data", "corruption", "severity")
 THREAD_FIELDS = ("threads", "spare_cores", "wait_policy", "pinning")
@@ -35,10 +35,22 @@ class KindSpec:
     """Condition fields that a sweep must set, besides the model."""
     protocol_version: int = 1
     """Raised whenever the way of measuring changes, so that older answers count as stale."""
+    shared_section: str | None = None
+    """The section of a sweep file that requests it where that has another name: one section for a kind of each modality."""
+
+    @property
+    def section(self) -> str:
+        """The section of a sweep file that requests it."""
+        return self.shared_section or self.name
 
     @property
     def timed(self) -> bool:
         """Whether other work on the host would change its answers."""
+        return self.payload in {"samples", "profiles"}
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its answers are ratios of times with intervals, which more pairs narrow and curves are made of."""
         return self.payload == "samples"
 
 
@@ -73,6 +85,22 @@ _KINDS = (
         payload="text_scores",
         metrics=("bits_per_byte",),
         independent_of=(*SPEED_FIELDS, *IMAGE_FIELDS, *WORKLOAD_FIELDS),
+    ),
+    KindSpec(
+        name="profile",
+        modality="vision",
+        payload="profiles",
+        metrics=("forward_wall",),
+        independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS),
+    ),
+    KindSpec(
+        name="generation_profile",
+        modality="language",
+        payload="profiles",
+        metrics=("decode_wall", "prefill_wall"),
+        independent_of=IMAGE_FIELDS,
+        required=("prompt_tokens", "new_tokens"),
+        shared_section="profile",
     ),
 )
 KINDS: Mapping[str, KindSpec] = {kind.name: kind for kind in _KINDS}

@@ -12,6 +12,9 @@ from sweeps.kinds import Modality
 Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
 """Layers are described (`workers/models/architectures.py`): single rows of their matrices can be skipped, and MACs follow
 from their sizes. Any other causal model of transformers runs too, and its MACs are counted when it does."""
+Purpose = Literal["optimisation", "control", "ceiling"]
+"""Of a method. A control checks the measurement, a ceiling shows what token counts give at best: neither is advised, and no
+accuracy is claimed of it."""
 DESCRIBED: tuple[str, ...] = get_args(Architecture)
 
 
@@ -26,6 +29,7 @@ class Params(BaseModel):
     """Parameters that only set how much is reduced, each with the value that reduces nothing (`None`: there is none)."""
     one_sequence: ClassVar[bool] = False
     """Whether the method leaves out MACs only where a single sequence is decoded."""
+    purpose: ClassVar[Purpose] = "optimisation"
 
     def schedule_length(self, depth: int) -> int:
         """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""

@@ -10,6 +10,7 @@ from sweeps.identity import FrozenModel, digest
 from sweeps.job import Device, Job, Pair
 from sweeps.method import BlockTokens
 from sweeps.predictions import Predictions
+from sweeps.profile import ArmProfile, Peaks
 from sweeps.text_scores import TextScores
 
 DatabaseCount = Annotated[int, Field(ge=0, lt=2**31)]
@@ -159,6 +160,10 @@ class Outcome(FrozenModel):
     """Accuracy jobs: each arm's prediction for each image."""
     text_scores: TextScores | None = None
     """Quality jobs: how likely each arm found each window of the text."""
+    profiles: tuple[ArmProfile, ...] | None = None
+    """Profile jobs: where the time of each arm goes, phase by phase."""
+    peaks: tuple[Peaks, ...] = ()
+    """What the machine reaches at best, where the job measured it: an attribute of the environment."""
     system_metrics: dict[str, float] = Field(default_factory=dict)
     """What the monitors read around timing, by the names of `sweeps.system_metrics.SYSTEM_METRICS`."""
     system_series: dict[str, tuple[float | None, ...]] | None = None
@@ -196,6 +201,10 @@ class Outcome(FrozenModel):
             if kept is not None:
                 _check_arms(f"{name}.arms", [arm.arm for arm in kept.arms], self.job)
                 _check_arms(f"{name}.pairs", {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)}, self.job)
+        phases = [(profile.arm, profile.phase) for profile in self.profiles or ()]
+        if len(set(phases)) < len(phases):
+            raise ValueError("profiles names an arm and phase twice")
+        _check_arms("profiles", {arm for arm, _ in phases}, self.job)
         if self.samples is not None:
             _check_arms("samples.arms", set(self.samples.arms), self.job)
         if len(lengths := {len(column) for column in (self.system_series or {}).values()}) > 1:

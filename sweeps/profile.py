@@ -13,6 +13,8 @@ TimeClass = Literal["device", "launch", "host", "sync", "idle"]
 """`device`: kernels and copies run (on a CPU: operators). The rest are gaps of the device, by what the host does in them: `launch`
 enters the launch of a kernel, `sync` waits for the device, `host` dispatches operators or runs Python, `idle` is none of these."""
 Activity = Literal["kernel", "memcpy", "memset", "operator"]
+Side = Literal["baseline", "arm"]
+"""Which of the two arms of a comparison a profile shows."""
 
 
 class Activities(FrozenModel):

@@ -25,6 +25,8 @@ from workers.measure.timeout import TimedOut, alarm
 
 PROCESS = uuid4().hex
 """Identifies this process among all that ever measure."""
+TRACED = 10
+"""Forwards of an arm that runs for an outside profiler, unless another number is requested."""
 
 
 def run(job: Job, **options: Any) -> Outcome:
@@ -74,9 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, help="file for the outcome; for several jobs a folder, one file each, named like the job's"
     )
+    parser.add_argument(
+        "--arm", type=int, metavar="N", help="run the N-th arm of one job alone, for an outside profiler; nothing is measured"
+    )
+    parser.add_argument(
+        "--forwards", type=int, default=TRACED, metavar="K", help=f"with --arm: forwards to trace (default {TRACED})"
+    )
     options = parser.parse_args(arguments)
     try:
         jobs = _read(options.jobs)
+        if options.arm is not None:
+            return _trace(jobs, options.arm, options.forwards)
         places = _places(options.out, [path for path, _ in jobs])
         answered = True
         with _only_outcomes() as stdout:
@@ -97,6 +107,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0 if answered else 1
+
+
+def _trace(jobs: Sequence[tuple[Path, Job]], arm: int, forwards: int) -> int:
+    """Run one arm of the only job for an outside profiler. Raises `UsageError`."""
+    if len(jobs) != 1:
+        raise UsageError(f"--arm runs an arm of one job, and {len(jobs)} are given")
+    path, job = jobs[0]
+    if not 0 <= arm < len(job.arms):
+        listed = "; ".join(f"{index}: {each}" for index, each in enumerate(job.arms))
+        raise UsageError(f"{path}: arm {arm} is none of the job's: {listed}")
+    if forwards < 1:
+        raise UsageError(f"--forwards {forwards}: at least one forward is needed")
+    set_policy(requested_policy(job.condition))
+    importlib.import_module("workers.kinds.traced_run").trace_one(path, job, arm, forwards)
+    return 0
 
 
 def _run(job: Job) -> Outcome:

@@ -41,6 +41,8 @@ class Report:
     """Tuned arms against their controls, see `store.quality_join.beside_controls`."""
     executions: pd.DataFrame
     """Attempts with what the monitors read, see `store.queries.execution_rows`."""
+    profiles: pd.DataFrame
+    """View `profile`: classes of time of the arms that were profiled."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -70,4 +72,5 @@ def load_report(db: str | None, name: str) -> Report:
         pd.concat([states(engine, name, kind).assign(kind=kind) for kind, spec in KINDS.items() if not spec.timed]),
         beside_controls(engine, name, tuning_control),
         executions,
+        sweep_rows(engine, name, "profile"),
     )

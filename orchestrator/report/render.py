@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import answers, differences, generation, next_steps, speedup
+from orchestrator.report import answers, differences, generation, next_steps, speedup, why
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, rows_of
 from orchestrator.report.text_table import markdown_row
@@ -51,12 +51,13 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
         generation.generation_sections,
         differences.difference_sections,
         differences.zeroshot_sections,
+        why.why_sections,
     ):
         yield from part(report)
     yield from generation.limits(report)
     if len(report.failures):
         yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures))
-    if not any(map(len, (*report.compared, report.failures))):
+    if not any(map(len, (*report.compared, report.profiles, report.failures))):
         yield Section(title="nothing measured yet")
     if words := list(next_steps.legend(report)):
         yield Section(title="Verdicts", lines=[TextLine(line, "dim") for line in words])

@@ -20,6 +20,7 @@ from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, count, is_missing
+from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
@@ -57,6 +58,22 @@ _COLUMNS = (
 )
 
 
+_CEILING = Column("cut for nothing", lambda row: "-" if is_missing(row.ceiling) else f"{row.ceiling:.2f}x")
+"""Of the same token counts, where a method that only cuts was measured: the most that they can give on this machine."""
+
+
+def with_ceilings(points: pd.DataFrame) -> pd.DataFrame:
+    """Points of one condition with `ceiling`: the speed-up of an arm that reaches the same tokens by cutting, if there is one.
+
+    GMACs of the network and the tokens at the end follow from the tokens of each block, and are equal where these are.
+    """
+    same = ["tokens", "tokens_final", "gmacs"]
+    cut = points[[purpose(method) == "ceiling" for method in points["method"]]]
+    known = {tuple(key): speedup for *key, speedup in cut[[*same, "speedup"]].itertuples(index=False)}
+    found = [known.get(tuple(key)) for key in points[same].itertuples(index=False)]
+    return points.assign(ceiling=pd.Series(found, index=points.index, dtype=float))
+
+
 def speedup_sections(report: Report) -> Iterator[Section]:
     """The points of every condition, in order of appearance, each followed by its break-even points."""
     named = label_hosts(report.speedups)
@@ -64,10 +81,13 @@ def speedup_sections(report: Report) -> Iterator[Section]:
     for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], _CONDITION):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
+        place = next(index for index, column in enumerate(_COLUMNS) if column.label == "ms")
+        shown = with_ceilings(points.sort_values(["method", "params", "tokens"]))
+        ceiling = [_CEILING] if shown["ceiling"].notna().any() else []
         yield Section(
             title=title if label == "latency" else f"{title}: {label}",
-            columns=_COLUMNS,
-            rows=rows_of(points.sort_values(["method", "params", "tokens"])),
+            columns=[*_COLUMNS[:place], *ceiling, *_COLUMNS[place:]],
+            rows=rows_of(shown),
             row_style=lambda row: style_of(speedup_of(row).word),
         )
         for found, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):

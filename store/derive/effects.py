@@ -32,7 +32,7 @@ def _pairs() -> Select[Any]:
 
     def read_size(payload: type[PayloadStore[Any]]) -> ColumnElement[Any]:
         table = core(payload.table)
-        return select(table.c[payload.size]).where(table.c.attempt == attempt.c.id).scalar_subquery()
+        return select(func.max(table.c[payload.size])).where(table.c.attempt == attempt.c.id).scalar_subquery()
 
     stages = sorted({spec.stage for spec in METRICS.values() if spec.stage})
     sides = (("gmacs_baseline", "baseline", "gmacs"), ("gmacs", "arm", "gmacs"), ("gmacs_overhead", "arm", "gmacs_overhead"))

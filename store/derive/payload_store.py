@@ -27,9 +27,9 @@ class PayloadStore(ABC, Generic[T]):
     analysis_version: int
     """Raised when a derived number may change."""
     table: type[SQLModel]
-    """Has a row for each attempt with such data."""
+    """Has a row or more for each attempt with such data."""
     size: str
-    """Column of `table` that counts what was measured."""
+    """Column of `table` that counts what was measured; of several rows the largest."""
 
     def __init__(self, kind: KindSpec) -> None:
         self.kind = kind

@@ -5,6 +5,7 @@ from typing import Any
 
 from store.derive.item_stores import PredictionStore, TextScoreStore
 from store.derive.payload_store import PayloadStore
+from store.derive.profile_store import ProfileStore
 from store.derive.sample_store import SampleStore
 from sweeps.kinds import KINDS, Payload
 
@@ -12,6 +13,7 @@ STORES: Mapping[Payload, type[PayloadStore[Any]]] = {
     "samples": SampleStore,
     "predictions": PredictionStore,
     "text_scores": TextScoreStore,
+    "profiles": ProfileStore,
 }
 """By the payload of a kind."""
 

@@ -80,5 +80,5 @@ def generation_view() -> Select[Any]:
     arm = CreateView(arm_view(), "arm").table
     other = {metric_column(spec)[0] for spec in _declared() if spec.modality == "vision" or spec.read == "item"}
     hidden = other | {"image_size", "corruption", "severity", "batch"}
-    timed = [kind.name for kind in kinds_of("language") if kind.timed]
+    timed = [kind.name for kind in kinds_of("language") if kind.sampled]
     return select(*(column for column in arm.c if column.name not in hidden)).where(arm.c.kind.in_(timed))

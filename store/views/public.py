@@ -32,6 +32,7 @@ from store.views import fingerprint
 from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, generation_view
 from store.views.columns import COMPARISON, CONDITION, EFFECT, REPORTED, gmacs_saved, gmacs_total, named, newest_answer
 from store.views.executions import execution_view
+from store.views.profiles import kernel_view, profile_view
 
 SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
 BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
@@ -261,6 +262,8 @@ def statements() -> dict[str, Select[Any]]:
         "generation": generation_view(),
         "reference": _reference(),
         "execution": execution_view(),
+        "profile": profile_view(),
+        "kernel": kernel_view(),
     }
 
 

@@ -166,7 +166,9 @@ def condition_of_kind(
         values["data"] = models.default_data(condition.model)
         if values["data"] is None:
             forms = " or ".join(f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER))
-            raise document.error(("jobs", kind), f"needs images for {condition.model}; write {forms} under `defaults`")
+            raise document.error(
+                ("jobs", KINDS[kind].section), f"needs images for {condition.model}; write {forms} under `defaults`"
+            )
     return Condition.model_construct(**values)
 
 
@@ -174,9 +176,9 @@ def check_jobs(document: Document, kinds: Iterable[Kind], modality: Modality) ->
     """Refuse kinds of jobs that are not for models of this modality. Raises `SweepError`."""
     for kind in kinds:
         if (other := KINDS[kind].modality) != modality:
-            right = " or ".join(own.name for own in kinds_of(modality))
+            right = " or ".join(own.section for own in kinds_of(modality))
             problem = f"is for {other} models, and this sweep is about {modality} models; request {right}"
-            raise document.error(("jobs", kind), problem, at_key=True)
+            raise document.error(("jobs", KINDS[kind].section), problem, at_key=True)
 
 
 def check_fields(
@@ -186,7 +188,7 @@ def check_fields(
     used = {name for kind in kinds for name in condition_fields(kind)}
     for name, path in paths.items():
         if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive") and name not in used:
-            lacking = next(kind.name for kind in kinds_of(modality) if name in condition_fields(kind.name))
+            lacking = next(kind.section for kind in kinds_of(modality) if name in condition_fields(kind.name))
             problem = f"is for {lacking} jobs, and this sweep has none; add `{lacking}: {{}}` under `jobs`, or leave it out"
             raise document.error(path, problem, at_key=True)
     if condition.exclusive is not None and condition.device != "cuda":

@@ -125,6 +125,13 @@ class Quality(KindSection):
         return documents
 
 
+class Profile(Latency):
+    """How long to time the forwards whose time is then explained, kernel by kernel or operator by operator."""
+
+    timeout: Duration = 1800.0
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+
+
 class Jobs(FileSection):
     """The kinds of jobs that the sweep requests; where none is named, latency, or generation for language models."""
 
@@ -132,16 +139,25 @@ class Jobs(FileSection):
     accuracy: Accuracy | None = None
     generation: Generation | None = None
     quality: Quality | None = None
+    profile: Profile | None = None
 
-    def sections(self) -> dict[Kind, KindSection]:
-        """The sections that are written, by kind, in the order of `KINDS`."""
-        return {kind: section for kind in KINDS if (section := getattr(self, kind)) is not None}
+    def sections(self, modality: Modality) -> dict[Kind, KindSection]:
+        """The sections that are written, by kind, in the order of `KINDS`.
+
+        A section that several kinds share stands for those of models of `modality`, if there are any.
+        """
+        own = {spec.section for spec in kinds_of(modality)}
+        return {
+            kind: section
+            for kind, spec in KINDS.items()
+            if (section := getattr(self, spec.section)) is not None and (spec.modality == modality or spec.section not in own)
+        }
 
     def protocols(self, modality: Modality) -> dict[Kind, Protocol]:
         """How precisely to measure each kind of the sweep; models of `modality` are timed where none is named."""
         timing = kinds_of(modality)[0].name
         (default,) = (part for part in get_args(Jobs.model_fields[timing].annotation) if part is not type(None))
-        return {kind: section.protocol() for kind, section in (self.sections() or {timing: default()}).items()}
+        return {kind: section.protocol() for kind, section in (self.sections(modality) or {timing: default()}).items()}
 
 
 class Retry(FileSection):

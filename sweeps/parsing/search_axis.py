@@ -40,8 +40,8 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
 def check_kinds(document: Document, sweep: Sweep, protocols: Mapping[str, Protocol]) -> None:
     """Refuse beside a search what is not timed, and several rounds. Raises `SweepError`."""
     for kind, protocol in protocols.items() if sweep.search is not None else ():
-        path: KeyPath = ("jobs", kind)
-        if not KINDS[kind].timed:
+        path: KeyPath = ("jobs", KINDS[kind].section)
+        if not KINDS[kind].sampled:
             problem = f"{kind} has no break-even; a sweep with a search has timing jobs alone, so leave it to a sweep of its own"
             raise document.error(path, problem, at_key=True)
         if protocol.rounds > 1:

@@ -25,6 +25,7 @@ from workers.measure.interleaved import calibrate, time_rounds, warm_up
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import stopwatch
+from workers.methods.vision.free import cut_to
 from workers.models.vision import example_input, shared_vision
 from workers.run import run
 from workers.token_reduction.patch_vit import fit
@@ -114,14 +115,10 @@ def found(case: Case) -> Found:
 
 
 def cut(model: nn.Module, trace: Any) -> nn.Module:
-    """The model with the token counts of `trace`, the last tokens of each block being cut off, which costs nothing."""
+    """The model with the token counts of `trace`, any method's, by the method that cuts for nothing."""
     return fit(
         model,
-        {
-            block: lambda x_BND, size_BN1, _, left=tokens.mlp: (x_BND[:, :left], size_BN1)
-            for block, tokens in enumerate(trace)
-            if tokens.mlp < tokens.attention
-        },
+        {block: cut_to(tokens.mlp) for block, tokens in enumerate(trace) if tokens.mlp < tokens.attention},
     ).eval()
 
 

@@ -31,6 +31,8 @@ ADDED: dict[str, Any] = {
     "wait_policy": None,
     "pinning": None,
     "system_series": None,
+    "profiles": None,
+    "peaks": [],
 }
 """Fields that the stored outcomes lack, with the defaults that they are read with."""
 

@@ -47,9 +47,9 @@ def test_without_jobs_latency_alone_is_requested() -> None:
 
 
 def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
-    """Timed kinds are measured in the second way, the others as ever; a comparison names the version of its job."""
+    """Kinds of samples are measured in the second way, the others as ever; a comparison names the version of its job."""
     assert {name: kind.protocol_version for name, kind in KINDS.items()} == {
-        name: 2 if kind.timed else 1 for name, kind in KINDS.items()
+        name: 2 if kind.sampled else 1 for name, kind in KINDS.items()
     }
     jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
     assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}
@@ -165,3 +165,33 @@ def test_wrong_sweeps_of_accuracy(text: str, key: str, expected: str) -> None:
     found = refused(text, corruptions=("jpeg", "contrast"))
     assert found.key == key
     assert expected in found.problem
+
+
+def test_a_section_stands_for_the_kind_of_the_models() -> None:
+    """`profile` requests the profile of vision models here, and nothing else; it depends on no data."""
+    jobs = expand(DEFAULTS + "methods: [topk]\njobs: {profile: {budget: 3s}}\n").jobs
+    assert [(job.kind, job.protocol.budget_s, job.occupation) for job in jobs] == [("profile", 3.0, "node")]
+    both = expand(
+        DEFAULTS + "axes: {corruption: [jpeg, contrast], severity: 1}\nmethods: [topk]\njobs: {accuracy: {}, profile: {}}\n"
+    ).jobs
+    assert [job.kind for job in both] == ["accuracy", "accuracy", "profile"], "no profile depends on the data"
+    assert {kind.section for kind in KINDS.values()} == {"latency", "accuracy", "generation", "quality", "profile"}
+
+
+def test_a_profile_has_no_break_even() -> None:
+    """Beside a search stand ratios of times alone."""
+    text = "methods: [topk]\nsearch: {axis: image_size, bracket: [32, 96]}\njobs: {profile: {}}\n"
+    found = refused("defaults: {model: deit_tiny_patch16_224}\n" + text)
+    assert (found.key, "profile has no break-even" in found.problem) == ("jobs.profile", True)
+
+
+def test_a_profile_occupies_its_host_and_has_no_pairs_to_add() -> None:
+    """It is timed, so that nothing else runs meanwhile, and no sample of a curve."""
+    assert {name: (kind.timed, kind.sampled) for name, kind in KINDS.items()} == {
+        "latency": (True, True),
+        "accuracy": (False, False),
+        "generation": (True, True),
+        "quality": (False, False),
+        "profile": (True, False),
+        "generation_profile": (True, False),
+    }

@@ -29,6 +29,15 @@ def test_each_kind_has_its_protocol() -> None:
     assert requested.protocol == Protocol(tasks=("piqa", "./a.yaml"), documents=20, timeout_s=1800)
 
 
+def test_a_profile_of_a_language_model_is_requested_by_the_same_section() -> None:
+    """`profile` stands for the kind of language models here, with text, cache and lengths in its condition."""
+    jobs = expand(TINY + "methods: [skip]\njobs: {generation: {}, profile: {budget: 20s}}\n").jobs
+    assert [(job.kind, job.protocol.budget_s) for job in jobs] == [("generation", 300), ("generation_profile", 20)]
+    assert jobs[1].condition == GENERATION
+    found = refused(TINY.replace(", new_tokens: 16", "") + "methods: [skip]\njobs: {profile: {}}\n")
+    assert found.problem.startswith("is missing")
+
+
 def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
     """Prompt lengths, caches and threads make many generation jobs and one of quality, whose condition has none of them."""
     text = "defaults: {model: tiny_lm, new_tokens: 16, weights: trained}\naxes: {prompt_tokens: [16, 64], threads: [1, 2]}\n"

@@ -4,7 +4,7 @@ import pytest
 
 from sweeps.kinds import KINDS
 from sweeps.labels import effect_of
-from sweeps.metrics import METRICS, compared, find_metric, metric
+from sweeps.metrics import METRICS, find_metric, metric
 
 REPORTED = {
     "latency": "ms",
@@ -33,9 +33,10 @@ def test_reported_metrics_are_declared(name: str) -> None:
 
 
 def test_kinds_compare_by_declared_metrics() -> None:
-    """Timed kinds compare ratios, the others differences, of metrics of their own modality."""
+    """Kinds of samples compare ratios, of profiles nothing, the others differences, of metrics of their own modality."""
     for kind in KINDS.values():
-        assert compared(kind.metrics, "ratio" if kind.timed else "difference") == tuple(map(metric, kind.metrics))
+        how = "ratio" if kind.sampled else None if kind.timed else "difference"
+        assert {metric(name).compared for name in kind.metrics} == {how}
         assert {metric(name).modality for name in kind.metrics} == {kind.modality}
     assert metric("zeroshot_piqa_acc").compared == "difference"
     assert metric("zeroshot_piqa_acc_norm").compared is None

@@ -30,7 +30,7 @@ from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel, Scoring
 from workers.models.share_weights import clone_shared
 
-Phase = Literal["decode", "prefill", "score"]
+_Phase = Literal["decode", "prefill", "score"]
 
 
 class InputRule(NamedTuple):
@@ -62,7 +62,7 @@ class SparsityCounters:
         """Whether masked inputs stand for rows that a kernel would skip; else every product is dense, also of decoded tokens."""
         self.base = base
         """A model whose weights this arm shares; the reference keeps it alive for other arms (see `shared`)."""
-        self.phase: Phase = "decode"
+        self.phase: _Phase = "decode"
         self.first = self.decoded = 0
         """In a forward of several tokens: the index of the first that is made sparse, and of the first that counts as decoded."""
         self.reset()

@@ -114,18 +114,25 @@ class Workload:
     new_tokens: int
     """Of each continuation in the base tokenizer."""
 
-    def run(self, model: LanguageModel, check: Check | None = None, keep: Callable[[Any], None] | None = None) -> Run:
+    def run(
+        self,
+        model: LanguageModel,
+        check: Check | None = None,
+        keep: Callable[[Any], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Run:
         """Run it once, under `torch.inference_mode()`.
 
-        `check` gets the logits [B, V] that each token is chosen by, `keep` the cache at the end: neither is for timed runs. Raises
-        `Unsupported` for a text longer than the model's positions, and what the model raises.
+        `check` gets the logits [B, V] that each token is chosen by, `keep` the cache at the end: neither is for timed runs. `clock`
+        is read before the prompt and after each token, so that one of a profiler can mark the steps. Raises `Unsupported` for a
+        text longer than the model's positions, and what the model raises.
         """
         model.reset_counters()
         started = time.perf_counter()
         tokenizer = model.tokenizer
         prompts = [[*model.bos_ids, *tokenizer.encode(passage.prompt)] for passage in self.passages]
         continuations = [tokenizer.encode(passage.continuation) for passage in self.passages]
-        encoded = time.perf_counter()
+        encoded = clock()
         longest, steps = max(map(len, prompts)), max(map(len, continuations))
         if longest + steps > (positions := model.network.positions):
             raise Unsupported(
@@ -150,7 +157,7 @@ class Workload:
             if check is not None:
                 check(logits_BV)
             tokens = decoder.next(logits_BV[:, : tokenizer.size].argmax(-1).tolist())
-            stamps.append(time.perf_counter())
+            stamps.append(clock())
             if decoder.done or step + 1 == steps:
                 break
             inputs.follow(tokens)

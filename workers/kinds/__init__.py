@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from sweeps.outcome import ArmOutcome, Failure, Samples
 from sweeps.predictions import Predictions
+from sweeps.profile import ArmProfile, Peaks
 from sweeps.text_scores import TextScores
 
 
@@ -15,6 +16,8 @@ class KindResult(NamedTuple):
     samples: Samples | None = None
     predictions: Predictions | None = None
     text_scores: TextScores | None = None
+    profiles: tuple[ArmProfile, ...] | None = None
+    peaks: tuple[Peaks, ...] = ()
     system_metrics: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
     system_series: dict[str, tuple[float | None, ...]] | None = None
     flags: tuple[str, ...] = ()

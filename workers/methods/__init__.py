@@ -15,7 +15,7 @@ from typing import Any, cast
 from sweeps.identity import digest
 from sweeps.job import Arm, Condition
 from sweeps.kinds import Modality
-from sweeps.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, modality_of
+from sweeps.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, Purpose, modality_of
 from workers.errors import Unsupported
 from workers.methods import language, vision
 
@@ -116,6 +116,16 @@ def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int
 def retokenizes(arm: Arm) -> bool:
     """Whether the arm reads other tokens than the unmodified model."""
     return any(params.retokenizes() for _, params in resolve(arm, "language"))
+
+
+def purpose(method: str) -> Purpose:
+    """What a method is for, or a stack of them (`a+b`): that of a part which is no optimisation, if there is one.
+
+    A method that is not installed counts as an optimisation.
+    """
+    known = every()
+    found = (known[name].Params.purpose for name in method.split("+") if name in known)
+    return next((each for each in found if each != "optimisation"), "optimisation")
 
 
 def tuning_control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:

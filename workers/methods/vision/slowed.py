@@ -4,12 +4,12 @@ After each forward it waits, without giving up the core, for `fraction` of the t
 """
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from sweeps import method
-from sweeps.method import BlockTokens, Network
+from sweeps.method import BlockTokens, Network, Purpose
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -22,6 +22,7 @@ VERSION = 1
 class Params(method.Params):
     """How much slower."""
 
+    purpose: ClassVar[Purpose] = "control"
     fraction: float = Field(default=0.05, ge=0, le=10, description="extra time as a share of the forward's own")
 
     def eager_only(self) -> str:

@@ -1,0 +1,120 @@
+"""Profiles and peaks on their way into the store and back: of attempts, of imported files, of `breakeven doctor`."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlmodel import SQLModel
+
+from store.row_mapping import insert_into, insert_new
+from store.tables.planned import EnvironmentRow, core
+from store.tables.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
+from sweeps.identity import canonical, digest_of
+from sweeps.profile import COUNTERS, Activities, ArmProfile, Peaks, Side
+
+_PROFILE, _TIME, _KERNEL, _PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
+_OWN = tuple(name for name in ArmProfile.model_fields if name in ProfileRow.model_fields)
+"""Fields of a profile that are columns of `profile_row`."""
+_OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counters")
+
+
+def profile_rows(
+    profile: ArmProfile, origin: str, **columns: str | float | None
+) -> Iterator[tuple[type[SQLModel], dict[str, Any]]]:
+    """The rows of one profile, that of `profile_row` first; `origin` identifies the outcome or file that it is from.
+
+    `columns` are further columns of `profile_row`. Raises `ValueError` for a counter that is not in `sweeps.profile.COUNTERS`.
+    """
+    profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{profile.model_dump_json()}}}')
+    absent = dict.fromkeys(ProfileRow.model_fields)
+    own = {name: getattr(profile, name) for name in _OWN}
+    yield ProfileRow, {**absent, **own, **columns, "profile_id": profile_id}
+    key = {"profile_id": profile_id, "attempt": None}
+    for time_class, seconds in profile.times.items():
+        yield ProfileTimeRow, {**key, "time_class": time_class, "seconds": seconds}
+    for place, each in enumerate(profile.activities):
+        if other := sorted(set(each.counters) - set(COUNTERS)):
+            raise ValueError(f"{other[0]!r} is no counter; known are {', '.join(COUNTERS)}")
+        activity = {name: getattr(each, name) for name in _OF_ACTIVITY}
+        yield KernelRow, {**key, "place": place, **activity, **dict.fromkeys(COUNTERS), **each.counters}
+
+
+def record_profiles(
+    connection: Connection,
+    profiles: Iterable[ArmProfile],
+    *,
+    digest: str,
+    file: str,
+    comparison_id: str | None = None,
+    side: Side | None = None,
+    label: str | None = None,
+    environment: str | None = None,
+    device_name: str | None = None,
+) -> int:
+    """Store the profiles of an imported file, within the caller's write transaction. Returns how many were new.
+
+    `digest` is the SHA-256 of the file: what was imported before is left as it is. `comparison_id` with `side`, or `label`, state
+    which arm it shows; all profiles of one call show the same.
+    """
+    known = set(connection.execute(select(_PROFILE.c.profile_id).where(_PROFILE.c.digest == digest)).scalars())
+    tied = {"comparison_id": comparison_id, "side": side, "label": label, "environment": environment, "device_name": device_name}
+    rows: dict[type[SQLModel], list[dict[str, Any]]] = {}
+    for profile in profiles:
+        own = profile_rows(profile, digest, **tied, digest=digest, file=file, source="imported", recorded_at=time.time())
+        for table, row in own:
+            if row["profile_id"] not in known:
+                rows.setdefault(table, []).append(row)
+    for table in (ProfileRow, ProfileTimeRow, KernelRow):
+        if table in rows:
+            connection.execute(insert_into(core(table)), rows[table])
+    return len(rows.get(ProfileRow, ()))
+
+
+def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...]:
+    """The profiles of an attempt, as they were recorded, by arm and phase."""
+    times = _by_profile(connection.execute(select(_TIME).where(_TIME.c.attempt == attempt).order_by(_TIME.c.profile_id)))
+    order = (_KERNEL.c.profile_id, _KERNEL.c.place)
+    kernels = _by_profile(connection.execute(select(_KERNEL).where(_KERNEL.c.attempt == attempt).order_by(*order)))
+    found = connection.execute(select(_PROFILE).where(_PROFILE.c.attempt == attempt).order_by(_PROFILE.c.arm, _PROFILE.c.phase))
+    return tuple(
+        ArmProfile(
+            **{name: getattr(row, name) for name in _OWN},
+            times={each.time_class: each.seconds for each in times.get(row.profile_id, ())},
+            activities=tuple(_activities(each) for each in kernels.get(row.profile_id, ())),
+        )
+        for row in found
+    )
+
+
+def _by_profile(rows: Iterable[Any]) -> dict[str, list[Any]]:
+    return {key: list(own) for key, own in groupby(rows, key=lambda row: str(row.profile_id))}
+
+
+def _activities(row: Any) -> Activities:
+    counters = {name: value for name in COUNTERS if (value := getattr(row, name)) is not None}
+    return Activities(**{name: getattr(row, name) for name in _OF_ACTIVITY}, counters=counters)
+
+
+def record_peaks(
+    connection: Connection, environment: Mapping[str, Any], host: str, peaks: Iterable[Peaks], attempt: int | None = None
+) -> None:
+    """Store what was measured on a host in an environment, within the caller's write transaction.
+
+    `environment` is a row as `store.row_mapping.environment_row` makes it, inserted where it is new; `attempt` is that of the
+    profile job that measured the peaks.
+    """
+    insert_new(connection, core(EnvironmentRow), [environment])
+    common = {"environment": environment["environment_id"], "host": host, "attempt": attempt, "measured_at": time.time()}
+    rows = [{**common, **dict(peak)} for peak in peaks]
+    if rows:
+        connection.execute(insert_into(_PEAK), rows)
+
+
+def newest_peaks(connection: Connection, environment: str, host: str) -> dict[tuple[str, int | None], Peaks]:
+    """The newest peaks of a host in an environment, by dtype and threads."""
+    here = (_PEAK.c.environment == environment, _PEAK.c.host == host)
+    found = connection.execute(select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id))
+    peaks = [Peaks(**{name: getattr(row, name) for name in Peaks.model_fields}) for row in found]
+    return {(peak.dtype, peak.threads): peak for peak in peaks}

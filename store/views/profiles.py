@@ -1,0 +1,92 @@
+"""The views of profiles: classes of time of each arm and phase, and the kernels or operators that ran."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
+
+from store.tables.planned import core
+from store.tables.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
+from store.views.arms import ARM, ATTEMPT, ENVIRONMENT
+from store.views.columns import COMPARISON, CONDITION, named
+from sweeps.profile import COUNTERS
+
+PROFILE, PROFILE_TIME, KERNEL, PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
+
+_CONDITION = tuple(name for name in CONDITION if name not in {"method", "params"})
+_SOURCE = (
+    PROFILE.outerjoin(ATTEMPT, ATTEMPT.c.id == PROFILE.c.attempt)
+    .outerjoin(ARM, and_(ARM.c.attempt == PROFILE.c.attempt, ARM.c.arm == PROFILE.c.arm))
+    .outerjoin(COMPARISON, COMPARISON.c.comparison_id == PROFILE.c.comparison_id)
+    .outerjoin(ENVIRONMENT, ENVIRONMENT.c.environment_id == func.coalesce(ATTEMPT.c.environment, PROFILE.c.environment))
+)
+"""A profile with its arm: that of its attempt, or of the comparison that an imported file is tied to."""
+
+
+def _either(name: str) -> ColumnElement[Any]:
+    """A column of the attempt's arm, or of the comparison that an imported file is tied to as the arm."""
+    tied = case((PROFILE.c.side == "arm", COMPARISON.c[name])) if name in {"method", "params", "arm_id"} else COMPARISON.c[name]
+    return func.coalesce(ARM.c[name], tied).label(name)
+
+
+def _identity() -> tuple[ColumnElement[Any], ...]:
+    return (
+        *named(PROFILE, "profile_id attempt arm tool phase"),
+        func.coalesce(ATTEMPT.c.source, PROFILE.c.source).label("source"),
+        *named(PROFILE, "file comparison_id side label"),
+        *map(_either, ("arm_id", "kind", "condition_id", "method", "params")),
+        func.coalesce(ATTEMPT.c.environment, PROFILE.c.environment).label("environment"),
+        ATTEMPT.c.host,
+        ENVIRONMENT.c.device,
+        func.coalesce(ENVIRONMENT.c.device_name, PROFILE.c.device_name).label("device_name"),
+    )
+
+
+def _total(column: ColumnElement[Any], *where: ColumnElement[bool]) -> ColumnElement[Any]:
+    """A sum over the kernels or operators of a profile; NULL where none has a value."""
+    return select(func.sum(column)).where(KERNEL.c.profile_id == PROFILE.c.profile_id, *where).correlate(PROFILE).scalar_subquery()
+
+
+def _peak(name: str) -> ColumnElement[Any]:
+    """What the attempt measured as the peak for the arm's dtype."""
+    own = (PEAK.c.attempt == PROFILE.c.attempt, PEAK.c.dtype == ARM.c.dtype)
+    return select(func.max(PEAK.c[name])).where(*own).correlate(PROFILE, ARM).scalar_subquery().label(f"peak_{name}")
+
+
+def profile_view() -> Select[Any]:
+    """One row for each profile and class of time, in ms of one forward without a profiler."""
+    figures = (
+        PROFILE_TIME.c.time_class,
+        (1e3 * PROFILE_TIME.c.seconds).label("ms"),
+        (PROFILE_TIME.c.seconds / func.nullif(PROFILE.c.wall_s, 0.0)).label("share"),
+        (1e3 * PROFILE.c.wall_s).label("wall_ms"),
+        (1e3 * PROFILE.c.profiled_wall_s).label("profiled_wall_ms"),
+        *named(PROFILE, "forwards launches covered allocations allocated_bytes"),
+        _total(KERNEL.c.gmacs).label("gmacs"),
+        _total(KERNEL.c.bytes_moved).label("bytes_moved"),
+        (_total(KERNEL.c.seconds, KERNEL.c.gmacs > 0) / func.nullif(_total(KERNEL.c.seconds), 0.0)).label("product_share"),
+        _peak("gflops"),
+        _peak("gb_per_s"),
+        *map(_either, _CONDITION),
+        ARM.c.threads,
+        ARM.c.flags.label("arm_flags"),
+        ATTEMPT.c.flags.label("job_flags"),
+        PROFILE.c.recorded_at,
+    )
+    source = _SOURCE.join(PROFILE_TIME, PROFILE_TIME.c.profile_id == PROFILE.c.profile_id)
+    return select(*_identity(), *figures).select_from(source)
+
+
+def kernel_view() -> Select[Any]:
+    """One row for each kernel, copy or operator of a profile, in means of one forward."""
+    seconds = func.nullif(KERNEL.c.seconds, 0.0)
+    figures = (
+        *named(KERNEL, "place name activity count"),
+        (1e3 * KERNEL.c.seconds).label("ms"),
+        *named(KERNEL, "gmacs bytes_moved"),
+        (2 * KERNEL.c.gmacs / seconds).label("gflops"),
+        (KERNEL.c.bytes_moved / 1e9 / seconds).label("gb_per_s"),
+        *named(KERNEL, tuple(COUNTERS)),
+        PROFILE.c.covered,
+    )
+    source = _SOURCE.join(KERNEL, KERNEL.c.profile_id == PROFILE.c.profile_id)
+    return select(*_identity(), *figures).select_from(source)

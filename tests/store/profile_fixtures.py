@@ -1,0 +1,72 @@
+"""Outcomes of profile jobs as a worker would hand them back, with classes of time and kernels by hand."""
+
+from collections.abc import Mapping, Sequence
+
+from sweeps.job import Arm, Condition, Job, Pair, Step
+from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome
+from sweeps.profile import Activities, ArmProfile, Peaks, Phase, TimeClass
+
+CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2"})
+GPU = Environment(device="cuda", device_name="Imaginary GPU")
+NOW = 1_790_000_000.0
+Classes = Mapping[TimeClass, float]
+
+
+def a_profile_job(arms: Sequence[Arm] | None = None, **condition: object) -> Job:
+    """Dense and, unless others are given, one arm with half of the tokens."""
+    given = (Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),)),) if arms is None else tuple(arms)
+    point = Condition(**{"model": "deit_tiny_patch16_224", "image_size": 224, **condition})
+    return Job(
+        kind="profile", condition=point, arms=(Arm(), *given), pairs=tuple(Pair(0, index + 1) for index in range(len(given)))
+    )
+
+
+def a_profile(arm: int, times_ms: Classes, launches: float = 200, phase: Phase = "forward", product: float = 0.5) -> ArmProfile:
+    """A profile with these classes in ms, of whose device time matrix products are a share of `product`."""
+    device = times_ms.get("device", 0.0) / 1e3
+    return ArmProfile(
+        arm=arm,
+        tool="torch",
+        phase=phase,
+        forwards=10,
+        wall_s=sum(times_ms.values()) / 1e3,
+        profiled_wall_s=1.2 * sum(times_ms.values()) / 1e3,
+        times={name: ms / 1e3 for name, ms in times_ms.items()},
+        launches=launches,
+        covered=1.0,
+        activities=(
+            Activities(name="aten::addmm", activity="operator", count=48, seconds=product * device, gmacs=0.5, bytes_moved=2e7),
+            Activities(name="aten::gelu", activity="operator", count=12, seconds=(1 - product) * device, bytes_moved=1e7),
+        ),
+        allocations=40,
+        allocated_bytes=5e6,
+    )
+
+
+def a_profiled_outcome(
+    job: Job,
+    times_ms: Sequence[Classes],
+    *,
+    launches: Sequence[float] = (200, 225, 200, 200),
+    environment: Environment = CPU,
+    ended_at: float = NOW,
+    failures: Sequence[Failure] = (),
+    flags: Sequence[str] = (),
+    host: str = "here",
+) -> Outcome:
+    """What a worker would return; arms that failed have no profile."""
+    failed = {failure.arm for failure in failures}
+    ran = [index for index in range(len(job.arms)) if index not in failed]
+    known = {"gmacs_overhead": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens": 196, "tokens_final": 99}
+    return Outcome(
+        job=job,
+        environment=environment,
+        host=host,
+        started_at=ended_at - 10,
+        ended_at=ended_at,
+        arms=tuple(ArmOutcome(arm=index, gmacs=1.0, trace=(), threads=2, **known) for index in ran),
+        failures=tuple(failures),
+        profiles=tuple(a_profile(index, times_ms[index], launches[index]) for index in ran),
+        peaks=(Peaks(gflops=100.0, gb_per_s=10.0, dtype="float32", threads=2),),
+        flags=tuple(flags),
+    )

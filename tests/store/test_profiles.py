@@ -1,0 +1,166 @@
+"""Profiles in the store: nothing is lost, the views have them, and a file is imported once."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from store.errors import StoreError
+from store.profiles import load_profiles, newest_peaks, record_peaks, record_profiles
+from store.record import reanalyse, record
+from store.row_mapping import environment_row
+from store.submission import NewSweep, submit_sweep
+from store.transactions import writing
+from sweeps.outcome import Failure
+from sweeps.profile import Activities, ArmProfile, Peaks
+from tests.store.profile_fixtures import CPU, a_profile, a_profile_job, a_profiled_outcome
+
+TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]
+
+
+def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
+    with engine.connect() as connection:
+        return [dict(row._mapping) for row in connection.execute(text(sql))]
+
+
+def test_nothing_of_a_profile_is_lost(engine: Engine) -> None:
+    """An attempt gives back its very profiles, and the same outcome is known again."""
+    outcome = a_profiled_outcome(a_profile_job(), TIMES)
+    assert record(engine, None, None, outcome)
+    assert not record(engine, None, None, outcome)
+    with engine.connect() as connection:
+        assert load_profiles(connection, 1) == outcome.profiles
+
+
+def test_another_profile_is_another_outcome(engine: Engine) -> None:
+    """What was recorded is part of the digest by which an outcome is known."""
+    job = a_profile_job()
+    record(engine, None, None, a_profiled_outcome(job, TIMES))
+    changed = a_profiled_outcome(job, [TIMES[0], {"device": 11.0, "host": 6.0}])
+    assert record(engine, None, None, changed)
+
+
+def test_the_view_of_profiles(engine: Engine) -> None:
+    """One row for each arm and class of time, with the arm, the machine, its peaks and the sums over operators."""
+    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES, flags=["contended"]))
+    found = {(row["method"], row["time_class"]): row for row in rows(engine, "SELECT * FROM profile")}
+    assert set(found) == {(method, name) for method in ("dense", "topk") for name in ("device", "host")}
+    row = found["topk", "device"]
+    assert (row["ms"], row["wall_ms"], row["share"]) == pytest.approx((12.0, 18.0, 12 / 18))
+    assert (row["phase"], row["tool"], row["launches"], row["forwards"]) == ("forward", "torch", 225, 10)
+    assert (row["gmacs"], row["bytes_moved"], row["product_share"]) == pytest.approx((0.5, 3e7, 0.5))
+    assert (row["peak_gflops"], row["peak_gb_per_s"]) == (100.0, 10.0)
+    assert (row["model"], row["image_size"], row["device_name"], row["host"]) == (
+        "deit_tiny_patch16_224",
+        224,
+        "Imaginary CPU",
+        "here",
+    )
+    assert (row["source"], row["job_flags"]) == ("imported", "contended")
+
+
+def test_the_view_of_kernels(engine: Engine) -> None:
+    """One row for each operator, longest first, with rates where work is known."""
+    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
+    found = rows(engine, "SELECT * FROM kernel WHERE method = 'dense' ORDER BY place")
+    assert [(row["name"], row["count"], row["ms"]) for row in found] == [
+        ("aten::addmm", 48, pytest.approx(10.0)),
+        ("aten::gelu", 12, pytest.approx(10.0)),
+    ]
+    assert found[0]["gflops"] == pytest.approx(100.0)
+    assert found[0]["gb_per_s"] == pytest.approx(2.0)
+    assert found[1]["gflops"] is None
+    assert found[0]["sm_throughput"] is None
+
+
+def test_walls_stand_beside_each_other(engine: Engine) -> None:
+    """The effect of a profile job holds both walls and claims no ratio: a few forwards are no measurement of a speed-up."""
+    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
+    (row,) = rows(engine, "SELECT * FROM effect")
+    assert (row["metric"], row["unit"], row["compared"], row["effect"], row["verdict"]) == ("forward_wall", "ms", None, None, None)
+    assert (row["baseline_value"], row["arm_value"], row["n"]) == pytest.approx((25.0, 18.0, 10))
+    assert rows(engine, "SELECT * FROM speedup") == []
+    assert rows(engine, "SELECT * FROM break_even") == []
+    assert reanalyse(engine) == 1
+    assert len(rows(engine, "SELECT * FROM effect")) == 1
+
+
+def test_a_failed_arm_is_a_failure(engine: Engine) -> None:
+    """Its comparison has the reason, and the baseline's profile stays."""
+    failed = Failure(arm=1, reason="out_of_memory", message="no")
+    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES, failures=[failed]))
+    (row,) = rows(engine, "SELECT * FROM failures")
+    assert (row["kind"], row["reason"]) == ("profile", "out_of_memory")
+    assert {row["method"] for row in rows(engine, "SELECT * FROM profile")} == {"dense"}
+
+
+def test_a_missing_phase_is_no_answer(engine: Engine) -> None:
+    """An outcome that holds neither a profile nor a failure of an arm is an error of the worker."""
+    outcome = a_profiled_outcome(a_profile_job(), TIMES)
+    record(engine, None, None, outcome.model_copy(update={"profiles": (outcome.profiles or ())[:1]}))
+    (row,) = rows(engine, "SELECT * FROM failures")
+    assert "no profile of forward" in row["message"]
+
+
+def imported(engine: Engine, *profiles: ArmProfile, digest: str = "ab", **more: Any) -> int:
+    with writing(engine) as connection:
+        return record_profiles(connection, profiles, digest=digest, file="trace.sqlite", **more)
+
+
+def test_a_file_is_imported_once(engine: Engine) -> None:
+    """Tied to a comparison it has the arm's columns; again it changes nothing; another file is another profile."""
+    job = a_profile_job()
+    submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
+    kernel = Activities(name="gemm", activity="kernel", count=2, seconds=1e-3, counters={"sm_throughput": 61.0})
+    profile = a_profile(1, {"device": 2.0, "idle": 1.0}).model_copy(update={"tool": "nsys", "activities": (kernel,)})
+    tied: dict[str, Any] = {"comparison_id": job.comparison_ids()[0], "side": "arm", "device_name": "T4"}
+    assert imported(engine, profile, **tied) == 1
+    assert imported(engine, profile, **tied) == 0
+    assert imported(engine, profile, digest="cd", label="by hand") == 1
+    found = rows(engine, "SELECT * FROM profile WHERE time_class = 'device' ORDER BY method")
+    assert [(row["method"], row["label"], row["source"], row["file"], row["attempt"], row["device_name"]) for row in found] == [
+        (None, "by hand", "imported", "trace.sqlite", None, None),
+        ("topk", None, "imported", "trace.sqlite", None, "T4"),
+    ]
+    assert [row["sm_throughput"] for row in rows(engine, "SELECT * FROM kernel")] == [61.0, 61.0]
+
+
+def test_the_baseline_of_a_comparison_is_not_called_the_arm(engine: Engine) -> None:
+    """A trace of the baseline has the condition of its comparison and no method of the arm."""
+    job = a_profile_job()
+    submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
+    imported(engine, a_profile(0, {"device": 2.0}), comparison_id=job.comparison_ids()[0], side="baseline", label="dense")
+    (row,) = rows(engine, "SELECT * FROM profile")
+    assert (row["method"], row["label"], row["model"]) == (None, "dense", "deit_tiny_patch16_224")
+
+
+def test_an_unknown_counter_is_refused(engine: Engine) -> None:
+    """Counters are columns, and one that has none is not dropped silently."""
+    kernel = Activities(name="gemm", activity="kernel", count=2, seconds=1e-3, counters={"warp_speed": 9.0})
+    with pytest.raises(ValueError, match="'warp_speed' is no counter; known are sm_throughput"):
+        imported(engine, ArmProfile(arm=0, tool="ncu", forwards=1, activities=(kernel,)))
+    assert rows(engine, "SELECT * FROM kernel") == []
+
+
+def test_an_unknown_counter_in_an_outcome(engine: Engine) -> None:
+    """The outcome is not stored."""
+    kernel = Activities(name="gemm", activity="kernel", count=2, seconds=1e-3, counters={"warp_speed": 9.0})
+    outcome = a_profiled_outcome(a_profile_job(), TIMES)
+    profiles = tuple(profile.model_copy(update={"activities": (kernel,)}) for profile in outcome.profiles or ())
+    with pytest.raises(StoreError, match="warp_speed"):
+        record(engine, None, None, outcome.model_copy(update={"profiles": profiles}))
+
+
+def test_peaks_are_kept_by_machine(engine: Engine) -> None:
+    """The newest of each dtype and number of threads; those of a profile job name it."""
+    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
+    environment = environment_row(CPU)
+    newer = Peaks(gflops=120.0, gb_per_s=11.0, dtype="float32", threads=2)
+    half = Peaks(gflops=30.0, gb_per_s=11.0, dtype="bfloat16", threads=2)
+    with writing(engine) as connection:
+        record_peaks(connection, environment, "here", [newer, half])
+    with engine.connect() as connection:
+        found = newest_peaks(connection, environment["environment_id"], "here")
+        assert newest_peaks(connection, environment["environment_id"], "elsewhere") == {}
+    assert found == {("float32", 2): newer, ("bfloat16", 2): half}
+    assert [row["attempt"] for row in rows(engine, "SELECT * FROM peak_row ORDER BY id")] == [1, None, None]

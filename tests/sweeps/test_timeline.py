@@ -1,0 +1,133 @@
+"""Timelines with known answers: classes of time add up, overlaps count once, and the unprofiled wall is shared honestly."""
+
+import random
+
+import pytest
+
+from sweeps.stats.timeline import (
+    GAPS,
+    DeviceRun,
+    OperatorRun,
+    Span,
+    Timeline,
+    common,
+    fit_to_wall,
+    length,
+    median_times,
+    outside,
+    place_of_time,
+    split_operators,
+    split_time,
+    union,
+)
+
+
+def test_unions_by_hand() -> None:
+    """Overlapping and touching intervals become one; empty and reversed ones are none."""
+    assert union([(4, 5), (0, 2), (1, 3), (3, 3.5), (7, 6), (8, 8)]) == [(0, 3.5), (4, 5)]
+    assert common([(0, 3), (5, 8)], [(1, 2), (2.5, 6), (7, 9)]) == [(1, 2), (2.5, 3), (5, 6), (7, 8)]
+    assert outside([(0, 3), (5, 8)], [(1, 2), (2.5, 6)]) == [(0, 1), (2, 2.5), (6, 8)]
+    assert outside([(0, 3)], []) == [(0, 3)]
+    assert outside([], [(0, 3)]) == []
+    assert length([(0, 3.5), (4, 5)]) == 4.5
+
+
+def test_random_unions_against_a_raster() -> None:
+    """Set operations on intervals agree with the same operations on the whole numbers that they cover."""
+    source = random.Random(0)
+    for _ in range(200):
+        one, other = ([tuple(sorted(source.choices(range(30), k=2))) for _ in range(6)] for _ in range(2))
+        cells = [{cell for start, end in each for cell in range(start, end)} for each in (one, other)]
+        unions = union(one), union(other)
+        found = {"common": common(*unions), "outside": outside(*unions)}
+        assert length(found["common"]) == len(cells[0] & cells[1])
+        assert length(found["outside"]) == len(cells[0] - cells[1])
+        assert length(unions[0]) == len(cells[0])
+
+
+def kernel(start: float, end: float, launched: float | None = None) -> DeviceRun:
+    return DeviceRun("kernel", start, end, launched)
+
+
+def test_a_timeline_by_hand() -> None:
+    """Two overlapping kernels and a third; the gaps are what the host did in them."""
+    forward = Timeline(
+        start=0,
+        end=20,
+        runs=[kernel(3, 6, 2), kernel(5, 8, 2.5), kernel(12, 15, 10)],
+        syncs=[(14, 18)],
+        host=[(0, 11)],
+    )
+    assert split_time(forward) == {"device": 8, "launch": 1 + 2, "sync": 3, "host": 2 + 2, "idle": 2}
+
+
+def test_kernels_one_behind_the_other_leave_no_gap() -> None:
+    """A busy device hides what the host does: dispatch that overlaps device work is no time of its own."""
+    runs = [kernel(float(place), place + 1.0, place - 3.0) for place in range(5, 15)]
+    times = split_time(Timeline(5, 15, runs, syncs=[(6, 15)], host=[(0, 6)]))
+    assert times == {"device": 10, "launch": 0, "sync": 0, "host": 0, "idle": 0}
+
+
+def test_runs_outside_the_forward_do_not_count() -> None:
+    """A kernel of the forward before is cut at the beginning."""
+    assert split_time(Timeline(10, 20, [kernel(5, 12), kernel(25, 30)]))["device"] == 2
+
+
+def test_a_launch_known_to_be_later_than_its_kernel_is_ignored() -> None:
+    """Clocks that disagree give no negative time."""
+    times = split_time(Timeline(0, 4, [kernel(1, 2, 3)]))
+    assert times == {"device": 1, "launch": 0, "sync": 0, "host": 0, "idle": 3}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_classes_add_up_to_the_forward(seed: int) -> None:
+    """However the intervals overlap, each moment has one class."""
+    source = random.Random(seed)
+
+    def intervals(count: int) -> list[Span]:
+        return [(start, start + source.uniform(0, 3)) for start in (source.uniform(-2, 12) for _ in range(count))]
+
+    runs = [kernel(start, end, start - source.uniform(0, 2)) for start, end in intervals(8)]
+    times = split_time(Timeline(0, 10, runs, intervals(3), intervals(5)))
+    assert sum(times.values()) == pytest.approx(10)
+    assert set(times) == {"device", *GAPS}
+    assert min(times.values()) >= 0
+
+
+def test_operators_of_a_cpu() -> None:
+    """Own times of the operators that start within the forward; the rest is outside."""
+    working = [OperatorRun("mm", 1.0, 3.0), OperatorRun("add", 4.5, 0.5), OperatorRun("mm", 11.0, 3.0)]
+    assert split_operators(0, 10, working) == {"device": 3.5, "host": 6.5}
+
+
+def test_the_device_keeps_its_time_and_gaps_share_the_rest() -> None:
+    """A profiled forward of 20 with 8 on the device: unprofiled it takes 14, so the gaps of 12 shrink to 6, each by half."""
+    times, possible = fit_to_wall({"device": 8, "launch": 3, "sync": 3, "host": 4, "idle": 2}, 14)
+    assert times == {"device": 8, "launch": 1.5, "sync": 1.5, "host": 2, "idle": 1}
+    assert possible
+    assert sum(times.values()) == 14
+
+
+@pytest.mark.parametrize(("device", "possible"), [(10.0, True), (10.4, True), (10.6, False), (30.0, False)])
+def test_device_time_beyond_the_wall_is_a_contradiction(device: float, possible: bool) -> None:
+    """A little more is noise between forwards, and is cut; more than that is marked."""
+    times, found = fit_to_wall({"device": device, "host": 5}, 10)
+    assert found == possible
+    assert sum(times.values()) == pytest.approx(10)
+
+
+def test_a_wall_longer_than_a_device_without_gaps() -> None:
+    """What no interval explains is idle, and is attributed to nothing else."""
+    assert fit_to_wall({"device": 8, "host": 0}, 10) == ({"device": 8, "host": 0, "idle": 2}, True)
+
+
+def test_medians_by_class() -> None:
+    """One slow forward changes nothing; a class that a forward lacks is 0 there."""
+    forwards = [{"device": 1.0, "host": 2.0}, {"device": 1.2, "host": 2.0}, {"device": 9.0}]
+    assert median_times(forwards) == {"device": 1.2, "host": 2.0}
+
+
+def test_the_window_of_a_moment() -> None:
+    """The end of a window is no part of it."""
+    windows = [(0.0, 1.0), (2.0, 3.0)]
+    assert [place_of_time(windows, moment) for moment in (-1, 0, 0.5, 1, 1.5, 2.9, 3)] == [None, 0, 0, None, None, 1, None]

@@ -1,0 +1,123 @@
+"""Profile jobs on real models on a CPU: classes of time that add up, MACs that agree with the model's, peaks, and phases."""
+
+from pathlib import Path
+
+import pytest
+
+from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.outcome import Outcome
+from sweeps.protocol import Protocol
+from sweeps.stats.explanation import explain_wall
+from sweeps.stats.roofline import gmacs_of, roofline
+from tests.workers.saved_llm import saved, written
+from tests.workers.scripted_arm import scripted_arm as method_files
+from tests.workers.vision_jobs import TOPK, job, metrics
+from workers.kinds.generation_profile import PROFILED_STEPS
+from workers.kinds.profiled_job import FEWEST
+from workers.run import run
+
+QUICK = Protocol(pairs_min=6, pairs_max=6)
+FREE = Arm(stack=(Step(method="free", params={"keep_rate": 0.5}),))
+
+scripted_arm = pytest.fixture(method_files)
+
+
+def profile_job(*arms: Arm, **condition: object) -> Job:
+    return job(arms, QUICK, **condition).model_copy(update={"kind": "profile"})
+
+
+@pytest.fixture(scope="module")
+def vision() -> Outcome:
+    """Dense, TopK and the same tokens cut for nothing, on 64 pixels."""
+    return run(profile_job(DENSE, TOPK, FREE, image_size=64))
+
+
+def test_a_vision_model_is_profiled(vision: Outcome) -> None:
+    """One profile for each arm, whose classes add up to the wall without a profiler; no samples are kept."""
+    assert not vision.failures
+    assert vision.samples is None
+    assert vision.profiles is not None
+    assert [(profile.arm, profile.phase, profile.tool) for profile in vision.profiles] == [
+        (arm, "forward", "torch") for arm in range(3)
+    ]
+    for profile, arm in zip(vision.profiles, vision.arms, strict=True):
+        assert profile.wall_s is not None
+        assert profile.wall_s == pytest.approx(metrics(arm)["forward_wall"] / 1e3)
+        assert profile.wall_s == pytest.approx(metrics(arm)["latency"] / 1e3, rel=0.5)
+        assert set(profile.times) == {"device", "host"}
+        assert sum(profile.times.values()) == pytest.approx(profile.wall_s)
+        assert profile.times["device"] > 0
+        assert profile.forwards >= FEWEST
+        assert profile.launches > 50
+        assert profile.allocations is not None
+        assert profile.allocated_bytes is not None
+        assert profile.allocated_bytes > profile.allocations > 0
+        assert [each.seconds for each in profile.activities] == sorted((each.seconds for each in profile.activities), reverse=True)
+        assert {each.activity for each in profile.activities} == {"operator"}
+    assert Outcome.model_validate_json(vision.model_dump_json()) == vision
+
+
+def test_macs_from_shapes_are_those_of_the_model(vision: Outcome) -> None:
+    """What shapes give agrees with the formulas, for the unmodified model to a per mille."""
+    assert vision.profiles is not None
+    dense, topk, free = (gmacs_of(profile) for profile in vision.profiles)
+    assert dense == pytest.approx(vision.arms[0].gmacs, rel=1e-3)
+    assert free == pytest.approx(vision.arms[2].gmacs, rel=1e-3)
+    assert topk == pytest.approx(vision.arms[1].gmacs + vision.arms[1].gmacs_overhead, rel=0.02)
+    assert vision.arms[1].gmacs == vision.arms[2].gmacs, "the same tokens"
+    assert vision.arms[2].gmacs_overhead == 0
+
+
+def test_rates_stay_below_the_peaks(vision: Outcome) -> None:
+    """Peaks are those of the arms' dtype and threads, and no arm multiplies faster."""
+    (peaks,) = vision.peaks
+    assert (peaks.dtype, peaks.threads) == ("float32", 1)
+    assert peaks.gflops > 1
+    assert peaks.gb_per_s > 0.1
+    for profile in vision.profiles or ():
+        found = roofline(profile, peaks)
+        assert found is not None
+        assert found.compute_share is not None
+        assert 0 < found.compute_share < 1.2
+        assert found.ceiling is not None
+        assert found.ceiling > 1
+
+
+def test_an_explanation_follows(vision: Outcome) -> None:
+    """Two profiles of one job give a sentence."""
+    assert vision.profiles is not None
+    found = explain_wall(vision.profiles[0], vision.profiles[1], "cpu")
+    assert found is not None
+    assert found.startswith("time in operators ")
+    assert "operator calls were added" in found
+
+
+def test_a_failing_arm_has_no_profile(scripted_arm) -> None:
+    """It is a failure like in any timed job, and the others are profiled."""
+    outcome = run(profile_job(DENSE, scripted_arm("broken", "raise ValueError('broken')"), TOPK))
+    assert [failure.arm for failure in outcome.failures] == [1]
+    assert [profile.arm for profile in outcome.profiles or ()] == [0, 2]
+
+
+def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
+    """Prefill and one decode step apart, each with its own wall; a static cache beside the dynamic one."""
+    place = {"model": str(saved(tmp_path / "model")), "data": written(tmp_path / "text")}
+    condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, kv_cache="dynamic", decoding="teacher_forcing", **place)
+    arms = (DENSE, Arm(overrides=Overrides(kv_cache="static")))
+    outcome = run(Job(kind="generation_profile", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=QUICK))
+    assert not outcome.failures
+    assert outcome.profiles is not None
+    assert [(profile.arm, profile.phase) for profile in outcome.profiles] == [
+        (arm, phase) for arm in (0, 1) for phase in ("prefill", "decode")
+    ]
+    steps = min(PROFILED_STEPS, 5)
+    for profile in outcome.profiles:
+        assert profile.wall_s is not None
+        assert sum(profile.times.values()) == pytest.approx(profile.wall_s)
+        assert profile.forwards == (FEWEST if profile.phase == "prefill" else FEWEST * steps)
+        assert gmacs_of(profile) is not None
+    prefill, decode = outcome.profiles[:2]
+    assert (gmacs_of(prefill) or 0) > 5 * (gmacs_of(decode) or 0)
+    assert metrics(outcome.arms[0])["decode_wall"] == pytest.approx(1e3 * (decode.wall_s or 0))
+    macs = metrics(outcome.arms[0])
+    assert gmacs_of(decode) == pytest.approx(macs["gmacs_tpot"], rel=0.1)

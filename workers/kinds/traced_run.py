@@ -1,0 +1,172 @@
+"""One arm of a job alone, with ranges by which an outside profiler (nsys, ncu) knows its forwards, blocks and reductions.
+
+Ranges of NVTX: `breakeven:comparison:ID` and `breakeven:side:SIDE` (where the arm stands in a comparison) and `breakeven:arm:INDEX`
+around all measured forwards, `breakeven:forward` around each, in it `block I` and `reduction`. The prompt of a language model is
+`breakeven:prefill`, and a forward is one decode step. Without CUDA they are ranges of torch's profiler alone.
+"""
+
+import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from sweeps.job import Job
+from sweeps.profile import Side
+from workers.arms.language import LanguageArm, cut_texts, prepare_language
+from workers.arms.vision import VisionArm, prepare_vision
+from workers.measure.nvtx import captured_range, name_modules, named_range, within
+from workers.measure.recording import MARK
+from workers.measure.threads import use_threads
+from workers.measure.timer import synchronise
+from workers.models.vision import shared_vision
+from workers.token_reduction.patch_vit import MergingBlock, ReducingBlock
+
+UNTRACED_FORWARDS = 10
+"""Forwards before those in ranges; of a language model one run of its workload."""
+FORWARD, PREFILL = f"{MARK}forward", f"{MARK}prefill"
+
+
+class Tie(NamedTuple):
+    """The comparison that an arm stands in, and as what."""
+
+    comparison_id: str
+    side: Side
+
+
+class TracedRun(NamedTuple):
+    """What ran in ranges."""
+
+    tie: Tie | None
+    forwards: int
+    seconds: float
+    """Wall time of them, which a profiler slows."""
+
+
+def tie_of(job: Job, arm: int) -> Tie | None:
+    """The first comparison with this arm, preferably as the arm; `None` for an arm in none."""
+    for side in ("arm", "baseline"):
+        for pair, comparison_id in zip(job.pairs, job.comparison_ids(), strict=True):
+            if getattr(pair, side) == arm:
+                return Tie(comparison_id, side)
+    return None
+
+
+def run_traced(job: Job, arm: int, forwards: int) -> TracedRun:
+    """Run the arm alone: warm-up outside of ranges, then exactly `forwards` forwards in them.
+
+    Raises `IndexError` for an arm that the job does not have, `Unsupported`, and what the model raises.
+    """
+    if not 0 <= arm < len(job.arms):
+        raise IndexError(f"arm {arm} is none of the job's arms 0 to {len(job.arms) - 1}")
+    use_threads(job.condition)
+    tie = tie_of(job, arm)
+    names = [] if tie is None else [f"{MARK}comparison:{tie.comparison_id}", f"{MARK}side:{tie.side}"]
+    with torch.inference_mode():
+        prepared, work = _prepared(job, arm, forwards)
+        synchronise(prepared.condition.device)
+        with captured_range(), ExitStack() as ranges:
+            for name in (*names, f"{MARK}arm:{arm}"):
+                ranges.enter_context(named_range(name))
+            started = time.perf_counter()
+            work()
+            seconds = time.perf_counter() - started
+    return TracedRun(tie, forwards, seconds)
+
+
+def _prepared(job: Job, index: int, forwards: int) -> tuple[VisionArm | LanguageArm, Callable[[], None]]:
+    """The arm, warm, and what runs its forwards in ranges."""
+    if job.condition.image_size is not None:
+        vision = prepare_vision(job, index, shared_vision(job.condition, job.content_hashes), {})
+        if vision.condition.runtime == "eager":
+            _name_parts(vision.model)
+        for _ in range(UNTRACED_FORWARDS):
+            vision.step()
+        return vision, lambda: _run_vision(vision, forwards)
+    language = prepare_language(job, index, cut_texts(job))
+    if language.condition.runtime == "eager":
+        _name_parts(language.model.model)
+    language.step()
+    return language, lambda: _run_language(language, forwards)
+
+
+def _run_vision(arm: VisionArm, forwards: int) -> None:
+    for _ in range(forwards):
+        with named_range(FORWARD):
+            arm.step()
+            synchronise(arm.condition.device)
+
+
+def _run_language(arm: LanguageArm, forwards: int) -> None:
+    """Whole runs of the workload, until so many decode steps were in ranges; what follows them in the last run is in none."""
+    left, steps = forwards, len(arm.first.steps_s)
+    while left:
+        traced = min(left, steps)
+        arm.workload.run(arm.model, clock=_RangedSteps(traced))
+        left -= traced
+
+
+class _RangedSteps:
+    """A clock of the workload that puts the prompt and the first decode steps of a run into ranges."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.read = steps, 0
+        self._opened: AbstractContextManager[None] | None = None
+
+    def __call__(self) -> float:
+        if self._opened is not None:
+            self._opened.__exit__(None, None, None)
+            self._opened = None
+        self.read += 1
+        if self.read <= self.steps + 1:
+            self._opened = named_range(PREFILL if self.read == 1 else FORWARD)
+            self._opened.__enter__()
+        return time.perf_counter()
+
+
+def _name_parts(model: nn.Module) -> None:
+    """Ranges around the blocks of an eager model, and in them around what reduces tokens; compiled code has no such parts."""
+    name_modules(_blocks(model))
+    for part in model.modules():
+        if isinstance(part, ReducingBlock) and part.reduction is not None:
+            part.reduction = within("reduction", part.reduction)
+        elif isinstance(part, MergingBlock):
+            part.around = replace(
+                part.around, merge=within("reduction", part.around.merge), unmerge=within("reduction", part.around.unmerge)
+            )
+
+
+def _blocks(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The blocks of a transformer: the parts of its longest list of modules."""
+    lists: list[Any] = [part for part in model.modules() if isinstance(part, nn.Sequential | nn.ModuleList)]
+    longest = max(lists, key=len, default=())
+    return ((f"block {index}", block) for index, block in enumerate(longest))
+
+
+def commands(path: Path, arm: int, forwards: int) -> str:
+    """The command lines that record this run by nsys and by ncu, and import what they wrote."""
+    own = shlex.join([Path(sys.executable).name, "-m", "workers.run", str(path), "--arm", str(arm), "--forwards", str(forwards)])
+    name = f"{path.stem}-arm{arm}"
+    return (
+        f"nsys profile --trace=cuda,nvtx --capture-range=cudaProfilerApi --capture-range-end=stop -o {name} {own}\n"
+        f"nsys export --type sqlite {name}.nsys-rep && breakeven import {name}.sqlite\n"
+        f"ncu --profile-from-start off --set full --csv --page raw --log-file {name}.csv {own}\n"
+        f"breakeven import {name}.csv --forwards {forwards}\n"
+    )
+
+
+def trace_one(path: Path, job: Job, arm: int, forwards: int) -> None:
+    """Run an arm for an outside profiler, and print how to record it and what ran."""
+    sys.stdout.write(commands(path, arm, forwards))
+    with contextlib.redirect_stdout(sys.stderr):
+        done = run_traced(job, arm, forwards)
+    tie = "no comparison" if done.tie is None else f"{done.tie.side} of comparison {done.tie.comparison_id}"
+    per_forward = 1e3 * done.seconds / done.forwards
+    sys.stdout.write(f"{done.forwards} forwards of arm {arm}, {job.arms[arm]} ({tie}): {per_forward:.3f} ms each\n")

@@ -1,0 +1,169 @@
+"""Recordings by torch.profiler: marked forwards, the operators and kernels in them, and what the host did meanwhile."""
+
+import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from sweeps.job import Device
+from sweeps.profile import Activity, Phase
+from sweeps.stats.operator_work import Work, operator_work
+from sweeps.stats.timeline import DeviceRun, OperatorRun, Span
+
+MARK = "breakeven:"
+"""Before the phase in the name of a mark, and before the name of compiled code that is no operator of torch."""
+CALL = "breakeven::"
+_RUNTIME = re.compile(r"cu(da)?[A-Z]\w*")
+"""Names of CUDA's runtime and driver calls."""
+_WAIT = re.compile(r"Synchronize|^cudaMemcpy$")
+_MEMORY = "[memory]"
+_US = 1e-6
+
+
+class MarkedForward(NamedTuple):
+    """A marked forward: from before its first call until the device is done."""
+
+    phase: Phase
+    start: float
+    end: float
+
+
+class Allocation(NamedTuple):
+    """Memory that was allocated."""
+
+    at: float
+    size: int
+    """Bytes."""
+
+
+@dataclass
+class Recorded:
+    """What a recording holds; times in seconds by one clock."""
+
+    windows: list[MarkedForward] = field(default_factory=list)
+    operators: list[tuple[OperatorRun, Work]] = field(default_factory=list)
+    """Operators of the thread that ran the forwards, and compiled code called like one."""
+    runs: list[tuple[DeviceRun, Activity]] = field(default_factory=list)
+    """Kernels, copies and memsets of a GPU."""
+    kernel_work: list[tuple[str, float, Work]] = field(default_factory=list)
+    """Of operators whose work is known: each kernel, when its operator started, and its share of the work by its time."""
+    syncs: list[Span] = field(default_factory=list)
+    allocations: list[Allocation] = field(default_factory=list)
+
+
+class Recording:
+    """A profiler that records until it is stopped; marks are set by `open` and `close`.
+
+    `details` records shapes and allocations too, which slows the host further: times are taken from recordings without.
+    """
+
+    def __init__(self, device: Device, *, details: bool = False) -> None:
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device == "cuda" else [])]
+        self._profile: Any = profile(activities=activities, record_shapes=details, profile_memory=details)
+        self._mark: Any = None
+        self._running = False
+
+    def __enter__(self) -> "Recording":
+        self._profile.start()
+        self._running = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def open(self, phase: Phase) -> None:
+        """End the marked forward before, and begin one."""
+        self.close()
+        self._mark = record_function(f"{MARK}{phase}")
+        self._mark.__enter__()
+
+    def close(self) -> None:
+        """End the marked forward, if there is one."""
+        if self._mark is not None:
+            self._mark.__exit__(None, None, None)
+            self._mark = None
+
+    def stop(self) -> None:
+        """End marks and recording; nothing more is recorded."""
+        if self._running:
+            self.close()
+            self._profile.stop()
+            self._running = False
+
+    def read(self, itemsize: int) -> Recorded:
+        """What was recorded, once it is stopped; `itemsize` is that of the arm's numbers in bytes."""
+        found = read_events(self._profile.events(), itemsize)
+        results = self._profile.profiler.kineto_results
+        start_ns = results.trace_start_ns()
+        for event in results.events():
+            if event.name() == _MEMORY and event.nbytes() > 0:
+                found.allocations.append(Allocation((event.start_ns() - start_ns) * 1e-9, event.nbytes()))
+        return found
+
+
+def called(name: str) -> AbstractContextManager[object]:
+    """A mark around compiled code that is no operator of torch."""
+    return record_function(f"{CALL}{name}")
+
+
+def read_events(events: Iterable[Any], itemsize: int) -> Recorded:
+    """The events of torch (`torch.autograd.profiler_util.FunctionEvent`, times in microseconds) by what they are."""
+    found, started = Recorded(), dict[int, float]()
+    device, operators = list[Any](), list[Any]()
+    thread: Any = None
+    for event in events:
+        name = event.name
+        if event.device_type.name != "CPU":
+            if not name.startswith(MARK) and not getattr(event, "is_user_annotation", False):
+                device.append(event)
+        elif name.startswith(CALL):
+            operators.append(event)
+        elif name.startswith(MARK):
+            thread = event.thread
+            found.windows.append(MarkedForward(name.removeprefix(MARK), *_span(event)))
+        elif _RUNTIME.fullmatch(name):
+            started[event.id] = event.time_range.start * _US
+            if _WAIT.search(name):
+                found.syncs.append(_span(event))
+        elif not event.is_async and name != _MEMORY and not name.startswith("["):
+            operators.append(event)
+    for event in operators:
+        if event.thread == thread:
+            work = operator_work(event.name, getattr(event, "structured_input_shapes", None) or event.input_shapes or (), itemsize)
+            own_s = max(0.0, event.self_cpu_time_total * _US)
+            found.operators.append((OperatorRun(event.name, event.time_range.start * _US, own_s), work))
+            found.kernel_work += _shared(event, work)
+    for event in device:
+        start, end = _span(event)
+        found.runs.append((DeviceRun(event.name, start, end, started.get(event.id)), _activity(event.name)))
+    found.windows.sort(key=lambda window: window.start)
+    return found
+
+
+def _span(event: Any) -> Span:
+    return event.time_range.start * _US, event.time_range.end * _US
+
+
+def _activity(name: str) -> Activity:
+    """What runs on the device, by its name in a trace of kineto."""
+    return "memcpy" if name.startswith("Memcpy") else "memset" if name.startswith("Memset") else "kernel"
+
+
+def _shared(event: Any, work: Work) -> list[tuple[str, float, Work]]:
+    """The work of an operator given to the kernels that it launched itself, in proportion to their time."""
+    total = sum(kernel.duration for kernel in event.kernels)
+    if not total or work == Work():
+        return []
+
+    def part(amount: int | None, share: float) -> int | None:
+        return None if amount is None else round(share * amount)
+
+    at = event.time_range.start * _US
+    return [
+        (kernel.name, at, Work(*(part(amount, kernel.duration / total) for amount in work)))
+        for kernel in event.kernels
+        if kernel.duration
+    ]

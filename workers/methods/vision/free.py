@@ -1,0 +1,112 @@
+"""Tokens cut for nothing: the first ones stay, as many as another method's schedule leaves; no reduction can be faster.
+
+The ceiling of what token counts can give on a machine: nothing is scored, matched or gathered, and the rest of a block is that of
+a reducing method. Which tokens stay means nothing, so that no accuracy is claimed of it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from sweeps import method
+from sweeps.method import BlockTokens, Network, Purpose
+from workers.token_reduction.schedules import AlignField, KeepParams, MergeParams, TokenCount, one_amount, ordered_blocks
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
+
+    from workers.token_reduction.patch_vit import Reduction
+
+PAPER = "none: a control"
+VERSION = 1
+
+
+class Params(method.Params):
+    """The schedule: a share kept in some blocks, or tokens that leave in every block, as methods take it that choose tokens."""
+
+    amounts: ClassVar[Mapping[str, Any]] = {"keep_rate": 1, "r": 0, "r_ratio": 0}
+    purpose: ClassVar[Purpose] = "ceiling"
+    keep_rate: float | None = Field(
+        default=None, gt=0, le=1, description="share of the patch tokens left that each reducing block keeps"
+    )
+    layers: Annotated[tuple[int, ...], Field(min_length=1)] | None = Field(
+        default=None, description="with keep_rate: blocks that reduce, counted from 0; 3, 6 and 9 if not given"
+    )
+    r: TokenCount | tuple[TokenCount, ...] | None = Field(
+        default=None, description="tokens that leave in every block, or {per_block: […]} with a number for each block"
+    )
+    r_ratio: float | None = Field(
+        default=None, ge=0, le=0.5, description="share of the patch tokens present that leaves in each block"
+    )
+    align: AlignField = None
+
+    @model_validator(mode="after")
+    def _one_schedule(self) -> "Params":
+        one_amount(keep_rate=self.keep_rate, r=self.r, r_ratio=self.r_ratio)
+        if self.layers is not None and self.keep_rate is None:
+            raise ValueError("layers belong to keep_rate; r and r_ratio are of every block")
+        return self
+
+    @field_validator("layers")
+    @classmethod
+    def _ordered(cls, layers: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return None if layers is None else ordered_blocks(layers)
+
+    @property
+    def schedule(self) -> KeepParams | MergeParams:
+        """The parameters of a method with the same counts."""
+        if self.keep_rate is None:
+            return MergeParams(r=self.r, r_ratio=self.r_ratio, align=self.align)
+        if self.layers is None:
+            return KeepParams(keep_rate=self.keep_rate, align=self.align)
+        return KeepParams(keep_rate=self.keep_rate, layers=self.layers, align=self.align)
+
+
+NEUTRAL = Params(keep_rate=1)
+EXAMPLES = (
+    Params(keep_rate=0.5, layers=(1,)),
+    Params(keep_rate=0.1, layers=(1, 2)),
+    Params(r=3),
+    Params(r=(0, 5, 0, 2)),
+    Params(r_ratio=0.2, align=8),
+)
+
+
+def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    return params.schedule.tokens(network, image_size)
+
+
+def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG001 - cutting multiplies nothing
+    return 0
+
+
+def refuses(params: Params, network: Network) -> str | None:
+    schedule = params.schedule
+    return schedule.too_deep(network) if isinstance(schedule, KeepParams) else schedule.too_long(network)
+
+
+def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
+    """A copy of `model` that keeps the first tokens. Raises `Unsupported` as `fit` does."""
+    from workers.token_reduction.patch_vit import fit
+
+    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
+    schedule, left = params.schedule, patches
+    if isinstance(schedule, KeepParams):
+        counts = dict(schedule.kept(patches, prefix))
+    else:
+        counts = {}
+        for block, removed in enumerate(schedule.merged(len(model.blocks), patches, prefix)):
+            left -= removed
+            counts[block] = left
+    reductions, present = {}, patches
+    for block, count in sorted(counts.items()):
+        if count < present:
+            reductions[block] = cut_to(prefix + count)
+        present = count
+    return fit(model, reductions)
+
+
+def cut_to(left: int) -> "Reduction":
+    """Keeps the first `left` tokens, prefix tokens included."""
+    return lambda x_BND, size_BN1, _: (x_BND[:, :left], size_BN1)
