@@ -185,10 +185,12 @@ def import_outcomes(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="OUTCOME...",
-            help="Files that `python -m workers.run` wrote, or folders of them; with --reference names or files.",
+            metavar="FILE...",
+            help="Outcomes of `python -m workers.run`, or folders of them; SQLite files of `nsys export`; tables of `ncu --csv`; "
+            "with --reference names or files.",
         ),
     ] = None,
+    *,
     db: Database = None,
     sweep: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Link the outcomes to this sweep file, so that report and plot show them.")
@@ -200,17 +202,28 @@ def import_outcomes(
             "--reference", help="Published tables, by name or file (default: all that ship), never mixed into what is measured."
         ),
     ] = False,
+    forwards: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Forwards in a profile whose ranges or kernels do not show them.")
+    ] = None,
+    comparison: Annotated[
+        str | None, typer.Option(metavar="ID", help="The comparison that a profile without marks belongs to.")
+    ] = None,
+    arm: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Which arm of it: baseline or arm; without --comparison any words.")
+    ] = None,
 ) -> None:
-    """Put outcomes measured elsewhere, or published tables, into the store; importing twice changes nothing."""
+    """Put outcomes measured elsewhere, profiles of nsys and ncu, or published tables into the store; twice changes nothing."""
     if reference:
         from orchestrator.commands.references import import_published
 
         raise typer.Exit(import_published(files or (), db=db))
-    from orchestrator.commands.run import import_files
+    from orchestrator.commands.import_files import import_files
+    from store.traces.ties import StatedTie
 
     if not files:
-        raise typer.BadParameter("name the files or folders to import", param_hint="OUTCOME...")
-    raise typer.Exit(import_files(files, db=db, sweep=sweep, device=device))
+        raise typer.BadParameter("name the files or folders to import", param_hint="FILE...")
+    stated = StatedTie(comparison, arm, forwards)
+    raise typer.Exit(import_files(files, db=db, sweep=sweep, device=device, request=stated))
 
 
 @app.command("audit")

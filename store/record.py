@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Literal
 
@@ -81,8 +81,11 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
     return True
 
 
-def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
-    """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new."""
+def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[[Connection], None] | None = None) -> int:
+    """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new.
+
+    `then` stores what is imported with them, in the same transaction.
+    """
     load_distributions()
     attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
     with writing(engine) as connection:
@@ -91,6 +94,8 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome]) -> int:
                 before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
                 attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
                 new += 1
+        if then is not None:
+            then(connection)
     return new
 
 

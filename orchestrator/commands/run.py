@@ -1,15 +1,13 @@
-"""Commands that read a sweep file: run it, plan it, or import what was measured of it elsewhere."""
+"""Commands that read a sweep file: run it or plan it."""
 
-import dataclasses
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
-from pydantic import ValidationError
 
 from orchestrator import planning
 from orchestrator.commands.limits import limit_s_of, limit_text, whole_limit_s
@@ -19,13 +17,11 @@ from orchestrator.sites import Site, by_device, here
 from store import queue
 from store.answers import Doubt, doubted
 from store.engine import Engine, connect, connect_readonly
-from store.errors import EmptyStoreError, StoreError
+from store.errors import EmptyStoreError
 from store.location import location, sqlite_path
 from sweeps.job import Device
 from sweeps.number_format import count
-from sweeps.outcome import Outcome
 from sweeps.parsing.expand import Expansion
-from workers.measure.environment import devices
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -217,45 +213,3 @@ def _existing(db: str | None) -> Engine | None:
 def _warn(warnings: Iterable[str]) -> None:
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-
-
-def import_files(paths: Iterable[Path], *, db: str | None, sweep: Path | None, device: Device | None) -> int:
-    """Store outcomes of `python -m workers.run`, and link them to a sweep if one is given. Returns the exit code."""
-    from store.record import record_imported
-
-    outcomes = [outcome for path in paths for outcome in _outcomes(path)]
-    expansion = planning.load_sweep(sweep, auto=device or planning.preferred(devices())) if sweep else None
-    engine = connect(db)
-    fresh = record_imported(engine, outcomes)
-    known = len(outcomes) - fresh
-    typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
-    if expansion is not None:
-        if expansion.sweep.search is not None:  # of all feasible places those that were measured
-            from orchestrator.refinement import Refinement
-
-            refinement = Refinement(expansion, engine)
-            refinement.choose({key for outcome in outcomes for key in outcome.job.comparison_ids()} & refinement.questions.keys())
-            expansion = refinement.requested()
-        sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
-        plan = make_plan(expansion.without_demands(), engine, sites)
-        planning.submit_plan(engine, dataclasses.replace(plan, wanted=()))
-        typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answered_text(plan)}")
-    return ANSWERED
-
-
-def _outcomes(path: Path) -> Iterator[Outcome]:
-    """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a folder."""
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    if not files:
-        raise StoreError(f"{path} holds no *.json files")
-    for file in files:
-        try:
-            text = file.read_text()
-            documents = [text] if text.lstrip().startswith("{\n") else text.splitlines()
-            yield from (Outcome.model_validate_json(document) for document in documents if document.strip())
-        except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"{file} cannot be read: {error}") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the whole"
-            raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {place}: {first['msg']}") from None

@@ -1,0 +1,180 @@
+"""`breakeven import`: outcomes that were measured elsewhere, and what Nsight Systems and Nsight Compute recorded of an arm."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import typer
+from pydantic import ValidationError
+
+from orchestrator import planning
+from orchestrator.commands.run import ANSWERED
+from orchestrator.planning import make_plan
+from orchestrator.sites import Site
+from store.engine import Engine, connect
+from store.errors import StoreError
+from store.record import record_imported
+from store.traces.nsys_export import read_nsys
+from store.traces.record import RecordedTrace, TraceFile, record_traces
+from store.traces.ties import StatedTie
+from sweeps.job import Device
+from sweeps.outcome import Outcome
+from sweeps.parsing.expand import Expansion
+from sweeps.traces.device_trace import TraceError
+from sweeps.traces.ncu_profile import ncu_profile
+from sweeps.traces.ncu_report import KERNEL, read_ncu
+from sweeps.traces.nsys_profile import nsys_profiles
+from sweeps.traces.summary import summary_lines
+from workers.measure.environment import devices
+
+ImportFormat = Literal["outcomes", "nsys", "ncu"]
+
+SQLITE = b"SQLite format 3\0"
+EXPORT_FIRST = {
+    ".nsys-rep": "nsys export --type sqlite {}",
+    ".qdrep": "nsys export --type sqlite {}",
+    ".ncu-rep": "ncu --import {} --csv --page raw > report.csv",
+}
+"""Reports of the profilers themselves, which only they can read."""
+_STATES = {
+    "imported": "imported",
+    "known": "in the store already, nothing changed",
+    "replaced": "imported again, in place of what was stored of it",
+}
+
+
+def import_files(
+    paths: Iterable[Path],
+    *,
+    db: str | None,
+    sweep: Path | None = None,
+    device: Device | None = None,
+    request: StatedTie | None = None,
+) -> int:
+    """Store outcomes of `python -m workers.run` and profiles of nsys and ncu, all of them or none. Returns the exit code.
+
+    sweep: link the outcomes to it. request: what the user states of the profiles. Raises `UserError` for files that are neither,
+    and for contradictions.
+    """
+    requested = request or StatedTie()
+    files = [(path, file_format(path)) for path in paths]
+    traces = [_trace(path, form, requested.forwards) for path, form in files if form != "outcomes"]
+    outcomes = [outcome for path, form in files if form == "outcomes" for outcome in _outcomes(path)]
+    _check_options(files, traces, outcomes, sweep, requested)
+    expansion = planning.load_sweep(sweep, auto=device or planning.preferred(devices())) if sweep else None
+    engine = connect(db)
+    recorded: list[RecordedTrace] = []
+    fresh = record_imported(engine, outcomes, lambda connection: recorded.extend(record_traces(connection, traces, requested)))
+    if outcomes or not traces:
+        known = len(outcomes) - fresh
+        typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
+    for each in recorded:
+        _show(each)
+    if expansion is not None:
+        _link(engine, expansion, outcomes)
+    return ANSWERED
+
+
+def file_format(path: Path) -> ImportFormat:
+    """What a file holds, by its content. Raises `StoreError` for what cannot be imported."""
+    if path.is_dir() or path.suffix == ".json":
+        return "outcomes"
+    if path.suffix in EXPORT_FIRST:
+        command = EXPORT_FIRST[path.suffix].format(path.name)
+        raise StoreError(f"{path} is a report that only the profiler itself reads; export it first: {command}")
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(SQLITE))
+            if head == SQLITE:
+                return "nsys"
+        text = _decoded(path)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is neither text nor SQLite"
+        raise StoreError(f"{path} cannot be read: {why}") from None
+    if text.lstrip().startswith("{"):
+        return "outcomes"
+    if KERNEL in text or "==PROF==" in text:
+        return "ncu"
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    found = f"a first line {first[:60]!r}" if first else "an empty file"
+    raise StoreError(
+        f"{path} is none of what can be imported: expected outcomes of `python -m workers.run` (JSON), the SQLite file of "
+        f"`nsys export --type sqlite`, or the table of `ncu --csv`; found {found}"
+    )
+
+
+def _decoded(path: Path) -> str:
+    """A text file in UTF-8 or, as PowerShell writes it, UTF-16. Raises `UnicodeDecodeError` for others."""
+    data = path.read_bytes()
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+
+
+def _trace(path: Path, form: ImportFormat, forwards: int | None) -> TraceFile:
+    """The profiles in a file of nsys or ncu."""
+    try:
+        imported = (
+            nsys_profiles(read_nsys(path), forwards) if form == "nsys" else (ncu_profile(read_ncu(_decoded(path)), forwards),)
+        )
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}") from None
+    return TraceFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), imported)
+
+
+def _check_options(
+    paths: Sequence[tuple[Path, ImportFormat]],
+    traces: Sequence[TraceFile],
+    outcomes: Sequence[Outcome],
+    sweep: Path | None,
+    request: StatedTie,
+) -> None:
+    """Raise `StoreError` for options that belong to files of another kind."""
+    if sweep is not None and not outcomes:
+        profile = f"{paths[0][0]} is a profile, which belongs to a comparison: --comparison ID"
+        raise StoreError(f"--sweep {sweep} links outcomes, and {profile}")
+    stated = [f"--{name}" for name, value in zip(StatedTie._fields, request, strict=True) if value is not None]
+    if stated and not traces:
+        raise StoreError(f"{' and '.join(stated)} belong to files of nsys and ncu; {paths[0][0]} holds outcomes")
+
+
+def _show(recorded: RecordedTrace) -> None:
+    """What became of a file, and what it covers."""
+    typer.echo(f"{recorded.trace.file}: {_STATES[recorded.state]}; {recorded.tie}")
+    for imported, covered in zip(recorded.trace.imported, recorded.covered, strict=True):
+        for line in summary_lines(imported, covered):
+            typer.echo(f"  {line}")
+    for note in recorded.tie.notes:
+        typer.echo(f"  {note}")
+
+
+def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> None:
+    """Let the sweep count the outcomes as its own."""
+    if expansion.sweep.search is not None:  # of all feasible places those that were measured
+        from orchestrator.refinement import Refinement
+
+        refinement = Refinement(expansion, engine)
+        refinement.choose({key for outcome in outcomes for key in outcome.job.comparison_ids()} & refinement.questions.keys())
+        expansion = refinement.requested()
+    sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
+    plan = make_plan(expansion.without_demands(), engine, sites)
+    planning.submit_plan(engine, dataclasses.replace(plan, wanted=()))
+    typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answered_text(plan)}")
+
+
+def _outcomes(path: Path) -> Iterator[Outcome]:
+    """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise StoreError(f"{path} holds no *.json files")
+    for file in files:
+        try:
+            text = file.read_text()
+            documents = [text] if text.lstrip().startswith("{\n") else text.splitlines()
+            yield from (Outcome.model_validate_json(document) for document in documents if document.strip())
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{file} cannot be read: {error}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {place}: {first['msg']}") from None

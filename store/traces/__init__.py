@@ -1,0 +1,1 @@
+"""Imported files of profilers: timelines in SQLite, and what is stored of them."""

@@ -1,0 +1,226 @@
+"""Timelines that `nsys export --type sqlite` writes: the documented tables of 2021 and since, read without trusting the file.
+
+Tables and columns are those of NVIDIA's "SQLite Export Schema Reference" (2021.5 and later): a table is there only if it has rows,
+names are ids of `StringIds` or texts, and columns come and go between versions, so that only `start` and `end` are required.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from sqlalchemy import Connection, column, create_engine, select, table
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from store.location import reading_mode
+from sweeps.profile import Activity
+from sweeps.traces.device_trace import ApiCall, DeviceActivity, DeviceTrace, NvtxRange, TraceError
+
+KERNELS, COPIES, FILLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPHS, CALLS, RANGES = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
+STRINGS = "StringIds"
+ANY_OF_NSYS = (STRINGS, KERNELS, COPIES, CALLS, RANGES, "TARGET_INFO_SYSTEM_ENV", "PROCESSES", "ANALYSIS_DETAILS")
+KERNEL_NAMES = ("demangledName", "shortName", "name", "mangledName")
+"""Columns of a kernel's name, the most telling first."""
+COPY_KINDS = {1: ("HtoD", 1), 2: ("DtoH", 1), 8: ("DtoD", 2), 9: ("HtoH", 0), 10: ("PtoP", 1)}
+"""CUPTI's kinds of copies: name, and how often the device's memory moves each byte."""
+EXPORT_INFO = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+GPU_INFO = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
+HOST = 2**31 - 1
+"""What CUPTI writes as the device of a graph that begins on the host."""
+HOW = "nsys profile --trace=cuda,nvtx -o REPORT …, then nsys export --type sqlite REPORT.nsys-rep"
+
+
+class _Export(NamedTuple):
+    connection: Connection
+    columns: Mapping[str, Sequence[str]]
+    """Of each table."""
+    strings: Mapping[int, str]
+
+    def rows(self, name: str, *wanted: str) -> Iterator[dict[str, Any]]:
+        """The rows of a table with those of the wanted columns that it has; others are `None`."""
+        there = [each for each in wanted if each in self.columns.get(name, ())]
+        if not there:
+            return
+        absent = dict.fromkeys(wanted)
+        found: Iterable[Any] = self.connection.execute(select(*map(column, there)).select_from(table(name)))
+        for row in found:
+            yield {**absent, **dict(zip(there, row, strict=True))}
+
+    def text(self, value: Any) -> str | None:
+        """A name, which is an id or the text itself."""
+        return self.strings.get(value) if isinstance(value, int) else value
+
+
+def read_nsys(path: Path) -> DeviceTrace:
+    """The timeline in the SQLite file at `path`. Raises `TraceError` that names what was found and what was expected."""
+    _check_whole(path)
+    with _opened(path) as connection:
+        columns = _tables(connection)
+        export = _Export(connection, columns, {})
+        if STRINGS in columns:
+            export = export._replace(strings={row["id"]: str(row["value"]) for row in export.rows(STRINGS, "id", "value")})
+        _check_kernels(columns)
+        runs = [*_kernels(export), *_graphs(export), *_copies(export), *_fills(export)]
+        if not any(run.activity == "kernel" for run in runs):
+            raise TraceError(f"its table {KERNELS} has no rows with times: no kernel was recorded; expected {HOW}")
+        return DeviceTrace(
+            runs=tuple(runs),
+            calls=tuple(_calls(export)),
+            ranges=tuple(_ranges(export)),
+            device_names=_device_names(export, {run.device for run in runs if run.device is not None}),
+            version=_version(export),
+        )
+
+
+def _check_whole(path: Path) -> None:
+    """Raise `TraceError` for a file that is shorter than its own heading states."""
+    with path.open("rb") as file:
+        heading = file.read(100)
+    if len(heading) < 100:
+        raise TraceError(f"it is cut off: {len(heading)} bytes are left, less than the heading of an SQLite file; export it again")
+    page = int.from_bytes(heading[16:18], "big")
+    stated = (65536 if page == 1 else page) * int.from_bytes(heading[28:32], "big")
+    if heading[24:28] == heading[92:96] and path.stat().st_size < stated:
+        raise TraceError(f"it is cut off: {path.stat().st_size:,} of {stated:,} bytes are left; copy or export it again")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Connection]:
+    """A connection that can only read, and calls no functions that the file names."""
+
+    def connect() -> sqlite3.Connection:
+        opened = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={reading_mode(path.absolute())}", uri=True)
+        opened.text_factory = lambda data: data.decode(errors="replace")
+        opened.execute("PRAGMA trusted_schema = OFF")
+        opened.execute("PRAGMA query_only = ON")
+        return opened
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except (DBAPIError, sqlite3.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        raise TraceError(f"SQLite cannot read it ({cause}): it is damaged or cut off; export it again: {HOW}") from None
+    finally:
+        engine.dispose()
+
+
+def _tables(connection: Connection) -> dict[str, list[str]]:
+    """The columns of each table; views are left out, which may be anything."""
+    master = table("sqlite_master", column("name"), column("type"))
+    names = connection.execute(select(master.c.name).where(master.c.type == "table")).scalars().all()
+    return {name: [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(name)})")] for name in names}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _check_kernels(columns: Mapping[str, Sequence[str]]) -> None:
+    """Raise `TraceError` unless these are the tables of an export with kernels."""
+    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
+    found = ", ".join(sorted(columns)[:8]) + more if columns else "no table"
+    if not any(name in columns for name in ANY_OF_NSYS):
+        raise TraceError(f"it is no export of nsys: expected the tables {KERNELS} and {STRINGS}, found {found}; {HOW}")
+    if GRAPHS not in columns and KERNELS not in columns:
+        raise TraceError(f"it holds no kernels: expected the table {KERNELS}, found {found}; {HOW}")
+    for name in (KERNELS, COPIES, FILLS, GRAPHS, CALLS):
+        lacking = [each for each in ("start", "end") if name in columns and each not in columns[name]]
+        if lacking:
+            raise TraceError(f"its table {name} has no column {' and no '.join(lacking)}; found {', '.join(columns[name][:12])}")
+    if KERNELS in columns and not any(name in columns[KERNELS] for name in KERNEL_NAMES):
+        has = ", ".join(columns[KERNELS][:12])
+        raise TraceError(f"its table {KERNELS} has none of the columns {', '.join(KERNEL_NAMES)}; found {has}")
+
+
+def _times(row: Mapping[str, Any], name: str) -> tuple[int, int] | None:
+    """Start and end in ns; `None` where they were not recorded, for which CUPTI writes 0."""
+    start, end = row["start"], row["end"]
+    if start is None or end is None:
+        return None
+    if not isinstance(start, int) or not isinstance(end, int):
+        wrong = start if not isinstance(start, int) else end
+        raise TraceError(f"its table {name} holds {wrong!r} as a time; expected whole nanoseconds")
+    return (start, end) if end > start else None
+
+
+def _device_runs(export: _Export, name: str, *more: str) -> Iterator[tuple[dict[str, Any], tuple[int, int]]]:
+    for row in export.rows(name, "start", "end", "deviceId", "globalPid", "correlationId", *more):
+        times = _times(row, name)
+        if times is not None:
+            yield row, times
+
+
+def _run(
+    row: Mapping[str, Any],
+    times: tuple[int, int],
+    name: str,
+    activity: Activity,
+    *,
+    moved: int | None = None,
+    whole_graph: bool = False,
+) -> DeviceActivity:
+    device = row["deviceId"] if row["deviceId"] != HOST else None
+    return DeviceActivity(name, activity, *times, device, row["globalPid"], row["correlationId"], moved, whole_graph)
+
+
+def _kernels(export: _Export) -> Iterator[DeviceActivity]:
+    for row, times in _device_runs(export, KERNELS, *KERNEL_NAMES):
+        names = (export.text(row[each]) for each in KERNEL_NAMES)
+        yield _run(row, times, next(filter(None, names), "a kernel without a name"), "kernel")
+
+
+def _graphs(export: _Export) -> Iterator[DeviceActivity]:
+    """Launches of CUDA graphs where nsys records the graph in place of its kernels."""
+    for row, times in _device_runs(export, GRAPHS, "graphId"):
+        yield _run(row, times, f"CUDA graph {(row['graphId'] or 0) & 0xFFFFFFFF}", "kernel", whole_graph=True)
+
+
+def _copies(export: _Export) -> Iterator[DeviceActivity]:
+    for row, times in _device_runs(export, COPIES, "bytes", "copyKind"):
+        kind, passes = COPY_KINDS.get(row["copyKind"], (f"kind {row['copyKind']}", 1))
+        yield _run(row, times, f"memcpy {kind}", "memcpy", moved=None if row["bytes"] is None else passes * int(row["bytes"]))
+
+
+def _fills(export: _Export) -> Iterator[DeviceActivity]:
+    for row, times in _device_runs(export, FILLS, "bytes"):
+        yield _run(row, times, "memset", "memset", moved=None if row["bytes"] is None else int(row["bytes"]))
+
+
+def _calls(export: _Export) -> Iterator[ApiCall]:
+    for row in export.rows(CALLS, "start", "end", "globalTid", "correlationId", "nameId", "name"):
+        times = _times(row, CALLS)
+        name = export.text(row["nameId"] if row["nameId"] is not None else row["name"])
+        if times is not None and name:
+            yield ApiCall(name, *times, row["globalTid"], row["correlationId"])
+
+
+def _ranges(export: _Export) -> Iterator[NvtxRange]:
+    """Ranges with an end; marks and ranges that were open when the recording ended have none."""
+    for row in export.rows(RANGES, "start", "end", "text", "textId", "globalTid"):
+        times = _times(row, RANGES) if row["end"] is not None else None
+        name = row["text"] or export.text(row["textId"])
+        if times is not None and name:
+            yield NvtxRange(str(name), *times, row["globalTid"])
+
+
+def _version(export: _Export) -> str:
+    """`2024.7.1 (schema 3.15.1)`, as far as the export states it."""
+    info = {row["name"]: str(row["value"]) for name in EXPORT_INFO for row in export.rows(name, "name", "value")}
+    product, schema = info.get("EXPORT_PRODUCT_VERSION", ""), info.get("EXPORT_SCHEMA_VERSION", "")
+    return f"{product} (schema {schema})".strip() if schema else product
+
+
+def _device_names(export: _Export, devices: set[int]) -> tuple[str, ...]:
+    """The names of the devices that ran something, or of all where ids are not those of CUDA."""
+    for info in GPU_INFO:
+        named = {row["id"]: str(row["name"]) for row in export.rows(info, "id", "name") if row["name"]}
+        if named:
+            used = {named[device] for device in devices if device in named} or set(named.values())
+            return tuple(sorted(used))
+    return ()

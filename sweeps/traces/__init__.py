@@ -1,0 +1,1 @@
+"""Files of outside profilers (Nsight Systems, Nsight Compute) as profiles of an arm."""

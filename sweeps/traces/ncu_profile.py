@@ -1,0 +1,127 @@
+"""The profile of an arm from kernels that Nsight Compute measured one by one: means weighted by time, per name of kernel."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from sweeps.profile import COUNTERS, Activities, ArmProfile
+from sweeps.traces.device_trace import ImportedProfile
+from sweeps.traces.forward_count import ForwardCount, decide_forwards
+from sweeps.traces.ncu_report import NcuKernel, NcuReport
+from sweeps.traces.repeats import find_repeats
+
+ARGUMENTS = re.compile(r"<[^<>]*>|\([^()]*\)")
+"""The innermost template arguments or parameters of a name."""
+ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
+
+
+def ncu_profile(report: NcuReport, given: int | None = None) -> ImportedProfile:
+    """The profile of the kernels in `report`; `given` is the number of forwards that the user states.
+
+    ncu runs each kernel alone and again for each group of counters, so that there is no timeline: neither wall time nor gaps.
+    Its kernels may be a few of many: `covered` is not known from the file. Raises `TraceError` if `given` contradicts kernels that
+    repeat.
+    """
+    decided, kernels = _forwards(report.kernels, given)
+    profile = ArmProfile(
+        arm=report.mark.arm or 0,
+        tool="ncu",
+        forwards=decided.forwards,
+        launches=len(kernels) / decided.forwards,
+        activities=_activities(kernels, decided.forwards),
+    )
+    notes = []
+    if decided.source == "unknown":
+        notes.append("how many forwards the file holds is not known: counts and seconds are of all of it; --forwards K divides")
+    if report.missing:
+        notes.append(f"not in the file: {', '.join(name.replace('_', ' ') for name in report.missing)}")
+    total = sum(each.seconds for each in report.kernels)
+    return ImportedProfile(
+        profile=profile,
+        mark=report.mark,
+        device_name=report.device_name,
+        source=f"ncu, forwards by {decided.text}" if decided.source != "unknown" else "ncu, forwards not known",
+        kernels=len(kernels),
+        kernels_in_file=len(report.kernels),
+        time_share=sum(each.seconds for each in kernels) / total if total else None,
+        notes=tuple(notes),
+    )
+
+
+def covered_share(profiled: Iterable[Activities], whole: Iterable[Activities]) -> float | None:
+    """The share of the kernel time in `whole`, a profile of all kernels of the arm, that the kernels in `profiled` stand for.
+
+    Kernels are the same if their names are without arguments; of a name that runs ten times and was profiled three times, three
+    tenths of its time count. `None` if `whole` has no kernels, or none of those in `profiled`.
+    """
+    seconds: dict[str, float] = {}
+    runs: dict[str, float] = {}
+    for each in whole:
+        if each.activity == "kernel":
+            name = function_name(each.name)
+            seconds[name] = seconds.get(name, 0.0) + each.seconds
+            runs[name] = runs.get(name, 0.0) + each.count
+    found: dict[str, float] = {}
+    for each in profiled:
+        name = function_name(each.name)
+        found[name] = found.get(name, 0.0) + each.count
+    total = sum(seconds.values())
+    common = found.keys() & seconds.keys()
+    if not common or not total:
+        return None
+    return min(1.0, sum(min(1.0, found[name] / runs[name]) * seconds[name] for name in common if runs[name]) / total)
+
+
+def function_name(name: str) -> str:
+    """The name of a kernel without return type, namespaces, template arguments and parameters."""
+    bare = ANONYMOUS.sub("", name)
+    while (shorter := ARGUMENTS.sub("", bare)) != bare:
+        bare = shorter
+    return bare.strip().split(" ")[-1].split("::")[-1] or name
+
+
+def mean_counters(activities: Iterable[Activities]) -> dict[str, float]:
+    """Counters over all kernels, as means weighted by time, in the order of `COUNTERS`."""
+    return _means([(each.seconds, each.counters) for each in activities])
+
+
+def _forwards(kernels: Sequence[NcuKernel], given: int | None) -> tuple[ForwardCount, Sequence[NcuKernel]]:
+    """The number of forwards, and the kernels of which totals are taken.
+
+    What repeats counts only if it is forwards: the first kernels of one forward repeat as its blocks.
+    """
+    repeats = find_repeats([each.name for each in kernels])
+    if repeats is not None and repeats.complete:
+        decided = decide_forwards(0, repeats, given)
+        return decided, kernels[repeats.first : repeats.first + repeats.equal * repeats.period]
+    if given is None:
+        return ForwardCount(1, "unknown", ""), kernels
+    return ForwardCount(given, "given", f"--forwards {given}"), kernels
+
+
+def _activities(kernels: Sequence[NcuKernel], forwards: int) -> tuple[Activities, ...]:
+    groups: dict[str, list[NcuKernel]] = {}
+    for each in kernels:
+        groups.setdefault(each.name, []).append(each)
+    found = []
+    for name, group in groups.items():
+        found.append(
+            Activities(
+                name=name,
+                activity="kernel",
+                count=len(group) / forwards,
+                seconds=sum(each.seconds for each in group) / forwards,
+                counters=_means([(each.seconds, each.counters) for each in group]),
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (-each.seconds, each.name)))
+
+
+def _means(measured: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+    """The mean of each counter weighted by seconds, over those that have it; none without weight."""
+    means = {}
+    for name in COUNTERS:
+        pairs = [(seconds, counters[name]) for seconds, counters in measured if name in counters]
+        weight = sum(seconds for seconds, _ in pairs)
+        if weight > 0:
+            means[name] = sum(seconds * value for seconds, value in pairs) / weight
+    return means

@@ -1,0 +1,205 @@
+"""Tables of ncu: both pages, locales, units and what is missing; means are weighted by time and never stand for the whole arm."""
+
+import csv
+import io
+
+import pytest
+
+from sweeps.profile import Activities
+from sweeps.traces.decimal_mark import NumberCell, find_mark, parse_number
+from sweeps.traces.device_trace import TraceError
+from sweeps.traces.ncu_profile import covered_share, function_name, ncu_profile
+from sweeps.traces.ncu_report import read_ncu
+from sweeps.traces.summary import summary_lines
+from tests.fixtures.ncu_tables import CASTS, PREAMBLE, RAW, details_page, raw_page
+
+PAGES = {
+    "raw": raw_page(),
+    "raw in plain numbers": raw_page(locale="C"),
+    "raw with decimal commas": raw_page(locale="de"),
+    "raw with semicolons": raw_page(locale="de", separator=";", cell=lambda text: text),
+    "raw in us": raw_page(unit="us"),
+    "raw in usecond with decimal commas": raw_page(locale="de", unit="usecond"),
+    "raw in ms": raw_page(unit="ms"),
+    "raw in nsecond": raw_page(unit="nsecond"),
+    "raw behind lines of ncu and the program": PREAMBLE + raw_page(),
+    "raw with a byte order mark": "\ufeff" + raw_page(),
+    "raw with ranges": raw_page(nvtx="breakeven:comparison:0123456789abcdef:none"),
+    "details": details_page(),
+    "details in plain numbers": details_page(locale="C"),
+    "details with decimal commas": details_page(locale="de"),
+    "details with semicolons": details_page(locale="de", separator=";"),
+    "details with tabs": PREAMBLE + details_page(separator="\t"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_pages_locales_and_units(page: str) -> None:
+    """Every form of the same report gives the same kernels; means of a name are weighted by the time of its launches."""
+    report = read_ncu(page)
+    assert [each.name for each in report.kernels] == [each.name for each in CASTS]
+    assert [each.seconds for each in report.kernels] == pytest.approx([each.ns * 1e-9 for each in CASTS], rel=1e-5)
+    assert report.missing == ()
+
+    profile = ncu_profile(report).profile
+    gemm, cast = profile.activities
+    assert (gemm.count, cast.count) == (1, 2)
+    assert gemm.counters == pytest.approx(
+        {"sm_throughput": 91.75, "memory_throughput": 40.5, "achieved_occupancy": 33.25, "l1_hit_rate": 60.5, "l2_hit_rate": 80.5}
+    )
+    assert cast.counters == pytest.approx(
+        {"sm_throughput": 4, "memory_throughput": 86.25, "achieved_occupancy": 76.5, "l1_hit_rate": 10.5, "l2_hit_rate": 56.5}
+    )
+    assert (profile.times, profile.covered) == ({}, None)
+
+
+def without(page: str, *columns: str) -> str:
+    """The page less some columns."""
+    rows = list(csv.reader(io.StringIO(page)))
+    kept = [place for place, name in enumerate(rows[0]) if name not in columns]
+    text = io.StringIO()
+    csv.writer(text).writerows([[row[place] for place in kept] for row in rows])
+    return text.getvalue()
+
+
+def of_details(page: str, *metrics: str) -> str:
+    """The details page with these metrics alone."""
+    rows = list(csv.reader(io.StringIO(page)))
+    place = rows[0].index("Metric Name")
+    text = io.StringIO()
+    csv.writer(text).writerows([rows[0], *(row for row in rows[1:] if row[place] in metrics)])
+    return text.getvalue()
+
+
+NAMES = [name for name, _ in RAW]
+WRONG = {
+    "another table": ("a,b\n1,2\n", r"no heading with 'Kernel Name'; expected what `ncu --csv --page raw` .* found 'a,b'"),
+    "nothing": ("\n \n", "it is empty"),
+    "a heading alone": (raw_page(()), "no kernels below"),
+    "no duration": (without(raw_page(), NAMES[0]), r"no duration of any kernel.*expected .gpu__time.* or .*, found sm__"),
+    "no counters": (without(raw_page(), *NAMES[1:]), r"none of the metrics sm__throughput.* found gpu__time_duration.sum"),
+    "no duration in details": (of_details(details_page(), "Achieved Occupancy"), "no duration .* found Achieved Occupancy"),
+    "bytes per second alone": (
+        of_details(details_page(), "Duration").replace("Duration,us", "Memory Throughput,Gbyte/s"),
+        "none of the metrics",
+    ),
+    "an unknown unit": (raw_page().replace(',"ns",', ',"fortnight",'), "the unit of .* is .fortnight.; expected one of ns"),
+    "no units": ("".join(raw_page().splitlines(keepends=True)[0::2]), "is none .is the row of units below the heading missing"),
+    "a cut-off row": (raw_page()[:-40], r"row 4 below the heading ends after \d+ of 17 cells: the file is cut off"),
+    "a cut-off details page": (details_page()[: details_page().rindex("Gbyte")], "the file is cut off"),
+    "decimal commas without quotation marks": (
+        raw_page(locale="de", cell=lambda text: f'"{text}"' if not text.replace(",", "").replace(".", "").isdigit() else text),
+        "more|are these decimal commas without quotation marks",
+    ),
+    "two decimal marks": (raw_page().replace('"91.75"', '"91,75"'), "two decimal marks: .* a point, '91,75' a comma"),
+    "no number": (raw_page().replace('"91.75"', '"much"'), r"'sm__throughput.* of kernel 3 \(ampere_sgemm.*'much' is no number"),
+    "two columns that differ": (
+        raw_page().replace("lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"),
+        "two columns 'l1tex__t_sector_hit_rate.pct' that differ in row 1: '10.50' and '50.50'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("page", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_tables(page: str, message: str) -> None:
+    """Each wrong table is an error that names what was found and what was expected."""
+    with pytest.raises(TraceError, match=message):
+        ncu_profile(read_ncu(page))
+
+
+def test_ambiguous_numbers_are_refused() -> None:
+    """Thousands and decimals that look alike are an error, unless another number or a percentage decides."""
+    alike = [NumberCell("1,234"), NumberCell("12"), NumberCell("n/a")]
+    with pytest.raises(TraceError, match=r"'1,234' may be a number with decimals or one with a group of thousands"):
+        find_mark(alike)
+    assert find_mark([*alike, NumberCell("0.5")]) == "."
+    assert find_mark([*alike, NumberCell("0,5")]) == ","
+    assert find_mark([*alike, NumberCell("12,345", percent=True)]) == ","
+    assert find_mark([*alike, NumberCell("1,234,567")]) == "."
+    assert find_mark([*alike, NumberCell("1.234.567")]) == ","
+    assert find_mark([NumberCell("12"), NumberCell("(128, 1, 1)")]) == "."
+    with pytest.raises(TraceError, match="may be a number with decimals"):
+        read_ncu(without(raw_page(CASTS[:1]), *NAMES[1:]))
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "value"),
+    [
+        ("1,234.5", ".", 1234.5),
+        ("1.234,5", ",", 1234.5),
+        ("1\u202f234,5", ",", 1234.5),
+        ("1'234.5", ".", 1234.5),
+        ("-0.25", ".", -0.25),
+        ("2.5e+03", ".", 2500),
+        ("2,5E-1", ",", 0.25),
+        ("158 (0: 158)", ".", 158),
+        ("n/a", ".", None),
+        ("nan", ".", None),
+        ("", ".", None),
+    ],
+)
+def test_numbers(text: str, mark: str, value: float | None) -> None:
+    """A number is read by the mark of its file, with any kind of thousands; cells without one are none."""
+    assert parse_number(text, "," if mark == "," else ".") == value
+
+
+@pytest.mark.parametrize(("text", "mark"), [("12,5", "."), ("1,23,4", "."), ("1.5", ","), ("12 %", "."), ("0x1f", ".")])
+def test_no_numbers(text: str, mark: str) -> None:
+    """What is no number by the mark of its file is refused, not read in another way."""
+    with pytest.raises(ValueError, match="is no number"):
+        parse_number(text, "," if mark == "," else ".")
+
+
+def test_missing_counters_are_named() -> None:
+    """A report without some counters gives the others, and names those that it lacks."""
+    found = ncu_profile(read_ncu(without(raw_page(), *NAMES[3:])))
+    assert "not in the file: achieved occupancy, l1 hit rate, l2 hit rate" in found.notes
+    assert set(found.profile.activities[0].counters) == {"sm_throughput", "memory_throughput"}
+
+
+def test_three_weight_casts_are_not_the_arm() -> None:
+    """Three weight casts read as three kernels: the means are stated to be theirs alone, and their share not to be known."""
+    found = ncu_profile(read_ncu(raw_page([CASTS[0]] * 3)))
+    lines = list(summary_lines(found, None))
+    assert lines[0] == "ncu, forwards not known"
+    assert lines[1] == "3 kernels profiled under 1 name; what share of the arm's kernel time they take is not known"
+    assert lines[2].startswith("means weighted by time (of these 3 kernels alone, not of the arm): sm throughput 2.5 %")
+    assert any("how many forwards the file holds is not known" in line for line in lines)
+    assert found.profile.forwards == 1
+
+
+def test_stated_forwards_divide() -> None:
+    """`--forwards` divides counts and seconds; the means stay."""
+    one, two = (ncu_profile(read_ncu(raw_page()), forwards).profile for forwards in (1, 2))
+    assert [each.count for each in two.activities] == [each.count / 2 for each in one.activities]
+    assert [each.counters for each in two.activities] == [each.counters for each in one.activities]
+
+
+def test_covered_share() -> None:
+    """Kernels count for the share of the arm's time that as many launches of their name take in a profile of all kernels."""
+    whole = [
+        Activities(name="void at::native::unrolled_elementwise_kernel<cast>(long)", activity="kernel", count=10, seconds=1.0),
+        Activities(name="ampere_sgemm_128x64_tn", activity="kernel", count=4, seconds=7.0),
+        Activities(name="other", activity="kernel", count=1, seconds=2.0),
+        Activities(name="memcpy HtoD", activity="memcpy", count=1, seconds=90.0),
+    ]
+    casts = ncu_profile(read_ncu(raw_page(CASTS[:2]))).profile.activities
+    assert covered_share(casts, whole) == pytest.approx(0.2 * 1.0 / 10)
+    everything = ncu_profile(read_ncu(raw_page())).profile.activities
+    assert covered_share(everything, whole) == pytest.approx((0.2 * 1.0 + 0.25 * 7.0) / 10)
+    assert covered_share(casts, whole[1:]) is None
+    assert covered_share(casts, []) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("void at::native::(anonymous namespace)::softmax_warp_forward<float, (int)8>(float*, int)", "softmax_warp_forward"),
+        ("void cutlass::Kernel<cutlass::gemm::Gemm<float, 4>>(Params)", "Kernel"),
+        ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+    ],
+)
+def test_function_names(name: str, function: str) -> None:
+    """Names of both tools are compared without types, namespaces and arguments."""
+    assert function_name(name) == function
