@@ -119,7 +119,8 @@ def _trace(path: Path, form: ImportFormat, forwards: int | None) -> TraceFile:
         )
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
-    return TraceFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), imported)
+    with path.open("rb") as file:
+        return TraceFile(path.name, hashlib.file_digest(file, "sha256").hexdigest(), imported)
 
 
 def _check_options(
