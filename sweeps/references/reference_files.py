@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from sweeps.errors import UserError
 from sweeps.identity import FrozenModel
 from sweeps.parsing.validation import first_error, validated
-from sweeps.parsing.yaml_reader import Document, read
+from sweeps.parsing.yaml_reader import Document, SweepError, read
 from sweeps.references.csv_table import read_csv_rows
 from sweeps.references.measurement import LatencyUnit, Measurement, ReferenceSet, StatedBreakEven
 from sweeps.suggestions import unknown_word
@@ -70,7 +70,13 @@ def load_reference(name_or_path: str) -> ReferenceSet:
 
 def read_reference(path: Path) -> ReferenceSet:
     """The reference in a file. Raises `UserError`."""
-    document = read(path)
+    try:
+        document = read(path)
+    except SweepError as error:
+        if "sweep" not in error.problem:
+            raise
+        problem = "is no published table, a mapping that starts with `reference: 1`"  # the reader of YAML expects a sweep
+        raise SweepError(error.file, error.line, error.key, problem) from None
     file = validated(document, (), ReferenceFile, document.root)
     found = [_row(file, row, document, ("rows", place)) for place, row in enumerate(file.rows)]
     if file.csv is not None:

@@ -218,3 +218,39 @@ def test_our_own_rows() -> None:
     assert (table.rows[1].keep_rate, table.rows[1].stages) == (0.5, 3)
     assert table.rows[0].top1 is None
     assert {found.rule for found in audit_table(table).findings} == {"counted_items", "device_within_wall"}
+
+
+def test_a_latency_that_is_called_that_of_an_image() -> None:
+    """If the latency is stated per image and its product with the throughput is the batch, the statement is doubtful."""
+    rows = [Measurement(label="a", batch=batch, throughput=batch / 0.01, latency_ms=10.0) for batch in (1, 4, 16)]
+    report = audit_table(MeasurementTable(name="t", rows=tuple(rows), latency="per_image"))
+    (found,) = [found for found in report.findings if found.rule == "throughput_times_latency"]
+    assert (found.severity, found.rows) == ("doubtful", (2, 3))
+    assert "at 4 and 16, so the latency is of a batch, though it is stated per image" in found.sentence
+
+
+def test_stated_ratios_that_disagree() -> None:
+    """A speed-up and a change of the time that differ, or are not those of the rows; three are worked out, the rest counted."""
+    dense = [Measurement(label="dense", batch=batch, throughput=100.0) for batch in (1, 2, 4, 8)]
+    arms = [Measurement(label="a", batch=batch, throughput=150.3, speedup=2.01) for batch in (1, 2, 4, 8)]
+    (found,) = audit_table(MeasurementTable(name="t", rows=(*dense, *arms))).findings
+    assert (found.rule, found.rows) == ("stated_ratio", (5, 6, 7, 8))
+    assert "a speed-up of 2.01x is stated, its rows are 1.5x apart" in found.sentence
+    assert found.sentence.endswith("; and 1 more")
+    both = Measurement(label="a", batch=1, speedup=1.51, latency_change=-50.3)
+    (found,) = audit_table(MeasurementTable(name="t", rows=(both,))).findings
+    assert "a speed-up of 1.51x is stated and a time that changes by -50.3 % is stated (2.01x) are not the same" in found.sentence
+    same = Measurement(label="a", batch=1, speedup=1.51, latency_change=-33.8)
+    assert audit_table(MeasurementTable(name="t", rows=(same,))).findings == ()
+
+
+def test_kernels_longer_than_their_work() -> None:
+    """Kernel time that grows far more than the MACs is doubtful, since other kernels may have run."""
+    rows = [
+        Measurement(label="a", image_size=size, batch=1, gmacs=gmacs, kernel_ms=kernel_ms, forwards=10)
+        for size, gmacs, kernel_ms in ((224, 1.25, 30.0), (448, 5.6, 900.0))
+    ]
+    (found,) = audit_table(MeasurementTable(name="t", rows=tuple(rows))).findings
+    assert (found.severity, found.rule) == ("doubtful", "device_work")
+    right = (rows[0], rows[1].model_copy(update={"forwards": 60}))
+    assert audit_table(MeasurementTable(name="t", rows=right)).findings == ()

@@ -96,6 +96,9 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     """A source without numbers is an error that names the keys that hold them."""
     with pytest.raises(UserError, match="holds no measurement; list them under `rows`"):
         read_reference(written(tmp_path, WHOLE.partition("by_label")[0]))
+    for text in ("", "- 1\n"):
+        with pytest.raises(UserError, match=r"mine\.yaml:1: is no published table, a mapping that starts with `reference: 1`"):
+            read_reference(written(tmp_path, text))
 
 
 def test_unknown_names() -> None:
