@@ -229,25 +229,18 @@ def import_outcomes(
 @app.command("audit")
 def audit_measurements(
     source: Annotated[
-        str,
-        typer.Argument(metavar="NAME|FILE", help="A reference, a sweep of the store, a reference file, or a CSV file from anyone."),
+        str, typer.Argument(metavar="NAME|FILE", help="A reference, a sweep of the store, or a CSV file from anyone.")
     ],
     *,
     db: Database = None,
     form: Annotated[Literal["table", "markdown", "json"], typer.Option("--format")] = "table",
     mapping: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map", metavar="COLUMN=FIELD", help="What a column of a CSV file is, such as tp=throughput; the others are guessed."
-        ),
+        list[str] | None, typer.Option("--map", metavar="COLUMN=FIELD", help="What a CSV column is; others are guessed.")
     ] = None,
-    latency: Annotated[
-        Literal["per-batch", "per-image"] | None,
-        typer.Option(help="What latencies are the time of; default: as stated or inferred."),
-    ] = None,
+    latency: Annotated[Literal["per-batch", "per-image"] | None, typer.Option(help="What latencies are the time of.")] = None,
     baseline: Annotated[str | None, typer.Option(help="Label of the rows of the unmodified model.")] = None,
     break_even: Annotated[
-        list[str] | None, typer.Option(metavar="AXIS=VALUE", help="A break-even that the source claims, such as tokens=400.")
+        list[str] | None, typer.Option(metavar="AXIS=VALUE", help="A claim of the source, such as tokens=400.")
     ] = None,
     peak_gflops: Annotated[float | None, typer.Option(min=0, help="1e9 operations per second that the device can reach.")] = None,
     items: Annotated[Literal["images", "tokens"] | None, typer.Option(help="What throughputs count.")] = None,
@@ -255,10 +248,7 @@ def audit_measurements(
     """Check a table of measurements against identities: batch = throughput x latency, device time <= wall time, MACs, tokens …"""
     from orchestrator.commands.audit import Stated, show_audit
 
-    unit: Literal["per_batch", "per_image"] | None = (
-        None if latency is None else "per_batch" if latency == "per-batch" else "per_image"
-    )
-    stated = Stated(mapping or (), unit, baseline, break_even or (), peak_gflops, items)
+    stated = Stated(mapping or (), latency, baseline, break_even or (), peak_gflops, items)
     raise typer.Exit(show_audit(source, db=db, form=form, stated=stated))
 
 

@@ -117,6 +117,14 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     return _read_frame(engine, rows.order_by(*order))
 
 
+def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], float]:
+    """The newest measured peak of a host in an environment, in 1e9 operations per second, by dtype and CPU threads."""
+    from store.profiles import newest_peaks  # which imports the models
+
+    with reading(engine) as connection:
+        return {key: peak.gflops for key, peak in newest_peaks(connection, environment, host).items()}
+
+
 def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
     """Zero-shot tasks of a sweep: each arm's results of the newest attempt, beside those of its first baseline.
 

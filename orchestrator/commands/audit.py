@@ -1,7 +1,7 @@
 """Command `audit`: a published table, a CSV file or a sweep of the store against the identities that measurements must hold."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from sweeps.references.measurement import LatencyUnit, MeasurementTable, StatedB
 from sweeps.references.reference_files import SUFFIXES_OF_REFERENCES, load_reference, read_reference, shipped_references
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+LATENCIES: Mapping[str, LatencyUnit] = {"per-batch": "per_batch", "per-image": "per_image"}
 COLORS = {"contradiction": "red", "doubtful": "yellow", "note": None}
 AuditFormat = Literal["table", "markdown", "json"]
 
@@ -24,7 +25,7 @@ class Stated(NamedTuple):
     """What the command line states of a table."""
 
     mapping: Sequence[str] = ()
-    latency: LatencyUnit | None = None
+    latency: Literal["per-batch", "per-image"] | None = None
     baseline: str | None = None
     break_evens: Sequence[str] = ()
     peak_gflops: float | None = None
@@ -66,7 +67,7 @@ def _stored(name: str, db: str | None) -> MeasurementTable:
     """A published table or a sweep of the store."""
     from store.engine import connect_readonly
     from store.errors import StoreError
-    from store.queries import find_sweep, sweep_rows
+    from store.queries import find_sweep, peak_gflops, sweep_rows
     from store.references import stored_references
     from sweeps.audit.measured import measured_table
     from workers.methods.arm_labels import params_label
@@ -80,16 +81,22 @@ def _stored(name: str, db: str | None) -> MeasurementTable:
         find_sweep(engine, name)
     except StoreError as error:
         raise UserError(f"{name}: {known}; {error}") from None
-    rows = sweep_rows(engine, name, "arm").to_dict("records")
-    if not rows:
+    arms = sweep_rows(engine, name, "arm")
+    if arms.empty:
         raise UserError(f"sweep {name} has no measurement yet")
-    return measured_table(name, ({str(key): value for key, value in row.items()} for row in rows), params_label)
+    places = arms[["environment", "host"]].drop_duplicates().itertuples(index=False, name=None)
+    peaks = {place: peak_gflops(engine, *place) for place in places}
+    rows = [{str(key): value for key, value in row.items()} for row in arms.to_dict("records")]
+    for row in rows:
+        known = peaks[row["environment"], row["host"]]
+        row["peak_gflops"] = known.get((row["dtype"], None if row["device"] == "cuda" else row["threads"]))
+    return measured_table(name, rows, params_label)
 
 
 def _with_stated(table: MeasurementTable, stated: Stated) -> MeasurementTable:
     changed: dict[str, object] = {}
     if stated.latency:
-        changed["latency"] = stated.latency
+        changed["latency"] = LATENCIES[stated.latency]
     if stated.items:
         changed["items"] = stated.items
     if stated.baseline:

@@ -27,7 +27,10 @@ BASELINE = "dense"
 
 
 def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable[[str, str], str]) -> MeasurementTable:
-    """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method and its parameters (JSON)."""
+    """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method and its parameters (JSON).
+
+    A row may also have `peak_gflops`, the peak that was measured where the arm ran.
+    """
     known: list[dict[str, Any]] = [{key: None if is_missing(value) else value for key, value in row.items()} for row in rows]
     prefixes = {_place(row): row["tokens_final"] - row["tokens"] for row in known if row["method"] == BASELINE}
     found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
@@ -59,6 +62,7 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "gmacs": row.get("gmacs_total") or None,
         "kernel_ms": row.get("device_latency_ms"),
         "forwards": 1 if row.get("device_latency_ms") is not None else None,
+        "peak_gflops": row.get("peak_gflops") if timed else None,
         "top1": row.get("top1"),
         "perplexity": row.get("perplexity"),
     }

@@ -6,7 +6,12 @@ from statistics import median
 
 import pytest
 
+from store.engine import connect
+from store.profiles import record_peaks
+from store.row_mapping import environment_row
+from store.transactions import writing
 from sweeps.outcome import MetricValue, Outcome
+from sweeps.profile import Peaks
 from sweeps.references.reference_files import shipped_references
 from tests.fixtures.audit_tables import left
 from tests.orchestrator.commands import ROOT, breakeven
@@ -107,7 +112,7 @@ def with_metrics(found: Outcome, batch: int | None = None) -> Outcome:
 
 
 def test_sweeps_of_the_store(tmp_path: Path) -> None:
-    """A measured sweep is audited by its rows: images that were counted, throughput x latency, speed-ups against MACs."""
+    """A measured sweep is audited by its rows: images that were counted, throughput x latency, speed-ups against MACs, peaks."""
     url = str(tmp_path / "breakeven.db")
     simulated.store_sweep(
         url, "right", [simulated.job(size) for size in (64, 96)], lambda job: with_metrics(simulated.outcome(job))
@@ -119,6 +124,13 @@ def test_sweeps_of_the_store(tmp_path: Path) -> None:
     assert right.returncode == 0, right.stdout
     assert "counted_items (12 rows)" in right.stdout
     assert "throughput_times_latency (12 rows)" in right.stdout
+    engine = connect(url)
+    with writing(engine) as connection:
+        peak = Peaks(gflops=1.0, gb_per_s=10.0, dtype="float32", threads=2)
+        record_peaks(connection, environment_row(simulated.ENVIRONMENT), "simulated", [peak])
+    engine.dispose()
+    beyond = breakeven("audit", "right", folder=tmp_path)
+    assert (beyond.returncode, "contradiction: beyond_peak (rows 1 to 12)" in beyond.stdout) == (1, True)
     found = breakeven("audit", "wrong", folder=tmp_path)
     assert found.returncode == 1
     assert "1 items were counted in a forward of batch 4" in found.stdout
