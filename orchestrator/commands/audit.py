@@ -88,8 +88,8 @@ def _stored(name: str, db: str | None) -> MeasurementTable:
     peaks = {place: peak_gflops(engine, *place) for place in places}
     rows = [{str(key): value for key, value in row.items()} for row in arms.to_dict("records")]
     for row in rows:
-        known = peaks[row["environment"], row["host"]]
-        row["peak_gflops"] = known.get((row["dtype"], None if row["device"] == "cuda" else row["threads"]))
+        here = peaks[row["environment"], row["host"]]
+        row["peak_gflops"] = here.get((row["dtype"], None if row["device"] == "cuda" else row["threads"]))
     return measured_table(name, rows, params_label)
 
 
