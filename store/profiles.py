@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Engine, select
 from sqlmodel import SQLModel
 
-from store.row_mapping import insert_into, insert_new
+from store.row_mapping import environment_row, insert_into, insert_new
 from store.tables.planned import EnvironmentRow, core
 from store.tables.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
+from store.transactions import reading, writing
 from sweeps.identity import canonical, digest_of
+from sweeps.outcome import Environment
 from sweeps.profile import COUNTERS, Activities, ArmProfile, Peaks, Side
 
 _PROFILE, _TIME, _KERNEL, _PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
@@ -112,9 +114,16 @@ def record_peaks(
         connection.execute(insert_into(_PEAK), rows)
 
 
-def newest_peaks(connection: Connection, environment: str, host: str) -> dict[tuple[str, int | None], Peaks]:
-    """The newest peaks of a host in an environment, by dtype and threads."""
+def keep_peaks(engine: Engine, environment: Environment, host: str, peaks: Iterable[Peaks]) -> None:
+    """Store what was measured on a host beside any job, in a transaction of its own."""
+    with writing(engine) as connection:
+        record_peaks(connection, environment_row(environment), host, peaks)
+
+
+def newest_peaks(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], tuple[Peaks, float]]:
+    """The newest peaks of a host in an environment, by dtype and threads, each with when it was measured (since the epoch)."""
     here = (_PEAK.c.environment == environment, _PEAK.c.host == host)
-    found = connection.execute(select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id))
-    peaks = [Peaks(**{name: getattr(row, name) for name in Peaks.model_fields}) for row in found]
-    return {(peak.dtype, peak.threads): peak for peak in peaks}
+    with reading(engine) as connection:
+        found = connection.execute(select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id)).all()
+    peaks = [(Peaks(**{name: getattr(row, name) for name in Peaks.model_fields}), float(row.measured_at)) for row in found]
+    return {(peak.dtype, peak.threads): (peak, measured_at) for peak, measured_at in peaks}

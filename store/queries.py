@@ -121,8 +121,7 @@ def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, 
     """The newest measured peak of a host in an environment, in 1e9 operations per second, by dtype and CPU threads."""
     from store.profiles import newest_peaks  # which imports the models
 
-    with reading(engine) as connection:
-        return {key: peak.gflops for key, peak in newest_peaks(connection, environment, host).items()}
+    return {key: peaks.gflops for key, (peaks, _) in newest_peaks(engine, environment, host).items()}
 
 
 def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":

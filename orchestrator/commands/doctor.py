@@ -3,7 +3,7 @@
 import platform
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pandas as pd
 from rich.console import Console
@@ -14,23 +14,28 @@ from orchestrator.report.section import rows_of
 from orchestrator.terminal import output
 from store.engine import Engine, connect
 from store.location import location, sqlite_path
+from store.profiles import keep_peaks, newest_peaks
 from store.queries import calibration_rows
-from sweeps.job import DENSE, Arm, Condition, Device, Job, Pair
+from sweeps.job import DENSE, Arm, Condition, Device, Dtype, Job, Pair
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.number_format import age
+from sweeps.number_format import age, count
+from sweeps.outcome import Environment
+from sweeps.profile import Peaks
 from sweeps.protocol import Protocol
 from sweeps.stats.pooling import PROCESS_SD, SAME_WORK, pool
 from sweeps.stats.two_way import Rounds
 from workers.measure.environment import allowed_cores, devices, environment_of
 
 REPLICATES = 2
+PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {"cpu": ("float32", "bfloat16"), "cuda": ("float32", "float16", "bfloat16")}
+"""Whose matrix products are measured."""
 NULL_TEST_SECONDS = 6.0
 
 
 def examine(db: str | None = None) -> int:
     """Print the findings; returns exit code 0 when measurements can be trusted here, else 1.
 
-    Calibrations are those of the store at `db`.
+    Calibrations are those of the store at `db`, which keeps the peaks that are measured.
     """
     console, table = output(), Table(box=None, show_header=False, pad_edge=False)
     table.add_row("python", f"{platform.python_version()} ({sys.executable})")
@@ -49,6 +54,10 @@ def examine(db: str | None = None) -> int:
         table.add_row("processes", line)
     console.print(table)
     passed = [_null_test(console, device) for device in environments]
+    for environment in environments.values():
+        _measure_peaks(console, environment, engine)
+    stored = "stored with the environment" if engine is not None else "not stored: there is no store here; --db names another"
+    console.print(f"peaks are {stored}", style="dim")
     return 0 if all(passed) else 1
 
 
@@ -72,8 +81,41 @@ def calibration_lines(engine: Engine | None, environment_ids: Collection[str], n
         yield (
             f"models of {row.size_class} parameters: intervals count {100 * row.process_sd:.2f} % between processes, measured "
             f"{100 * row.tau:.2f} % ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes} processes"
-            f" {age((now or time.time()) - row.created_at)} ago, calibration {row.calibration_id}"
+            f" {age((time.time() if now is None else now) - row.created_at)} ago, calibration {row.calibration_id}"
         )
+
+
+def _measure_peaks(console: Console, environment: Environment, engine: Engine | None) -> None:
+    """Measure what the device reaches at best, print it beside what the store has, and store it with the environment."""
+    from workers.measure.peaks import measure_peaks  # imports torch
+
+    host, device = platform.node(), environment.device
+    known = {} if engine is None else newest_peaks(engine, environment.environment_id, host)
+    found = measure_peaks(device, PEAK_DTYPES[device])
+    for line in peak_lines(found, known):
+        console.print(f"peak of {device}: {line}", highlight=False)
+    if engine is not None:
+        keep_peaks(engine, environment, host, found)
+
+
+def peak_lines(
+    found: Iterable[Peaks], known: Mapping[tuple[str, int | None], tuple[Peaks, float]], now: float | None = None
+) -> Iterator[str]:
+    """What was measured for each dtype, beside the newest stored peaks (with when they were measured) and their age."""
+    for peak in found:
+        threads = "" if peak.threads is None else f" by {count(peak.threads, 'thread')}"
+        products = f"{_figure(peak.gflops)} GFLOP/s in {peak.dtype} matrix products"
+        line = f"{products}, {_figure(peak.gb_per_s)} GB/s read from memory{threads}"
+        if (peak.dtype, peak.threads) in known:
+            before, measured_at = known[peak.dtype, peak.threads]
+            ago = age((time.time() if now is None else now) - measured_at)
+            line += f"; {ago} before: {_figure(before.gflops)} and {_figure(before.gb_per_s)}"
+        yield line
+
+
+def _figure(value: float) -> str:
+    """Three digits, and no exponent."""
+    return f"{float(f'{value:.3g}'):,g}"
 
 
 def _null_test(console: Console, device: Device) -> bool:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from orchestrator.commands.disturbances import disturbances
-from orchestrator.commands.doctor import calibration_lines
+from orchestrator.commands.doctor import calibration_lines, peak_lines
 from store.calibrations import freeze_calibrations
 from store.engine import connect
 from store.record import record_imported
 from store.submission import NewSweep, submit_sweep
+from sweeps.profile import Peaks
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU, a_job, an_outcome
 from tests.workers.made_machine import CORES, MadeMachine
@@ -93,3 +94,16 @@ def test_calibrations_have_their_age(calibrated: str) -> None:
     assert list(calibration_lines(engine, ["elsewhere"])) == [default]
     assert list(calibration_lines(None, [CPU.environment_id])) == [default]
     engine.dispose()
+
+
+def test_peaks_stand_beside_stored_ones() -> None:
+    """What was measured now for each dtype, and before with its age where dtype and threads are the same."""
+    single = Peaks(gflops=91.237, gb_per_s=12.34, dtype="float32", threads=2)
+    half = Peaks(gflops=30.0, gb_per_s=12.34, dtype="bfloat16", threads=2)
+    known = {("float32", 2): (single.model_copy(update={"gflops": 95.0}), 1000.0), ("bfloat16", 4): (half, 1000.0)}
+    assert list(peak_lines([single, half], known, now=1000.0 + 3 * DAY)) == [
+        "91.2 GFLOP/s in float32 matrix products, 12.3 GB/s read from memory by 2 threads; 3 days before: 95 and 12.3",
+        "30 GFLOP/s in bfloat16 matrix products, 12.3 GB/s read from memory by 2 threads",
+    ]
+    graphics = Peaks(gflops=50_000.0, gb_per_s=3000.0, dtype="float16")
+    assert list(peak_lines([graphics], {})) == ["50,000 GFLOP/s in float16 matrix products, 3,000 GB/s read from memory"]

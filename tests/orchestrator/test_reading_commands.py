@@ -118,11 +118,22 @@ def test_json_schema_is_current(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_doctor_names_the_machine_and_its_noise(tmp_path: Path) -> None:
-    """`breakeven doctor` shows device, versions, threads, load, and how far equal arms seem to differ."""
+    """`breakeven doctor` shows device, versions, disturbances, how far equal arms seem to differ, and peaks, which it keeps.
+
+    Without a store nothing is created; with one the next call shows the peaks of this one with their age.
+    """
     done = breakeven("doctor", folder=tmp_path)
     assert done.returncode in {0, 1}, done.stderr
-    for word in ("cpu", "torch", "threads", "load", "noise on cpu: equal arms seem to differ by at most"):
+    words = ("cpu", "torch", "threads", "load", "quota", "heat", "clocks", "energy", "the stated default")
+    for word in (*words, "noise on cpu: equal arms seem to differ by at most", "peak of cpu: ", "GFLOP/s in float32", "not stored"):
         assert word in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    for number, age in enumerate(("", " before: ")):
+        done = breakeven("doctor", "--db", "store.db", folder=tmp_path)
+        assert "peaks are stored with the environment" in done.stdout
+        assert age in done.stdout
+        counted = breakeven("query", "SELECT count(*) AS n FROM peak_row", "--format", "csv", "--db", "store.db", folder=tmp_path)
+        assert counted.stdout == f"n\n{2 * (number + 1)}\n"
 
 
 def test_reanalyse_rebuilds_the_same_rows(stored: Path) -> None:

@@ -1,14 +1,14 @@
 """Profiles in the store: nothing is lost, the views have them, and a file is imported once."""
 
+import time
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
 from store.errors import StoreError
-from store.profiles import load_profiles, newest_peaks, record_peaks, record_profiles
+from store.profiles import keep_peaks, load_profiles, newest_peaks, record_profiles
 from store.record import reanalyse, record
-from store.row_mapping import environment_row
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.outcome import Failure
@@ -154,13 +154,12 @@ def test_an_unknown_counter_in_an_outcome(engine: Engine) -> None:
 def test_peaks_are_kept_by_machine(engine: Engine) -> None:
     """The newest of each dtype and number of threads; those of a profile job name it."""
     record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
-    environment = environment_row(CPU)
     newer = Peaks(gflops=120.0, gb_per_s=11.0, dtype="float32", threads=2)
     half = Peaks(gflops=30.0, gb_per_s=11.0, dtype="bfloat16", threads=2)
-    with writing(engine) as connection:
-        record_peaks(connection, environment, "here", [newer, half])
-    with engine.connect() as connection:
-        found = newest_peaks(connection, environment["environment_id"], "here")
-        assert newest_peaks(connection, environment["environment_id"], "elsewhere") == {}
-    assert found == {("float32", 2): newer, ("bfloat16", 2): half}
+    before = time.time()
+    keep_peaks(engine, CPU, "here", [newer, half])
+    found = newest_peaks(engine, CPU.environment_id, "here")
+    assert newest_peaks(engine, CPU.environment_id, "elsewhere") == {}
+    assert {key: peaks for key, (peaks, _) in found.items()} == {("float32", 2): newer, ("bfloat16", 2): half}
+    assert all(before <= measured_at <= time.time() for _, measured_at in found.values())
     assert [row["attempt"] for row in rows(engine, "SELECT * FROM peak_row ORDER BY id")] == [1, None, None]
