@@ -40,10 +40,10 @@ _CLASSES: Mapping[Device, Mapping[TimeClass, str]] = {
     "cuda": {"device": "device, ms", "launch": "launch", "host": "host", "sync": "waits", "idle": "idle"},
     "cpu": {"device": "operators, ms", "host": "Python, dispatch", "idle": "idle"},
 }
-_NOTE = (
-    "ms of one forward without a profiler: device work as recorded, the rest of the wall shared by what the host did in the gaps "
-    "of profiled forwards."
-)
+_NOTES: Mapping[Device, str] = {
+    "cuda": "ms of one forward without a profiler: device work as recorded, the rest shared by what the host did in its gaps.",
+    "cpu": "ms of one forward without a profiler, shared as in the profiled forwards.",
+}
 
 
 class ProfiledArm(NamedTuple):
@@ -104,7 +104,7 @@ def why_sections(report: Report) -> Iterator[Section]:
             columns=list(_columns(own, device)),
             rows=own,
             lines=[TextLine(line) for line in lines],
-            note=_NOTE if any(arm.profile.times for arm in own) else "",
+            note=_NOTES[device] if any(arm.profile.times for arm in own) else "",
         )
 
 

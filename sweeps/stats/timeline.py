@@ -109,10 +109,13 @@ def split_time(forward: Timeline) -> dict[TimeClass, float]:
     return {**times, "idle": length(left)}
 
 
-def split_operators(start: float, end: float, working: Iterable[OperatorRun]) -> dict[TimeClass, float]:
-    """Seconds of a forward on a CPU: `device` in operators that work on data, `host` outside of them."""
+def split_operators(start: float, end: float, working: Iterable[OperatorRun], overhead_s: float = 0.0) -> dict[TimeClass, float]:
+    """Seconds of a forward on a CPU: `device` in operators that work on data, `host` outside of them.
+
+    `overhead_s` is what the profiler itself took, which is between operators and no time of the host.
+    """
     busy = sum(run.own_s for run in working if start <= run.start < end)
-    return {"device": busy, "host": max(0.0, end - start - busy)}
+    return {"device": busy, "host": max(0.0, end - start - busy - overhead_s)}
 
 
 def median_times(forwards: Sequence[Mapping[TimeClass, float]]) -> dict[TimeClass, float]:
@@ -136,6 +139,15 @@ def fit_to_wall(times: Mapping[TimeClass, float], wall_s: float) -> tuple[dict[T
     elif rest > 0:
         gaps["idle"] = rest
     return {"device": min(device, wall_s), **gaps}, device <= wall_s * (1 + TOLERANCE)
+
+
+def share_of_wall(times: Mapping[TimeClass, float], wall_s: float) -> dict[TimeClass, float]:
+    """The classes of a profiled forward on a CPU as those of one that takes `wall_s`: each keeps its share.
+
+    Operators and all else run by the clock of the host there, and are slowed alike by what else uses the cores.
+    """
+    total = sum(times.values())
+    return {name: wall_s * seconds / total for name, seconds in times.items()} if total > 0 else {"idle": wall_s}
 
 
 def place_of_time(windows: Sequence[Span], moment: float) -> int | None:

@@ -16,6 +16,7 @@ from sweeps.stats.timeline import (
     median_times,
     outside,
     place_of_time,
+    share_of_wall,
     split_operators,
     split_time,
     union,
@@ -98,6 +99,14 @@ def test_operators_of_a_cpu() -> None:
     """Own times of the operators that start within the forward; the rest is outside."""
     working = [OperatorRun("mm", 1.0, 3.0), OperatorRun("add", 4.5, 0.5), OperatorRun("mm", 11.0, 3.0)]
     assert split_operators(0, 10, working) == {"device": 3.5, "host": 6.5}
+    assert split_operators(0, 10, working, overhead_s=2.5) == {"device": 3.5, "host": 4.0}
+    assert split_operators(0, 10, working, overhead_s=9) == {"device": 3.5, "host": 0.0}
+
+
+def test_a_cpu_keeps_the_shares() -> None:
+    """A profiled forward of 20 beside another process is one of 10 without: operators are half of both."""
+    assert share_of_wall({"device": 10, "host": 10}, 10) == {"device": 5, "host": 5}
+    assert share_of_wall({"device": 0, "host": 0}, 10) == {"idle": 10}
 
 
 def test_the_device_keeps_its_time_and_gaps_share_the_rest() -> None:

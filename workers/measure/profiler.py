@@ -1,9 +1,9 @@
 """Profiles of an arm from recordings: classes of time of its unprofiled wall, and what ran, by phase.
 
 A profiler slows the host, so that a profiled wall is not that of the arm. On a GPU the time of the device is by its own clock and
-stays; on a CPU the operators are the device. What is left of the unprofiled wall is shared by the gaps in the proportion of the
-profiled forwards (`sweeps.stats.timeline.fit_to_wall`). Shapes and allocations come from forwards of their own, whose times are not
-used.
+stays; what is left of the unprofiled wall is shared by the gaps in the proportion of the profiled forwards (`fit_to_wall`). On a
+CPU the operators are the device, by the clock of the host: less the profiler's own time, which is measured, all classes keep their
+shares (`share_of_wall`). Shapes and allocations come from forwards of their own, whose times are not used.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +20,11 @@ from sweeps.stats.timeline import (
     fit_to_wall,
     median_times,
     place_of_time,
+    share_of_wall,
     split_operators,
     split_time,
 )
-from workers.measure.recording import MarkedForward, Recorded
+from workers.measure.recording import MarkedForward, Recorded, overhead_s
 
 OPERATOR: Activity = "operator"
 
@@ -64,7 +65,11 @@ def profile_phase(
     if not forwards:
         raise ValueError(f"the profiler recorded no {phase} of this arm; it holds {sum(len(each.windows) for each in timed)} marks")
     split = [_split(recorded, window, device) for recorded, window in forwards]
-    times, possible = fit_to_wall(median_times(split), wall_s)
+    times, possible = median_times(split), True
+    if device == "cpu":
+        times = share_of_wall(times, wall_s)
+    else:
+        times, possible = fit_to_wall(times, wall_s)
     totals = _totals(timed, phase, device)
     work, allocations, observed = _details(detailed, phase, device)
     activities = [_mean(name, total, work.get(name), len(forwards), observed) for name, total in totals.items()]
@@ -89,7 +94,8 @@ def _split(recorded: Recorded, window: MarkedForward, device: Device) -> dict[Ti
     """The classes of one profiled forward: its host runs Python where it neither launches nor waits."""
     _, start, end = window
     if device == "cpu":
-        return split_operators(start, end, _working(recorded))
+        recorded_s = overhead_s() * sum(start <= run.start < end for run, _ in recorded.operators)
+        return split_operators(start, end, _working(recorded), recorded_s)
     runs = [run for run, _ in recorded.runs if start <= run.start < end]
     return split_time(Timeline(start, end, runs, recorded.syncs, [(start, end)]))
 

@@ -1,11 +1,14 @@
 """Recordings by torch.profiler: marked forwards, the operators and kernels in them, and what the host did meanwhile."""
 
+import functools
 import re
+import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from sweeps.job import Device
@@ -21,6 +24,8 @@ _RUNTIME = re.compile(r"cu(da)?[A-Z]\w*")
 _WAIT = re.compile(r"Synchronize|^cudaMemcpy$")
 _MEMORY = "[memory]"
 _US = 1e-6
+LOOP, LOOPS = 500, 5
+"""Calls of a tiny operator in a loop, and loops, by which the profiler's own time is measured."""
 
 
 class MarkedForward(NamedTuple):
@@ -102,6 +107,23 @@ class Recording:
             if event.name() == _MEMORY and event.nbytes() > 0:
                 found.allocations.append(Allocation((event.start_ns() - start_ns) * 1e-9, event.nbytes()))
         return found
+
+
+@functools.cache
+def overhead_s() -> float:
+    """Seconds that recording one operator adds to a forward on this machine's host: the least of some loops of a tiny operator."""
+    number = torch.zeros(1)
+
+    def loop() -> float:
+        began = time.perf_counter()
+        for _ in range(LOOP):
+            number.add_(1)
+        return time.perf_counter() - began
+
+    bare = min(loop() for _ in range(LOOPS))
+    with Recording("cpu"):
+        recorded = min(loop() for _ in range(LOOPS))
+    return max(0.0, recorded - bare) / LOOP
 
 
 def called(name: str) -> AbstractContextManager[object]:
