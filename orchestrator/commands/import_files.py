@@ -23,7 +23,7 @@ from sweeps.job import Device
 from sweeps.outcome import Outcome
 from sweeps.parsing.expand import Expansion
 from sweeps.traces.device_trace import TraceError
-from sweeps.traces.ncu_profile import ncu_profile
+from sweeps.traces.ncu_profile import ncu_profiles
 from sweeps.traces.ncu_report import KERNEL, read_ncu
 from sweeps.traces.nsys_profile import nsys_profiles
 from sweeps.traces.summary import summary_lines
@@ -114,9 +114,7 @@ def _decoded(path: Path) -> str:
 def _trace(path: Path, form: ImportFormat, forwards: int | None) -> TraceFile:
     """The profiles in a file of nsys or ncu."""
     try:
-        imported = (
-            nsys_profiles(read_nsys(path), forwards) if form == "nsys" else (ncu_profile(read_ncu(_decoded(path)), forwards),)
-        )
+        imported = nsys_profiles(read_nsys(path), forwards) if form == "nsys" else ncu_profiles(read_ncu(_decoded(path)), forwards)
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
     with path.open("rb") as file:

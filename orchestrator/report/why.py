@@ -11,7 +11,7 @@ from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, groups, rows_of
 from sweeps.job import Device
 from sweeps.kinds import KINDS
-from sweeps.number_format import is_missing
+from sweeps.number_format import count, is_missing
 from sweeps.profile import ArmProfile, Peaks, TimeClass
 from sweeps.stats.explanation import explain_capture, explain_wall
 from sweeps.stats.roofline import Roofline, describe_roofline, roofline
@@ -98,7 +98,7 @@ def why_sections(report: Report) -> Iterator[Section]:
     for _, group in groups(pd.DataFrame({"key": [_key(arm) for arm in arms], "place": range(len(arms))}), ("key",)):
         own = [arms[place] for place in group["place"]]
         device: Device = "cuda" if own[0].row.device == "cuda" or own[0].profile.tool != "torch" else "cpu"
-        lines = [*_explanations(own, arms, pairs, device), *_limits(own)]
+        lines = [*_explanations(own, arms, pairs, device), *_limits(own), *_imported(own)]
         yield Section(
             title=_title(own),
             columns=list(_columns(own, device)),
@@ -201,3 +201,15 @@ def _limits(own: list[ProfiledArm]) -> Iterator[str]:
     for arm in own:
         if arm.roofline is not None and arm.peaks is not None:
             yield f"{arm.label}: {describe_roofline(arm.roofline, arm.peaks)}"
+
+
+def _imported(own: list[ProfiledArm]) -> Iterator[str]:
+    """Of profiles from files of outside profilers, whose times are those with the profiler, how much of the arm they show."""
+    for arm in own:
+        if not is_missing(arm.row.file):
+            share = "not known" if is_missing(arm.row.covered) else f"{100 * arm.row.covered:.3g} %"
+            forwards = count(arm.row.forwards, "forward")
+            yield (
+                f"{arm.label}: recorded by {arm.profile.tool} in {arm.row.file}, {forwards} under the profiler; "
+                f"share of the arm's kernel time that its kernels take: {share}"
+            )

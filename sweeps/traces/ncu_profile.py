@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from sweeps.profile import COUNTERS, Activities, ArmProfile
-from sweeps.traces.device_trace import ImportedProfile
+from sweeps.profile import COUNTERS, Activities, ArmProfile, Phase
+from sweeps.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, ImportedProfile
 from sweeps.traces.forward_count import ForwardCount, decide_forwards
 from sweeps.traces.ncu_report import NcuKernel, NcuReport
 from sweeps.traces.repeats import find_repeats
@@ -14,17 +14,26 @@ ARGUMENTS = re.compile(r"<[^<>]*>|\([^()]*\)")
 ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
 
 
-def ncu_profile(report: NcuReport, given: int | None = None) -> ImportedProfile:
-    """The profile of the kernels in `report`; `given` is the number of forwards that the user states.
+def ncu_profiles(report: NcuReport, given: int | None = None) -> tuple[ImportedProfile, ...]:
+    """The profiles of the kernels in `report`, one for each phase that its ranges name; `given`: forwards as stated.
 
     ncu runs each kernel alone and again for each group of counters, so that there is no timeline: neither wall time nor gaps.
     Its kernels may be a few of many: `covered` is not known from the file. Raises `TraceError` if `given` contradicts kernels that
     repeat.
     """
-    decided, kernels = _forwards(report.kernels, given)
+    prompts = [each for each in report.kernels if PREFILL_RANGE in each.ranges]
+    steps = [each for each in report.kernels if FORWARD_RANGE in each.ranges]
+    found: dict[Phase, list[NcuKernel]] = {"prefill": prompts, "decode" if prompts else "forward": steps}
+    phases = {phase: kernels for phase, kernels in found.items() if kernels} or {"forward": list(report.kernels)}
+    return tuple(_profile(report, phase, kernels, given if phase != "prefill" else None) for phase, kernels in phases.items())
+
+
+def _profile(report: NcuReport, phase: Phase, of_phase: Sequence[NcuKernel], given: int | None) -> ImportedProfile:
+    decided, kernels = _forwards(of_phase, given)
     profile = ArmProfile(
         arm=report.mark.arm or 0,
         tool="ncu",
+        phase=phase,
         forwards=decided.forwards,
         launches=len(kernels) / decided.forwards,
         activities=_activities(kernels, decided.forwards),

@@ -31,6 +31,8 @@ METRIC_NAMES = {
 """Counters by the names that the raw page and versions of the details page have for them."""
 DURATION_NAMES = ("gpu__time_duration.sum", "Duration")
 DEVICE_NAME = "device__attribute_display_name"
+RANGES_OF_RUNNER = "breakeven:"
+"""In the column of ranges, which `ncu --nvtx` adds."""
 SECONDS_PER_UNIT = {
     **dict.fromkeys(("ns", "nsecond", "nanosecond"), 1e-9),
     **dict.fromkeys(("us", "µs", "μs", "usecond", "microsecond"), 1e-6),
@@ -51,6 +53,8 @@ class NcuKernel(NamedTuple):
     name: str
     seconds: float
     counters: dict[str, float]
+    ranges: str = ""
+    """Ranges of the runner in which it was launched, where the file has them."""
 
 
 class NcuReport(NamedTuple):
@@ -77,6 +81,8 @@ class _Table(NamedTuple):
 
     names: list[str]
     """Kernels by number."""
+    ranges: list[str]
+    """The ranges of each kernel."""
     cells: list[_Cell]
     numbers: list[NumberCell]
     """All that may be numbers, which decide on the decimal mark."""
@@ -102,7 +108,9 @@ def read_ncu(text: str) -> NcuReport:
         elif (counter := _counter(cell)) and (value := _value(cell, mark, table)) is not None:
             counters[cell.kernel].setdefault(counter, value)
     _require(table, durations, counters, list(found))
-    kernels = tuple(NcuKernel(name, durations[index], counters[index]) for index, name in enumerate(table.names))
+    kernels = tuple(
+        NcuKernel(name, durations[index], counters[index], table.ranges[index]) for index, name in enumerate(table.names)
+    )
     missing = tuple(name for name in COUNTERS if not any(name in each for each in counters))
     return NcuReport(kernels, read_marks([text]), table.device_name, missing)
 
@@ -146,13 +154,14 @@ def _long(header: list[str], rows: Iterable[list[str]]) -> _Table:
         raise TraceError(f"its heading has {NAME!r} and no {' and no '.join(map(repr, lacking))}; {EXPECTED}")
     place = {name: header.index(name) for name in (KERNEL, NAME, UNIT, VALUE)}
     own = [header.index(name) for name in ("ID", "Process ID", KERNEL) if name in header]
-    table = _Table([], [], [])
+    table = _Table([], [], [], [])
     known: dict[tuple[str, ...], int] = {}
     for row in rows:
         key = tuple(row[index] for index in own)
         if key not in known:
             known[key] = len(table.names)
             table.names.append(row[place[KERNEL]])
+            table.ranges.append(_ranges(row))
         metric = row[place[NAME]].strip()
         if metric:
             cell = _Cell(known[key], metric, row[place[UNIT]].strip(), row[place[VALUE]])
@@ -175,9 +184,10 @@ def _wide(header: list[str], rows: list[list[str]]) -> _Table:
         metric, unit = split.groups() if split and not units[place] else (heading, units[place])
         if "__" in metric and not metric.startswith("device__attribute"):
             columns.append((place, metric, unit))
-    table = _Table([], [], [], _device_name(header, rows))
+    table = _Table([], [], [], [], _device_name(header, rows))
     for number, row in enumerate(rows):
         table.names.append(row[kernel])
+        table.ranges.append(_ranges(row))
         values: dict[str, str] = {}
         for place, metric, unit in columns:
             if values.setdefault(metric, row[place]) != row[place] and (metric in DURATION_NAMES or _is_counter(metric)):
@@ -186,6 +196,10 @@ def _wide(header: list[str], rows: list[list[str]]) -> _Table:
             table.cells.append(_Cell(number, metric, unit, row[place]))
             table.numbers.append(NumberCell(row[place], unit in PERCENT))
     return table
+
+
+def _ranges(row: Sequence[str]) -> str:
+    return " ".join(cell for cell in row if RANGES_OF_RUNNER in cell)
 
 
 def _device_name(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator import estimate
+from orchestrator.commands.import_files import import_files
 from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, write_report
@@ -18,6 +19,8 @@ from store.submission import NewSweep, submit_sweep
 from sweeps.job import Arm, Overrides, Step
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
+from tests.fixtures.device_traces import a_trace
+from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
 from tests.store.profile_fixtures import GPU, NOW, a_profile_job, a_profiled_outcome
 
@@ -126,3 +129,18 @@ def test_the_estimate_counts_the_passes_under_the_profiler() -> None:
     job = a_profile_job().model_copy(update={"protocol": Protocol(budget_s=10.0)})
     timing = estimate.job_seconds(job.model_copy(update={"kind": "latency"}))
     assert estimate.job_seconds(job) == pytest.approx(timing + 2 * estimate.PROFILING_SECONDS)
+
+
+def test_imported_profiles_state_what_they_cover(tmp_path: Path) -> None:
+    """A timeline of nsys stands in the table of its condition, with file, forwards and the share of kernel time that it has."""
+    job = a_profile_job(device="cuda")
+    outcome = a_profiled_outcome(job, GPU_TIMES[:2], environment=GPU)
+    report_of(tmp_path / "s.db", outcome)
+    (comparison_id,) = job.comparison_ids()
+    write_nsys(tmp_path / "trace.sqlite", a_trace(4, marks=(f"breakeven:comparison:{comparison_id}", "breakeven:side:arm")))
+    import_files([tmp_path / "trace.sqlite"], db=str(tmp_path / "s.db"))
+    shown = text_of(load_report(str(tmp_path / "s.db"), "trial"))
+    assert (
+        "topk keep_rate=0.5: recorded by nsys in trace.sqlite, 4 forwards under the profiler; "
+        "share of the arm's kernel time that its kernels take: 100 %"
+    ) in shown

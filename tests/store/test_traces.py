@@ -13,7 +13,7 @@ from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
 from sweeps.outcome import Outcome
 from sweeps.traces.device_trace import DeviceTrace, TraceError
-from sweeps.traces.ncu_profile import ncu_profile
+from sweeps.traces.ncu_profile import ncu_profiles
 from sweeps.traces.ncu_report import read_ncu
 from sweeps.traces.nsys_profile import nsys_profiles
 from tests.fixtures.device_traces import KERNELS, a_trace
@@ -35,7 +35,7 @@ def timeline(trace: DeviceTrace, forwards: int | None = None) -> TraceFile:
 
 def kernels_of(names: Sequence[str], nvtx: str = "", forwards: int | None = None) -> TraceFile:
     page = raw_page([Launch(name, 1000, 50.0, 60.5, 70.0, 10.0, 20.0) for name in names], nvtx=nvtx)
-    return TraceFile("report.csv", hashlib.sha256(page.encode()).hexdigest(), (ncu_profile(read_ncu(page), forwards),))
+    return TraceFile("report.csv", hashlib.sha256(page.encode()).hexdigest(), ncu_profiles(read_ncu(page), forwards))
 
 
 def stored(engine: Engine, *traces: TraceFile, outcomes: Sequence[Outcome] = (), **request: Any) -> list[RecordedTrace]:

@@ -7,9 +7,9 @@ import pytest
 
 from sweeps.profile import Activities
 from sweeps.traces.decimal_mark import NumberCell, find_mark, parse_number
-from sweeps.traces.device_trace import TraceError
-from sweeps.traces.ncu_profile import covered_share, function_name, ncu_profile
-from sweeps.traces.ncu_report import read_ncu
+from sweeps.traces.device_trace import ImportedProfile, TraceError
+from sweeps.traces.ncu_profile import covered_share, function_name, ncu_profiles
+from sweeps.traces.ncu_report import NcuReport, read_ncu
 from sweeps.traces.summary import summary_lines
 from tests.fixtures.ncu_tables import CASTS, PREAMBLE, RAW, details_page, raw_page
 
@@ -33,6 +33,12 @@ PAGES = {
 }
 
 
+def profile_of(report: NcuReport, forwards: int | None = None) -> ImportedProfile:
+    """The only profile of a report."""
+    (found,) = ncu_profiles(report, forwards)
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_pages_locales_and_units(page: str) -> None:
     """Every form of the same report gives the same kernels; means of a name are weighted by the time of its launches."""
@@ -41,7 +47,7 @@ def test_pages_locales_and_units(page: str) -> None:
     assert [each.seconds for each in report.kernels] == pytest.approx([each.ns * 1e-9 for each in CASTS], rel=1e-5)
     assert report.missing == ()
 
-    profile = ncu_profile(report).profile
+    profile = profile_of(report).profile
     gemm, cast = profile.activities
     assert (gemm.count, cast.count) == (1, 2)
     assert gemm.counters == pytest.approx(
@@ -104,7 +110,7 @@ WRONG = {
 def test_wrong_tables(page: str, message: str) -> None:
     """Each wrong table is an error that names what was found and what was expected."""
     with pytest.raises(TraceError, match=message):
-        ncu_profile(read_ncu(page))
+        profile_of(read_ncu(page))
 
 
 def test_ambiguous_numbers_are_refused() -> None:
@@ -152,14 +158,14 @@ def test_no_numbers(text: str, mark: str) -> None:
 
 def test_missing_counters_are_named() -> None:
     """A report without some counters gives the others, and names those that it lacks."""
-    found = ncu_profile(read_ncu(without(raw_page(), *NAMES[3:])))
+    found = profile_of(read_ncu(without(raw_page(), *NAMES[3:])))
     assert "not in the file: achieved occupancy, l1 hit rate, l2 hit rate" in found.notes
     assert set(found.profile.activities[0].counters) == {"sm_throughput", "memory_throughput"}
 
 
 def test_three_weight_casts_are_not_the_arm() -> None:
     """Three weight casts read as three kernels: the means are stated to be theirs alone, and their share not to be known."""
-    found = ncu_profile(read_ncu(raw_page([CASTS[0]] * 3)))
+    found = profile_of(read_ncu(raw_page([CASTS[0]] * 3)))
     lines = list(summary_lines(found, None))
     assert lines[0] == "ncu, forwards not known"
     assert lines[1] == "3 kernels profiled under 1 name; what share of the arm's kernel time they take is not known"
@@ -170,9 +176,22 @@ def test_three_weight_casts_are_not_the_arm() -> None:
 
 def test_stated_forwards_divide() -> None:
     """`--forwards` divides counts and seconds; the means stay."""
-    one, two = (ncu_profile(read_ncu(raw_page()), forwards).profile for forwards in (1, 2))
+    one, two = (profile_of(read_ncu(raw_page()), forwards).profile for forwards in (1, 2))
     assert [each.count for each in two.activities] == [each.count / 2 for each in one.activities]
     assert [each.counters for each in two.activities] == [each.counters for each in one.activities]
+
+
+def test_phases_by_ranges() -> None:
+    """Kernels in ranges of prompts and of steps are profiles of their own; kernels in no range are left out."""
+    ranges = ("breakeven:prefill", "breakeven:forward", "breakeven:forward", "breakeven:arm:1")
+    launches = [(CASTS[0]._replace(name=f"kernel {place}"), f"a:{name}:none") for place, name in enumerate(ranges)]
+    first, *others = (raw_page([launch], nvtx=nvtx) for launch, nvtx in launches)
+    found = ncu_profiles(read_ncu(first + "".join(page.splitlines(keepends=True)[2] for page in others)), 2)
+    assert [(each.profile.phase, each.profile.forwards, each.profile.launches) for each in found] == [
+        ("prefill", 1, 1),
+        ("decode", 2, 1),
+    ]
+    assert (found[1].kernels, found[1].kernels_in_file) == (2, 4)
 
 
 def test_covered_share() -> None:
@@ -183,9 +202,9 @@ def test_covered_share() -> None:
         Activities(name="other", activity="kernel", count=1, seconds=2.0),
         Activities(name="memcpy HtoD", activity="memcpy", count=1, seconds=90.0),
     ]
-    casts = ncu_profile(read_ncu(raw_page(CASTS[:2]))).profile.activities
+    casts = profile_of(read_ncu(raw_page(CASTS[:2]))).profile.activities
     assert covered_share(casts, whole) == pytest.approx(0.2 * 1.0 / 10)
-    everything = ncu_profile(read_ncu(raw_page())).profile.activities
+    everything = profile_of(read_ncu(raw_page())).profile.activities
     assert covered_share(everything, whole) == pytest.approx((0.2 * 1.0 + 0.25 * 7.0) / 10)
     assert covered_share(casts, whole[1:]) is None
     assert covered_share(casts, []) is None

@@ -9,6 +9,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
 from sweeps.protocol import Protocol
+from sweeps.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, Mark, read_marks
 from tests.workers.saved_llm import saved, written
 from tests.workers.vision_jobs import TOPK, job
 from workers.kinds.traced_run import run_traced, tie_of
@@ -33,7 +34,8 @@ def test_ranges_of_a_vision_model(arm: int, side: str, reductions: int) -> None:
     requested = job([DENSE, TOPK, TOME], image_size=64)
     comparison = requested.comparison_ids()[max(arm, 1) - 1]
     found = ranges(lambda: run_traced(requested, arm, 3))
-    assert found["breakeven:forward"] == 3
+    assert found[FORWARD_RANGE] == 3
+    assert read_marks(found) == Mark((comparison,), side, arm)
     assert found[f"breakeven:comparison:{comparison}"] == 1
     assert found[f"breakeven:side:{side}"] == found[f"breakeven:arm:{arm}"] == 1
     assert found["block 0"] == found["block 11"] >= 3
@@ -47,8 +49,8 @@ def test_ranges_of_a_language_model(tmp_path: Path) -> None:
     condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, kv_cache="dynamic", decoding="teacher_forcing", **place)
     requested = Job(kind="generation", condition=condition, arms=(DENSE,), protocol=Protocol())
     found = ranges(lambda: run_traced(requested, 0, 7))
-    assert found["breakeven:forward"] == 7
-    assert found["breakeven:prefill"] == 2
+    assert found[FORWARD_RANGE] == 7
+    assert found[PREFILL_RANGE] == 2
     assert not [name for name in found if name.startswith("breakeven:comparison")]
 
 
@@ -65,7 +67,7 @@ def test_the_command_prints_how_to_record_it(tmp_path: Path, capsys: pytest.Capt
     path.write_text(job([DENSE, TOPK]).model_dump_json())
     assert main([str(path), "--arm", "1", "--forwards", "2"]) == 0
     shown = capsys.readouterr().out
-    for tool in ("nsys profile", "nsys export --type sqlite", "ncu --profile-from-start off", "breakeven import"):
+    for tool in ("nsys profile", "nsys export --type sqlite", "ncu --profile-from-start off --nvtx", "breakeven import"):
         assert tool in shown
     assert f"-m workers.run {path} --arm 1 --forwards 2" in shown
     assert "2 forwards of arm 1, topk" in shown

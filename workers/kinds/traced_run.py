@@ -155,9 +155,10 @@ def commands(path: Path, arm: int, forwards: int) -> str:
     own = shlex.join([Path(sys.executable).name, "-m", "workers.run", str(path), "--arm", str(arm), "--forwards", str(forwards)])
     name = f"{path.stem}-arm{arm}"
     return (
-        f"nsys profile --trace=cuda,nvtx --capture-range=cudaProfilerApi --capture-range-end=stop -o {name} {own}\n"
+        "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --capture-range=cudaProfilerApi --capture-range-end=stop "
+        f"-o {name} {own}\n"
         f"nsys export --type sqlite {name}.nsys-rep && breakeven import {name}.sqlite\n"
-        f"ncu --profile-from-start off --set full --csv --page raw --log-file {name}.csv {own}\n"
+        f"ncu --profile-from-start off --nvtx --set full --csv --page raw --log-file {name}.csv {own}\n"
         f"breakeven import {name}.csv --forwards {forwards}\n"
     )
 
