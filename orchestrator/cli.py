@@ -7,6 +7,8 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
+from orchestrator.cli_advice import advise, export_policy
+from orchestrator.cli_options import Database, DeviceOption, SweepFile, SweepName
 from sweeps.errors import UserError
 
 app = typer.Typer(
@@ -28,15 +30,6 @@ def _seconds(text: str) -> float:
     if not DURATION.fullmatch(text) or not (found := seconds(text)):
         raise typer.BadParameter(f"{text!r} is no time to measure in; write 30s, 10m or 1h")
     return found
-
-
-Database = Annotated[
-    str | None,
-    typer.Option("--db", envvar="BREAKEVEN_DB", help="Database: a file or an SQLAlchemy URL.", show_default="breakeven.db"),
-]
-SweepFile = Annotated[Path, typer.Argument(metavar="FILE", help="A sweep in YAML.")]
-SweepName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep in the store.")]
-DeviceOption = Annotated[Literal["cpu", "cuda"] | None, typer.Option("--device", help="What `device: auto` stands for.")]
 
 
 @app.command("run")
@@ -101,14 +94,14 @@ def plan(
 def report(
     name: SweepName,
     db: Database = None,
-    form: Annotated[Literal["table", "markdown", "json", "csv"], typer.Option("--format")] = "table",
+    form: Annotated[Literal["table", "markdown", "html", "latex", "json", "csv"], typer.Option("--format")] = "table",
 ) -> None:
-    """Print speed-ups with intervals, what the MACs promise beside them, and the break-even points."""
+    """Print the answer, speed-ups with intervals beside what the MACs promise, break-even points, why, and what to do next."""
     from orchestrator.report.data import load_report
     from orchestrator.report.render import write_report
     from orchestrator.terminal import output
 
-    write_report(load_report(db, name), form, output())
+    write_report(load_report(db, name), form, output(), db)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -271,6 +264,10 @@ def schema() -> None:
     from workers import methods
 
     typer.echo(schema_text(methods.every()), nl=False)
+
+
+app.command("advise")(advise)
+app.command("export-policy")(export_policy)
 
 
 def _become_webapp(arguments: list[str], db: str | None) -> NoReturn:

@@ -1,65 +1,215 @@
-"""First lines of a report: for each curve what to do, in one sentence, along its most important axis."""
+"""First lines of a report: the answer in one sentence, and at most one line for each method."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import pandas as pd
-
-from orchestrator.report.conditions import break_even_sentence, curve_label, shown_curves
+from orchestrator.report.arm_comparison import ArmComparison, by_baseline, labels_of, with_quality
+from orchestrator.report.conditions import break_even_sentence, curve_label, distinctions, shown_curves
 from orchestrator.report.data import Report
+from orchestrator.report.differences import change_of
 from orchestrator.report.section import Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
+from sweeps.kinds import KINDS
+from sweeps.labels import GAINS, Finding
 from sweeps.metrics import METRICS, Compared
 from sweeps.number_format import count, is_missing
+from workers.methods import purpose
+from workers.methods.arm_labels import params_label
 
 AXES = ("tokens", "gmacs_saved", "parameter", "batch_size", "threads")
 """In the order in which they are chosen."""
-MOST_ANSWERS = 16
-"""Lines; what more there are stands below."""
+MOST_CURVES = 2
+"""Curves of a method that its line has in full; more are counted, and the best one is named."""
 _CURVE = ("curve_id", "metric", "environment", "host")
-_NAMED = (("model", "{}"), ("batch_size", "batch {:.0f}"), ("threads", "{:.0f} threads"), ("baseline", "against {}"))
-"""Columns that are named where they differ between the curves shown."""
+_CLAIMS = {
+    "always": "pays everywhere",
+    "crossing": "has a break-even",
+    "pays_from": "pays from some point on",
+    "pays_up_to": "pays up to some point",
+    "pays_at_both_ends": "pays at both ends",
+    "never": "never pays",
+    "no_effect": "does nothing",
+    "unclear": "cannot tell",
+}
+
+
+class _Curve(NamedTuple):
+    """A curve and what it claims."""
+
+    method: str
+    label: str
+    sentence: str
+    verdict: str
+    merit: tuple[int, float]
+    """The larger, the better: whether it pays everywhere, from some point on, only elsewhere, or nowhere; then how early."""
+
+    @property
+    def line(self) -> str:
+        return f"{self.label}: {self.sentence}"
 
 
 def answer_sections(report: Report) -> Iterator[Section]:
-    """The break-even in time of every curve along the first of `AXES` that has a curve of two points or more."""
-    yield from _section(report, "ratio", "Answers")
+    """Break-evens in time along the first of `AXES` that has a curve; without curves the speed-ups, or else the losses."""
+    if curves := _curves(report, "ratio"):
+        lines = _method_lines(curves, _losses(report))
+        lines = [TextLine(_answer(curves), "bold"), *lines] if len(curves) > 1 else lines
+    else:
+        lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
+    if lines:
+        yield Section(title="Answers", lines=lines)
 
 
 def amount_sections(report: Report) -> Iterator[Section]:
-    """The same in peak memory and energy, where they were measured."""
-    yield from _section(report, "amount", "Memory and energy")
+    """The same in peak memory and energy, where curves of them were measured."""
+    if curves := _curves(report, "amount"):
+        yield Section(title="Memory and energy", lines=_method_lines(curves, {}))
 
 
-def _section(report: Report, compared: Compared, title: str) -> Iterator[Section]:
-    curves = shown_curves(report.break_evens)
-    curves = curves[curves["metric"].isin([name for name, spec in METRICS.items() if spec.compared == compared])]
-    curves = curves[(curves["points"] > 1) | (curves["verdict"] == "no_effect")]
-    axis = next((axis for axis in AXES if (curves["axis"] == axis).any()), None)
-    if axis is None:
-        return
-    found = curves[curves["axis"] == axis]
+def _curves(report: Report, compared: Compared) -> list[_Curve]:
+    """Curves of two points or more along the first axis that has one: of times by the first metric of their kind."""
+    shown = shown_curves(report.break_evens)
+    first = {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
+    metrics = [name for name, spec in METRICS.items() if spec.compared == compared and (compared != "ratio" or name in first)]
+    shown = shown[shown["metric"].isin(metrics) & ((shown["points"] > 1) | (shown["verdict"] == "no_effect"))]
+    axis = next((axis for axis in AXES if (shown["axis"] == axis).any()), None)
+    found = shown[shown["axis"] == axis]
     hosts = label_hosts(report.speedups)
-    lines = []
+    curves = []
     for _, own in groups(found, _CURVE):
         rows = rows_of(own)
-        label = ", ".join([curve_label(rows[0]), *_details(rows[0], found), *filter(None, [_place(rows[0], hosts)])])
-        lines.append(TextLine(f"{label}: {break_even_sentence(rows, report.speedups)}", style_of(rows[0].verdict)))
-    if len(lines) > MOST_ANSWERS:
-        lines[MOST_ANSWERS:] = [TextLine(f"and {count(len(lines) - MOST_ANSWERS, 'answer')} more below", "dim")]
-    yield Section(title=title, lines=lines)
+        place = hosts.get((rows[0].environment, rows[0].host), "")
+        metric = [METRICS[rows[0].metric].label] if found["metric"].nunique() > 1 or compared == "amount" else []
+        label = ", ".join([curve_label(rows[0]), *metric, *distinctions(rows[0], found), *([f"on {place}"] if place else [])])
+        sentence = break_even_sentence(rows, report.speedups)
+        curves.append(_Curve(rows[0].method, label, sentence, rows[0].verdict, _merit(rows)))
+    return curves
 
 
-def _details(row: Any, found: pd.DataFrame) -> Iterator[str]:
-    """What distinguishes the curve of a row from the others."""
-    if found["metric"].nunique() > 1 or METRICS[row.metric].compared == "amount":
-        yield METRICS[row.metric].label
-    for name, form in _NAMED:
-        value = getattr(row, name)
-        if name != row.axis and found[name].nunique() > 1 and not is_missing(value):
-            yield form.format(value)
+def _merit(rows: Sequence[Any]) -> tuple[int, float]:
+    first = rows[0]
+    place = next((float(x) for x in (first.x, first.x_high, first.x_low) if not is_missing(x)), 0.0)
+    if first.verdict == "always":
+        return 3, 0.0
+    if first.verdict == "pays_from" or (first.verdict == "crossing" and first.direction == "gains"):
+        return 2, -place
+    return (1, place) if first.verdict in ("pays_up_to", "pays_at_both_ends", "crossing") else (0, 0.0)
 
 
-def _place(row: Any, hosts: dict[tuple[str, str], str]) -> str:
-    place = hosts.get((row.environment, row.host), "")
-    return place and f"on {place}"
+def _answer(curves: Sequence[_Curve]) -> str:
+    """All curves in a sentence, but for those of controls."""
+    for_use = [curve for curve in curves if purpose(curve.method) == "optimisation"] or curves
+    best = max(for_use, key=lambda curve: curve.merit)
+    if not best.merit[0]:
+        return f"No arm is known to pay in what was measured: {_tally(for_use)}."
+    pays = sum(curve.merit[0] > 0 for curve in for_use)
+    return f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured; best {best.line}."
+
+
+def _tally(curves: Sequence[_Curve]) -> str:
+    """`3 × has a break-even, 1 × never pays`."""
+    found = Counter(curve.verdict for curve in curves).most_common()
+    return ", ".join(f"{number} × {_CLAIMS[verdict]}" for verdict, number in found)
+
+
+def _method_lines(curves: Sequence[_Curve], losses: Mapping[str, str]) -> list[TextLine]:
+    by_method: dict[str, list[_Curve]] = {}
+    for curve in curves:
+        by_method.setdefault(curve.method, []).append(curve)
+    lines = []
+    for method, own in by_method.items():
+        best = max(own, key=lambda curve: curve.merit)
+        if len(own) <= MOST_CURVES:
+            text = "; ".join(curve.line for curve in own)
+        else:
+            text = f"{method}: {count(len(own), 'curve')}: {_tally(own)}" + (f"; best {best.line}" if best.merit[0] else "")
+        control = "" if purpose(method) == "optimisation" else f" (a {purpose(method)})"
+        lines.append(TextLine(text + losses.get(method, "") + control, style_of(best.verdict)))
+    return lines
+
+
+def _arm_lines(report: Report) -> list[TextLine]:
+    """Speed-ups at single points: of each method the arm whose interval lies highest, with its cost in quality."""
+    best: dict[str, list[tuple[float, str, ArmComparison]]] = {}
+    for kind, rows in report.speedups.groupby("kind", sort=False):
+        compared = with_quality(rows, report.effects, report.quality_states, report.controls)
+        for _, points in groups(compared, ("environment", "host", "condition_id", "model")):
+            for baseline, own in by_baseline(points, labels_of(report.arms))[:1]:
+                for _, found in groups(own, ("arm_id",)):
+                    arm = ArmComparison(found, KINDS[str(kind)].metrics)
+                    low = arm.by_metric[arm.metrics[0]].speedup_low
+                    known = -1.0 if is_missing(low) else float(low)
+                    best.setdefault(arm.row.method, []).append((known, baseline, arm))
+    losses = report.effects[report.effects["compared"] == "difference"]
+    data = len(losses[["data", "corruption", "severity"]].drop_duplicates())
+    lines = []
+    tops = [max(arms, key=lambda each: each[0]) for arms in best.values()]
+    for method, (_, baseline, arm) in zip(best, tops, strict=True):
+        others = len(best[method]) - 1
+        more = f"; {count(others, 'more comparison')} below" if others else ""
+        lines.append(TextLine(f"{arm.label}: {_gain_and_cost(arm, baseline, data=data)}{more}", style_of(arm.main_speedup.word)))
+    gains = GAINS - {Finding.SMALL_GAIN}
+    for_use = [each for each in tops if purpose(each[2].row.method) == "optimisation"]
+    faster = [each for each in for_use if each[2].main_speedup.finding in gains]
+    if len(tops) > 1:
+        compared_arms = sum(map(len, best.values()))
+        answer = f"None of {count(compared_arms, 'comparison')} shows a gain."
+        if faster:
+            _, baseline, arm = max(faster, key=lambda each: each[0])
+            gain = arm.describe_speedup(arm.metrics[0])
+            among = count(compared_arms, "comparison")
+            answer = f"Of {among} the one whose interval lies highest: {arm.label}, {gain} against {baseline}."
+        lines.insert(0, TextLine(answer, "bold"))
+    return lines
+
+
+def _gain_and_cost(arm: ArmComparison, baseline: str, *, data: int) -> str:
+    """Speed-ups, and the cost in quality where it is that of one data set alone."""
+    if not is_missing(arm.row.image_size) and (data > 1 or arm.quality.finding is Finding.NOT_REQUESTED):
+        return f"{', '.join(map(arm.describe_speedup, arm.metrics))} against {baseline}"
+    return arm.describe(baseline)
+
+
+def _losses(report: Report) -> dict[str, str]:
+    """By method the range of what its arms lose in quality, wherever the sweep measured it, as the end of its line."""
+    by_method: dict[str, list[Any]] = {}
+    for row in _difference_rows(report):
+        by_method.setdefault(row.method, []).append(row)
+    found = {}
+    for method, own in by_method.items():
+        changes = [change_of(row) for row in own]
+        known = [each.value for each in changes if each.value is not None]
+        if not known:
+            continue
+        spec, data = METRICS[own[0].metric], ", ".join(sorted({str(row.data) for row in own}))
+        unit = f" {changes[0].effect.unit}" if changes[0].effect.unit not in {"", spec.label} else ""
+        form = f"+.{spec.digits}f"
+        many = f"{spec.label} changes by {min(known):{form}} to {max(known):{form}}{unit} (above 0: worse)"
+        found[method] = f"; {f'{spec.label} {changes[0].phrase}' if len(own) == 1 else many} on {data}"
+    return found
+
+
+def _difference_rows(report: Report) -> list[Any]:
+    """The rows of the view `effect` that are compared by difference, but for those of zero-shot tasks."""
+    rows = rows_of(report.effects[report.effects["compared"] == "difference"])
+    return [row for row in rows if row.metric in METRICS and not is_missing(row.effect)]
+
+
+def _loss_lines(report: Report) -> list[TextLine]:
+    """A sweep that times nothing: of each method the arm that loses least."""
+    rows = _difference_rows(report)
+    by_method: dict[str, list[Any]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row)
+    lines = []
+    for own in by_method.values():
+        least = min(own, key=lambda row: row.effect if METRICS[row.metric].better == "lower" else -row.effect)
+        more = f"; {count(len(own) - 1, 'more comparison')} below" if len(own) > 1 else ""
+        found = change_of(least)
+        label = f"{params_label(least.method, least.params)} on {least.data}"
+        lines.append(TextLine(f"{label}: {METRICS[least.metric].label} {found.phrase}{more}", style_of(found.word)))
+    if len(lines) > 1:
+        words = Counter(change_of(row).word for row in rows)
+        counted = ", ".join(f"{number} × {word}" for word, number in words.items())
+        lines.insert(0, TextLine(f"Quality against the baseline: {counted}.", "bold"))
+    return lines

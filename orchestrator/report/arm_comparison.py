@@ -1,19 +1,22 @@
 """One arm against one baseline in a language sweep: its speed-ups by every metric and its change in quality, in words."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.section import Column, flags_of, rows_of
+from orchestrator.report.section import Column, flags_of, groups, rows_of
 from orchestrator.report.speedup import speedup_of
+from orchestrator.report.surprises import arrived_text
 from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
 from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, conclude, conclude_interval, unanswered
 from sweeps.metrics import METRICS
 from sweeps.number_format import format_number, is_missing
 from workers.methods.arm_labels import params_label
+
+BYTES_PER_MIB = 2**20
 
 
 def with_quality(speedups: pd.DataFrame, effects: pd.DataFrame, states: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
@@ -32,12 +35,16 @@ def with_quality(speedups: pd.DataFrame, effects: pd.DataFrame, states: pd.DataF
 class ArmComparison:
     """One arm against one baseline under one condition."""
 
-    def __init__(self, rows: pd.DataFrame, metrics: Sequence[str]) -> None:
-        """`rows` are those of `with_quality`, one for each metric; `metrics` those that the kind of job declares."""
+    def __init__(self, rows: pd.DataFrame, metrics: Sequence[str], arms: Mapping[str, Any] | None = None) -> None:
+        """`rows` are those of `with_quality`, one for each metric; `metrics` those that the kind of job declares.
+
+        `arms` are rows of the view `generation` under this condition, by `arm_id`.
+        """
         self.by_metric = {row.metric: row for row in rows_of(rows)}
         self.metrics = [metric for metric in metrics if metric in self.by_metric]
         self.row = next(iter(self.by_metric.values()))
         self.label = params_label(self.row.method, self.row.params)
+        self._arms = arms or {}
 
     def speedup(self, metric: str) -> Conclusion:
         """The speed-up by one metric."""
@@ -73,6 +80,25 @@ class ArmComparison:
             return f"; {control}, was not measured beside it: what tuning alone changes is not subtracted"
         return f"; {conclude_interval(BITS, row.change, row.change_low, row.change_high).phrase} against {control}"
 
+    def arrived(self, metric: str) -> str:
+        """How much of the saving that the MACs of what the metric times promise arrived, such as `37 %`."""
+        row = self.by_metric.get(metric)
+        return "-" if row is None else arrived_text(row)
+
+    def memory(self, name: str, form: str) -> str:
+        """Bytes in a column of the view `generation`, of baseline and arm in MiB: `1024 > 980`; a dash where one is not known."""
+        both = [getattr(self._arms.get(key), name, None) for key in (self.row.baseline_id, self.row.arm_id)]
+        return "-" if any(map(is_missing, both)) else " > ".join(format_number(value, form, BYTES_PER_MIB) for value in both)
+
+    @property
+    def control(self) -> str:
+        """The change in quality against the control of its tuning; empty for an arm that nothing tunes."""
+        if is_missing(self.row.control):
+            return ""
+        if is_missing(self.row.change):
+            return "control not measured"
+        return conclude_interval(BITS, self.row.change, self.row.change_low, self.row.change_high).numbers
+
     def macs_promise(self, metric: str) -> str:
         """The speed-up that the MACs of what the metric times would give, such as `1.08`."""
         row = self.by_metric.get(metric)
@@ -80,7 +106,7 @@ class ArmComparison:
 
 
 def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of a table of `ArmComparison`s: the MACs' promise, speed-up and verdict by each metric, and quality."""
+    """The columns of a table of `ArmComparison`s: times with what of the MACs' promise arrived, memory, and quality in one row."""
 
     def speedup_column(metric: str) -> Column:
         return Column(f"{metric} [99 %]", lambda arm: arm.speedup(metric).numbers)
@@ -88,6 +114,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
     return (
         Column("method", lambda arm: arm.label, left=True),
         Column("MACs promise of each", lambda arm: " / ".join(map(arm.macs_promise, metrics))),
+        Column("of it arrived", lambda arm: " / ".join(map(arm.arrived, metrics))),
         *map(speedup_column, metrics),
         Column("pairs", lambda arm: f"{arm.row.pairs:.0f}"),
         Column(
@@ -95,11 +122,30 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
             lambda arm: ", ".join(arm.speedup(each).word if each in arm.by_metric else "-" for each in metrics),
             left=True,
         ),
+        Column("KV needed, MiB", lambda arm: arm.memory("kv_bytes_needed", ".2f")),
+        Column("peak RSS, MiB", lambda arm: arm.memory("peak_rss_isolated_bytes", ".0f")),
+        Column("peak CUDA, MiB", lambda arm: arm.memory("cuda_peak_allocated_isolated_bytes", ".0f")),
         Column("bits per byte [95 %]", lambda arm: arm.quality.numbers),
+        Column("against its control [95 %]", lambda arm: arm.control, left=True),
         Column("same top-1 %", lambda arm: format_number(getattr(arm.row, "top1_agreement", None), ".1f")),
         Column("quality", lambda arm: arm.quality.word, left=True),
         Column("flags", lambda arm: flags_of(arm.row), left=True, wraps=True),
     )
+
+
+def labels_of(arms: pd.DataFrame) -> dict[str, str]:
+    """The label of each arm in rows of the view `generation`, by `arm_id`."""
+    return {row.arm_id: params_label(row.method, row.params) for row in rows_of(arms)}
+
+
+def by_baseline(points: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, pd.DataFrame]]:
+    """The rows against each baseline with its label; those against the unmodified model first."""
+    found = [
+        (labels.get(key["baseline_id"], min(own["baseline"], key=len)), key["baseline_id"], own)
+        for key, own in groups(points, ("baseline_id",))
+    ]
+    ordered = sorted(found, key=lambda each: (not each[0].startswith("dense"), each[:2]))
+    return [(label, own) for label, _, own in ordered]
 
 
 def describe_stacks(comparisons: Sequence[ArmComparison]) -> Iterator[str]:

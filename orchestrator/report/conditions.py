@@ -29,6 +29,8 @@ PARTS = (
     "against {baseline}",
 )
 """What a title holds of a condition, in order; a part with a field that the condition lacks is left out."""
+_NAMED = (("model", "{}"), ("batch_size", "batch {:.0f}"), ("threads", "{:.0f} threads"), ("baseline", "against {}"))
+"""Columns that are named where they differ between curves."""
 
 
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
@@ -58,6 +60,14 @@ def curve_label(row: Any) -> str:
         sizes = ((row.image_size, "px"), (row.prompt_tokens, "prompt tokens")) if row.axis in FIELD_AXES else ()
         return ", ".join([params_label(row.method, row.params), *(f"{v:.0f} {unit}" for v, unit in sizes if not is_missing(v))])
     return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
+
+
+def distinctions(row: Any, among: pd.DataFrame) -> Iterator[str]:
+    """What distinguishes the curve of a row from those of other rows of the view: model, batch, threads, baseline."""
+    for name, form in _NAMED:
+        value = getattr(row, name)
+        if name != getattr(row, "axis", "") and among[name].nunique() > 1 and not is_missing(value):
+            yield form.format(value)
 
 
 def shown_curves(break_evens: pd.DataFrame) -> pd.DataFrame:

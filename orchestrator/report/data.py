@@ -9,6 +9,7 @@ from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from store.queries import execution_rows, find_sweep, sweep_rows, zeroshot_rows
+from store.timed_arms import provenance_rows
 from sweeps.kinds import KINDS
 from workers.methods import tuning_control
 
@@ -19,6 +20,8 @@ class Report:
 
     name: str
     question: str
+    text: str
+    """The sweep file."""
     effects: pd.DataFrame
     """View `effect`: every metric."""
     speedups: pd.DataFrame
@@ -43,6 +46,8 @@ class Report:
     """Attempts with what the monitors read, see `store.queries.execution_rows`."""
     profiles: pd.DataFrame
     """View `profile`: classes of time of the arms that were profiled."""
+    provenance: pd.DataFrame
+    """Where and when it was measured, see `store.timed_arms.provenance_rows`."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -53,13 +58,14 @@ class Report:
 def load_report(db: str | None, name: str) -> Report:
     """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an unknown name."""
     engine = connect_readonly(db)
-    question = find_sweep(engine, name)["question"]
+    found = find_sweep(engine, name)
     speedups = sweep_rows(engine, name, "speedup")
     macs_speedup = speedups["gmacs_baseline"] / speedups["gmacs_total"]
     executions = execution_rows(engine, name)
     return Report(
         name,
-        question,
+        found["question"],
+        found["text"],
         sweep_rows(engine, name, "effect"),
         with_system_notes(speedups, executions).assign(speedup_macs=macs_speedup),
         sweep_rows(engine, name, "break_even"),
@@ -73,4 +79,5 @@ def load_report(db: str | None, name: str) -> Report:
         beside_controls(engine, name, tuning_control),
         executions,
         sweep_rows(engine, name, "profile"),
+        provenance_rows(engine, name),
     )

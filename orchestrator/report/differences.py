@@ -7,7 +7,7 @@ import pandas as pd
 
 from orchestrator.report.conditions import describe_condition
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, filled_columns, flags_of, groups, rows_of, style_of
 from store.quality_join import quality_rows
 from sweeps.kinds import KINDS, KindSpec, kinds_of
 from sweeps.labels import TASK, Conclusion, conclude_change, conclude_interval
@@ -41,7 +41,7 @@ def difference_sections(report: Report) -> Iterator[Section]:
             for condition, points in groups(quality_rows(effects, spec.name), _CONDITION):
                 ordered = points.sort_values(["method", "params"])
                 rows = rows_of(ordered.assign(speedups=[_speedups(row, report.speedups, kind) for row in rows_of(ordered)]))
-                columns = [each for each in _columns(spec, points) if any(each.cell(row) not in {"-", ""} for row in rows)]
+                columns = filled_columns(_columns(spec, points), rows)
                 measured = {kind.payload: condition["n"], **{name: points[name].iloc[0] for name in METRICS if name in points}}
                 outputs = classes.reindex(points["comparison_id"]).dropna()
                 yield Section(

@@ -1,14 +1,23 @@
 """Sections on language models: what each arm gains in speed, what it costs in quality, and what it needs of memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.arm_comparison import ArmComparison, columns, describe_stacks, with_quality
-from orchestrator.report.conditions import break_even_line, cost_model_lines, curve_label, describe_condition, shown_curves
+from orchestrator.report.arm_comparison import (
+    BYTES_PER_MIB,
+    ArmComparison,
+    by_baseline,
+    columns,
+    describe_stacks,
+    labels_of,
+    with_quality,
+)
+from orchestrator.report.conditions import break_even_line, curve_label, describe_condition, shown_curves
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, filled_columns, groups, rows_of, style_of
+from orchestrator.report.surprises import worst_first, worst_shortfall
 from store.host_labels import label_hosts
 from sweeps.caveats import cautions
 from sweeps.kinds import KINDS, THREAD_FIELDS
@@ -16,7 +25,6 @@ from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, format_number
 from workers.methods.arm_labels import params_label
 
-_MIB = 2**20
 _WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", *THREAD_FIELDS)
 """Fields of a condition's title that no arm overrides."""
 _SETTINGS = ("dtype", "runtime", "kv_cache")
@@ -44,10 +52,8 @@ _ARM_COLUMNS = (
         "read / machine, GB/s",
         lambda row: f"{format_number(row.achieved_gb_per_s, '.1f')} / {format_number(row.peak_gb_per_s, '.1f')}",
     ),
-    _figure("KV needed, MiB", "kv_bytes_needed", ".2f", _MIB),
-    _figure("resident", "kv_bytes_resident", ".2f", _MIB),
-    _figure("virtual", "kv_bytes_virtual", ".2f", _MIB),
-    _figure("peak RSS, MiB", "peak_rss_isolated_bytes", ".0f", _MIB),
+    _figure("KV resident, MiB", "kv_bytes_resident", ".2f", BYTES_PER_MIB),
+    _figure("virtual", "kv_bytes_virtual", ".2f", BYTES_PER_MIB),
     _figure("sparsity", "achieved_sparsity", ".3f"),
     _figure("kernel calls", "kernel_calls", ".0f"),
     _figure("to dense", "fallback_calls", ".0f"),
@@ -55,19 +61,18 @@ _ARM_COLUMNS = (
 
 
 def generation_sections(report: Report) -> Iterator[Section]:
-    """Each condition with its arms, then break-even points; quality by itself is in `differences`."""
+    """Each condition with its arms, worst surprises first, then break-even points; quality by itself is in `differences`."""
     timed = report.speedups[report.speedups["image_size"].isna()]
     compared = with_quality(timed, report.effects, report.quality_states, report.controls)
     named = label_hosts(timed)
-    for key, points in groups(compared, ("environment", "host", "condition_id")):
+    found = list(groups(compared, ("environment", "host", "condition_id")))
+    for key, points in sorted(found, key=lambda each: -worst_shortfall(each[1])):
         arms = report.arms
         for name, value in key.items():
             arms = arms[arms[name] == value]
         yield from _condition(points, arms, named[key["environment"], key["host"]])
     break_evens = report.break_evens[report.break_evens["kind"].isin(timed["kind"])]
     yield from _break_evens(break_evens, timed, report.arms, named)
-    if lines := list(cost_model_lines(report.cost_models, break_evens, _timed_label)):
-        yield Section(title="Cost model: time = launch + work", lines=lines)
 
 
 def limits(report: Report) -> Iterator[Section]:
@@ -87,44 +92,23 @@ def limits(report: Report) -> Iterator[Section]:
 def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator[Section]:
     title = _title(points, arms, place)
     metrics = KINDS[points["kind"].iloc[0]].metrics
-    by_baseline: dict[str, list[ArmComparison]] = {}
-    for baseline, own in _by_baseline(points, _labels(arms)):
-        comparisons = [ArmComparison(found, metrics) for _, found in groups(own, ("arm_id",))]
-        by_baseline[baseline] = comparisons
+    rows = {row.arm_id: row for row in rows_of(arms)}
+    stacks: list[TextLine] = []
+    for baseline, own in by_baseline(points, labels_of(arms)):
+        ordered = worst_first(own, ("metric",))
+        comparisons = [ArmComparison(found, metrics, rows) for _, found in groups(ordered, ("arm_id",))]
+        if baseline.startswith("dense"):  # only the unmodified model shows what a part gains alone
+            stacks += [TextLine(f"{line}, against {baseline}") for line in describe_stacks(comparisons)]
         yield Section(
             title=f"{title}, against {baseline}",
-            columns=columns(metrics),
+            columns=filled_columns(columns(metrics), comparisons),
             rows=comparisons,
             row_style=lambda comparison: style_of(comparison.main_speedup.word),
         )
     if len(arms):
         yield Section(title=f"{title}, each arm", columns=_ARM_COLUMNS, rows=rows_of(arms.sort_values(["method", "params"])))
-    yield Section(title=f"{title}: gain and cost of each arm", lines=list(map(TextLine, _sentences(by_baseline))))
-
-
-def _by_baseline(points: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, pd.DataFrame]]:
-    """The rows against each baseline with its label; those against the unmodified model first."""
-    found = [
-        (labels.get(key["baseline_id"], min(own["baseline"], key=len)), key["baseline_id"], own)
-        for key, own in groups(points, ("baseline_id",))
-    ]
-    ordered = sorted(found, key=lambda each: (not each[0].startswith("dense"), each[:2]))
-    return [(label, own) for label, _, own in ordered]
-
-
-def _sentences(by_baseline: Mapping[str, Sequence[ArmComparison]]) -> Iterator[str]:
-    """One for each arm: all metrics and the cost against its first baseline, the first metric against the others."""
-    clauses: dict[str, list[str]] = {}
-    for baseline, comparisons in by_baseline.items():
-        for each in comparisons:
-            first = each.label not in clauses
-            text = each.describe(baseline) if first else f"{each.describe_speedup(each.metrics[0])} against {baseline}"
-            clauses.setdefault(each.label, []).append(text)
-    for label, texts in clauses.items():
-        yield f"{label}: {'; '.join(texts)}"
-    for baseline, comparisons in by_baseline.items():
-        if baseline.startswith("dense"):  # only the unmodified model shows what a part gains alone
-            yield from (f"{line}, against {baseline}" for line in describe_stacks(comparisons))
+    if stacks:
+        yield Section(title=f"{title}: stacks and their parts", lines=stacks)
 
 
 def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
@@ -141,7 +125,7 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
 def _break_evens(
     break_evens: pd.DataFrame, points: pd.DataFrame, arms: pd.DataFrame, named: Mapping[tuple[str, str], str]
 ) -> Iterator[Section]:
-    labels = _labels(arms)
+    labels = labels_of(arms)
     # GMACs grow with the prompt: break-even along them repeats that along tokens
     curves = shown_curves(break_evens)
     curves = curves[curves["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])]
@@ -156,11 +140,3 @@ def _break_evens(
                 TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows, points)}", style_of(row.verdict))
             )
         yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)
-
-
-def _timed_label(row: Any) -> str:
-    return f"{params_label(row.method, row.params)}, {METRICS[row.metric].label}"
-
-
-def _labels(arms: pd.DataFrame) -> dict[str, str]:
-    return {row.arm_id: params_label(row.method, row.params) for row in rows_of(arms)}

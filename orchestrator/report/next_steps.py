@@ -2,16 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from math import log
 from typing import Any
 
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
 from orchestrator.report.section import rows_of
 from orchestrator.report.speedup import speedup_of
-from sweeps.flags import FLAGS
+from orchestrator.report.surprises import shortfall
+from sweeps.flags import FLAGS, split_flags
+from sweeps.kinds import KINDS
 from sweeps.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count, is_missing
 from sweeps.stats.pooling import SAME_WORK_SD
+from workers.methods.arm_labels import params_label
+
+CLEARLY_LESS = 1.1
+"""By this factor the promise must lie above the interval before another runtime is worth a try."""
+MOST_NAMED = 6
+"""Arms that one sentence names."""
 
 
 def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
@@ -34,6 +43,27 @@ def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
         )
 
 
+def decisions_of(report: Report) -> Iterator[str]:
+    """What clear answers lead to: another runtime where little of the promise arrived, the unmodified model where arms lose."""
+    main = {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
+    rows = rows_of(report.speedups[report.speedups["metric"].isin(main)])
+    short = {(row.method, row.params) for row in rows if shortfall(row) > log(CLEARLY_LESS)}
+    if short and {row.runtime for row in rows} == {"eager"}:
+        other = "cudagraph, compile" if {row.device for row in rows} == {"cuda"} else "compile"
+        static = "" if all(is_missing(row.prompt_tokens) for row in rows) else " with `kv_cache: static`"
+        yield (
+            f"{count(len(short), 'arm')} gained clearly less than their MACs suggest, under the runtime eager alone; another "
+            f"runtime shows whether the launches of kernels are the reason: `runtime: [eager, {other}]` under `axes`{static}"
+        )
+    findings: dict[str, set[Finding]] = defaultdict(set)
+    for row in rows:
+        findings[params_label(row.method, row.params)].add(speedup_of(row).finding)
+    slower = [label for label, found in findings.items() if found == {Finding.LOSS}]
+    if slower:
+        more = f" and {len(slower) - MOST_NAMED} more" if len(slower) > MOST_NAMED else ""
+        yield f"use the unmodified model in place of {', '.join(slower[:MOST_NAMED])}{more}: slower wherever it was measured"
+
+
 def legend(report: Report) -> Iterator[str]:
     """Explanations of the words in a report that stand in place of the verdict, and of what its intervals count."""
     findings = {speedup_of(row).finding for row in rows_of(report.speedups)}
@@ -47,6 +77,10 @@ def legend(report: Report) -> Iterator[str]:
             "quarantined: measured only while heat, hardware or a quota slowed the machine (see the flags), so that there is no "
             "verdict; the next run measures it again"
         )
+    raised = {flag for frame in report.compared for flags in frame["flags"] for flag in split_flags(flags)} & FLAGS.keys()
+    for flag in sorted(raised):
+        weight = "wrong, and left out of curves" if FLAGS[flag].wrong else "information" if FLAGS[flag].harmless else "noisier"
+        yield f"flag {flag}: {FLAGS[flag].meaning} ({weight})"
     terms = report.speedups[["process_sd", "calibration_id"]].drop_duplicates()
     if counted := [_process_term(row) for row in rows_of(terms)]:
         yield f"between processes, intervals count a standard deviation of {', '.join(sorted(counted))}"

@@ -1,4 +1,4 @@
-"""Rendering of a report: for a terminal, as Markdown, as JSON and as CSV."""
+"""Rendering of a report: for a terminal, as Markdown, HTML, LaTeX, JSON and CSV."""
 
 import json
 import textwrap
@@ -11,8 +11,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import answers, differences, generation, next_steps, speedup, why
+from orchestrator.report import answers, cost_models, differences, generation, next_steps, speedup, why
+from orchestrator.report.charts import draw_charts
 from orchestrator.report.data import Report
+from orchestrator.report.html_page import render_html
+from orchestrator.report.latex_table import render_latex
 from orchestrator.report.section import Column, Section, TextLine, rows_of
 from orchestrator.report.text_table import markdown_row
 from sweeps.number_format import is_missing
@@ -20,7 +23,7 @@ from workers.methods.arm_labels import params_label
 
 HEADING_WIDTH = 22
 """Characters after which the heading of a column continues on another line of a terminal."""
-ReportFormat = Literal["table", "markdown", "json", "csv"]
+ReportFormat = Literal["table", "markdown", "html", "latex", "json", "csv"]
 
 
 def _size(row: Any) -> str:
@@ -42,7 +45,7 @@ _FAILURE_COLUMNS = (
 
 
 def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
-    """The whole report, with next steps at its end (default: `next_steps.next_steps_of`)."""
+    """The whole report: the answer, the points, why they are so, and what to do next (default: `next_steps.next_steps_of`)."""
     for part in (
         answers.answer_sections,
         speedup.speedup_sections,
@@ -51,17 +54,17 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
         generation.generation_sections,
         differences.difference_sections,
         differences.zeroshot_sections,
-        why.why_sections,
     ):
         yield from part(report)
-    yield from generation.limits(report)
     if len(report.failures):
         yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures))
     if not any(map(len, (*report.compared, report.profiles, report.failures))):
         yield Section(title="nothing measured yet")
+    for reason in (why.why_sections, cost_models.cost_model_sections, generation.limits):
+        yield from reason(report)
     if words := list(next_steps.legend(report)):
         yield Section(title="Verdicts", lines=[TextLine(line, "dim") for line in words])
-    if lines := list(next_steps.next_steps_of(report) if todo is None else todo):
+    if lines := [*next_steps.decisions_of(report), *(next_steps.next_steps_of(report) if todo is None else todo)]:
         yield Section(title="What to do next", lines=[TextLine(line, "yellow") for line in lines])
 
 
@@ -121,10 +124,15 @@ def render_csv(report: Report) -> str:
     return pd.concat(frames, ignore_index=True).to_csv(index=False)
 
 
-def write_report(report: Report, form: ReportFormat, console: Console) -> None:
-    """Print the report in the requested format: `table` for people, the others for files and programs."""
+def write_report(report: Report, form: ReportFormat, console: Console, db: str | None = None) -> None:
+    """Print the report in the requested format: `table` for people, the others for files and programs.
+
+    `db` is the store, of which the charts of `html` are drawn.
+    """
     if form == "table":
         console.print(render_table(report))
+    elif form == "html":
+        console.file.write(render_html(report, list(sections(report)), draw_charts(report, db)))
     else:
-        render = {"markdown": render_markdown, "json": render_json, "csv": render_csv}[form]
+        render = {"markdown": render_markdown, "latex": render_latex, "json": render_json, "csv": render_csv}[form]
         console.file.write(render(report))

@@ -73,3 +73,8 @@ def groups(frame: "pd.DataFrame", columns: Sequence[str]) -> Iterator[tuple[dict
 def flags_of(row: Any) -> str:
     """Flags of a row and, of a speed-up, what stood out of the machine while it was measured."""
     return ", ".join(filter(None, (*(row.flags or "").split(","), getattr(row, "system_notes", ""))))
+
+
+def filled_columns(columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+    """The columns that have a text other than a dash in some row."""
+    return [column for column in columns if any(column.cell(row) not in {"-", ""} for row in rows)]

@@ -5,16 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import (
-    FIELD_AXES,
-    break_even_line,
-    cost_model_lines,
-    curve_label,
-    describe_condition,
-    shown_curves,
-)
+from orchestrator.report.conditions import FIELD_AXES, break_even_line, curve_label, describe_condition, shown_curves
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
+from orchestrator.report.surprises import arrived_text, worst_first, worst_shortfall
 from store.host_labels import label_hosts
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
@@ -50,6 +44,7 @@ _COLUMNS = (
     Column("px", lambda row: f"{row.image_size:.0f}"),
     Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}"),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
+    Column("of it arrived", arrived_text),
     Column("ms", lambda row: f"{row.baseline_ms:.3g} > {row.arm_ms:.3g}"),
     Column("speed-up [99 %]", lambda row: speedup_of(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
@@ -75,14 +70,15 @@ def with_ceilings(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def speedup_sections(report: Report) -> Iterator[Section]:
-    """The points of every condition, in order of appearance, each followed by its break-even points."""
+    """The points of every condition, worst surprises first, each followed by its break-even points."""
     named = label_hosts(report.speedups)
     break_evens = shown_curves(report.break_evens)
-    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], _CONDITION):
+    found = list(groups(report.speedups[report.speedups["image_size"].notna()], _CONDITION))
+    for condition, points in sorted(found, key=lambda each: -worst_shortfall(each[1])):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
         place = next(index for index, column in enumerate(_COLUMNS) if column.label == "ms")
-        shown = with_ceilings(points.sort_values(["method", "params", "tokens"]))
+        shown = with_ceilings(worst_first(points))
         ceiling = [_CEILING] if shown["ceiling"].notna().any() else []
         yield Section(
             title=title if label == "latency" else f"{title}: {label}",
@@ -90,15 +86,12 @@ def speedup_sections(report: Report) -> Iterator[Section]:
             rows=rows_of(shown),
             row_style=lambda row: style_of(speedup_of(row).word),
         )
-        for found, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
-            each = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
+        for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
+            own = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
             lines = [
-                TextLine(f"{curve_label(rows[0])}: {break_even_line(rows, points)}", style_of(rows[0].verdict)) for rows in each
+                TextLine(f"{curve_label(rows[0])}: {break_even_line(rows, points)}", style_of(rows[0].verdict)) for rows in own
             ]
-            yield Section(title=f"Break-even in {axis_label(found['axis']).title}", lines=lines, level=3)
-        own = _curves_of(break_evens, condition, points)
-        if lines := list(cost_model_lines(report.cost_models, own, lambda row: params_label(row.method, row.params))):
-            yield Section(title="Cost model: time = launch + work", lines=lines, level=3)
+            yield Section(title=f"Break-even in {axis_label(key['axis']).title}", lines=lines, level=3)
 
 
 def field_sections(report: Report) -> Iterator[Section]:

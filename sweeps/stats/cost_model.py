@@ -99,12 +99,9 @@ def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmac
     rounds its tokens is off that line: by as much as a point is off the line through its neighbours, at most. The interval is
     the set of x at which the fit, so far off, is not distinguished from 1 (test inversion); towards at least one end it must be.
     """
-    at, sides = np.asarray(x, np.float64), np.log(np.asarray([gmacs_baseline, gmacs], np.float64))
+    at = np.asarray(x, np.float64)
     grid = np.geomspace(at[0], at[-1], GRID) if at[0] > 0 else np.linspace(at[0], at[-1], GRID)
-    work = np.array([np.interp(grid, at, np.exp(side)) for side in sides])
-    off = _off_line(at, *np.exp(sides))
-    if at[0] > 0 and (off_logs := _off_line(np.log(at), *sides, logarithmic=True)) < off:
-        work, off = np.exp([np.interp(np.log(grid), np.log(at), side) for side in sides]), off_logs
+    work, off = _work_between(at, gmacs_baseline, gmacs, grid)
     value, se = found.predict(*work)
     gradient = _model(found.parameters, *work)[1][:, -1]
     reach = quantile(FIT_ALPHA, 1e6) * se + np.abs(gradient) * off
@@ -119,6 +116,35 @@ def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmac
     low = None if not before else float(grid[first])
     high = None if not after else float(grid[last])
     return FittedCrossing(place, low, high, gains=after > 0 or before < 0)
+
+
+def interpolated(
+    found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmacs: ArrayLike, place: float
+) -> tuple[float, float]:
+    """Log speed-up at a `place` between the points at ascending `x` by the fit through them, and its standard error.
+
+    The error counts that of the fit, what the model leaves unexplained at a single size, and by how much a method that rounds its
+    tokens can be off the line on which the work is interpolated (see `crossing`). Raises `ValueError` for a place outside.
+    """
+    at = np.asarray(x, np.float64)
+    if not at[0] <= place <= at[-1]:
+        raise ValueError(f"{place:g} lies outside of the points, {at[0]:g} to {at[-1]:g}; nothing is extrapolated")
+    work, off = _work_between(at, gmacs_baseline, gmacs, np.array([place]))
+    value, se = found.predict(*work)
+    gradient = _model(found.parameters, *work)[1][:, -1]
+    return float(value[0]), float(np.hypot(se[0], MODEL_SD) + abs(gradient[0]) * off)
+
+
+def _work_between(at: Array, gmacs_baseline: ArrayLike, gmacs: ArrayLike, places: Array) -> tuple[Array, float]:
+    """Work of both sides at `places` (shape [2, places]), and by how much the points are off the lines it lies on at most.
+
+    The lines are straight in x or in logarithms, whichever fits the points better.
+    """
+    sides = np.log(np.asarray([gmacs_baseline, gmacs], np.float64))
+    off = _off_line(at, *np.exp(sides))
+    if at[0] > 0 and (off_logs := _off_line(np.log(at), *sides, logarithmic=True)) < off:
+        return np.exp([np.interp(np.log(places), np.log(at), side) for side in sides]), off_logs
+    return np.array([np.interp(places, at, np.exp(side)) for side in sides]), off
 
 
 def _covariance(se: Array, loads: ArrayLike | None) -> Array:

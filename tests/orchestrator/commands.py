@@ -33,7 +33,7 @@ OWN_PROCESS = ("run", "doctor", "plot", "app")
 
 def breakeven(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command in `folder`, as a user would: in a process of its own if it starts others."""
-    if arguments[0] not in OWN_PROCESS:
+    if arguments[0] not in OWN_PROCESS and "--confirm" not in arguments:
         return in_process(*arguments, folder=folder, **environment)
     return subprocess.run(
         [sys.executable, "-m", "orchestrator", *arguments],

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from orchestrator.report.data import Report, load_report
-from orchestrator.report.next_steps import flag_steps, legend, next_steps_of
+from orchestrator.report.next_steps import decisions_of, flag_steps, legend, next_steps_of
+from orchestrator.report.render import ReportFormat
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
 from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
+
+FORMS: tuple[ReportFormat, ...] = ("table", "markdown")
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +38,26 @@ def altered(report: Report, **columns: Any) -> Report:
 
 
 def test_clear_answers_need_nothing(measured: Report) -> None:
-    """A report without doubts ends with its numbers."""
+    """A report without doubts requests no further pairs; of a promise that did not arrive it names what would show the reason."""
     assert not list(next_steps_of(measured))
     counted = "between processes, intervals count a standard deviation of 1.50 %"
     assert [line.startswith(counted) for line in legend(measured)] == [True]
-    assert "What to do next" not in printed(measured, "table") + printed(measured, "markdown")
+    (advice,) = decisions_of(measured)
+    assert advice == (
+        "2 arms gained clearly less than their MACs suggest, under the runtime eager alone; another runtime shows whether the "
+        "launches of kernels are the reason: `runtime: [eager, compile]` under `axes`"
+    )
+    for form in FORMS:
+        assert advice in printed(measured, form).splitlines()[-1]
+
+
+def test_arms_that_only_lose_are_named(measured: Report) -> None:
+    """An arm that is slower wherever it was measured gives way to the unmodified model; one that is unclear does not."""
+    slow = {"verdict": "slower", "speedup": 0.8, "speedup_low": 0.79, "speedup_high": 0.81}
+    found = list(decisions_of(altered(measured, **slow)))
+    assert found[-1] == "use the unmodified model in place of topk keep_rate=0.2: slower wherever it was measured"
+    assert len(list(decisions_of(altered(measured, **{**slow, "verdict": "unclear"})))) == 1
+    assert not list(decisions_of(altered(measured, runtime="compile")))
 
 
 def test_doubtful_answers_name_the_command(measured: Report) -> None:

@@ -3,11 +3,11 @@
 Which tokens stay is drawn once, when the method is applied, for all images and forwards alike, so that choosing costs nothing.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from sweeps.method import Network
+from sweeps.method import Network, Purpose
 from workers.token_reduction.schedules import KeepParams
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ SOLVES = "keep_rate"
 class Params(KeepParams):
     """As for topk, and the seed of the draw."""
 
+    purpose: ClassVar[Purpose] = "control"
     seed: int = Field(default=0, ge=0, lt=2**63, description="seed of the draw")
 
 

@@ -1,0 +1,163 @@
+"""Timed arms of a model and what advice rests on: intervals that can be widened, quality on each data set, memory, energy."""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, NoReturn
+
+import pandas as pd
+from sqlalchemy import ColumnElement, Engine, and_, func, or_, select
+
+from store.derive.effects import PAIRS
+from store.derive.payloads import payload_of
+from store.errors import StoreError
+from store.location import display_name
+from store.placement import Place, on_curve
+from store.quality_join import quality_metrics
+from store.tables.derived import EffectRow
+from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
+from store.tables.results import AttemptRow, ComparisonAttemptRow
+from store.transactions import reading
+from store.views.public import TABLES
+from sweeps.aliases import current
+from sweeps.flags import split_flags, wrong
+from sweeps.job import Comparison
+from sweeps.kinds import KINDS
+from sweeps.metrics import METRICS
+from sweeps.suggestions import did_you_mean
+
+SPEED, EFFECT_VIEW = TABLES["speedup"], TABLES["effect"]
+EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
+ATTEMPT, PAIR = core(AttemptRow), core(ComparisonAttemptRow)
+_AT = ("comparison_id", "environment", "host")
+
+
+def timed_arms(engine: Engine, model: str | None = None, device: str | None = None) -> pd.DataFrame:
+    """Rows of the view `speedup` by the first metric of their kind, published figures aside, oldest first.
+
+    Beside the columns of the view: `effect_se`, `effect_freedom` and `process_loads` of the effect, `comparison` (the domain
+    object), and `condition_group`, which the conditions of all sizes share. `device` is `cpu` or `cuda`. Raises `StoreError` that
+    names the nearest models where none of that name was timed.
+    """
+    more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads")]
+    same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
+    first = or_(
+        *(
+            and_(SPEED.c.kind == kind.name, SPEED.c.metric == kind.metrics[0])
+            for kind in KINDS.values()
+            if kind.timed and kind.metrics
+        )
+    )
+    source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
+    rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(first, SPEED.c.source != "published")
+    if model is not None:
+        rows = rows.where(SPEED.c.model == model)
+    if device is not None:
+        rows = rows.where(SPEED.c.device == device)
+    found = _frame(engine, rows.order_by(SPEED.c.measured_at, SPEED.c.comparison_id))
+    if found.empty:
+        _refuse(engine, model, device)
+    comparisons = [Comparison.model_validate(current(json.loads(payload))) for payload in found["payload"]]
+    groups = [on_curve(comparison.condition) for comparison in comparisons]
+    objects = pd.Series(comparisons, index=found.index, dtype=object)
+    return found.drop(columns="payload").assign(comparison=objects, condition_group=groups)
+
+
+def _refuse(engine: Engine, model: str | None, device: str | None) -> NoReturn:
+    with reading(engine) as connection:
+        known = list(connection.execute(select(SPEED.c.model).distinct().order_by(SPEED.c.model)).scalars())
+    where = display_name(engine.url)
+    if not known:
+        raise StoreError(f"{where} contains no timed comparison; measure some first: breakeven run sweeps/quickstart.yaml")
+    if model is not None and model not in known:
+        raise StoreError(f"{where} contains no timed comparison of {model}{did_you_mean(model, known)}")
+    raise StoreError(f"{where} contains no comparison of {model or 'any model'} that was timed on device {device}")
+
+
+def qualities_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
+    """Quality of the same arms against the same baselines: one row for each `quality_pair_id`, metric and data set.
+
+    Rows of the view `effect`, of each data set (with corruption and severity) the newest without a flag, else the newest.
+    """
+    pairs = sorted(set(timed["quality_pair_id"]))
+    metrics = sorted({spec.name for kind in set(timed["kind"]) for _, spec in quality_metrics(kind)})
+    chosen = (EFFECT_VIEW.c.metric.in_(metrics), EFFECT_VIEW.c.effect.is_not(None), EFFECT_VIEW.c.source != "published")
+    found = _of_batches(engine, EFFECT_VIEW.c.quality_pair_id, pairs, *chosen)
+    flagged = [wrong(split_flags(flags)) for flags in found["flags"]]
+    ordered = found.assign(flagged=flagged).sort_values(["flagged", "measured_at"], ascending=[False, True])
+    return ordered.drop_duplicates(["quality_pair_id", "metric", "data", "corruption", "severity"], keep="last")
+
+
+def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the view `effect` with peak memory and energy of the same comparisons."""
+    amounts = (EFFECT_VIEW.c.compared == "amount", EFFECT_VIEW.c.effect.is_not(None))
+    return _of_batches(engine, EFFECT_VIEW.c.comparison_id, sorted(set(timed["comparison_id"])), *amounts)
+
+
+def facts_of(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Device, its name and the versions of each environment, by its id."""
+    rows = select(*(ENVIRONMENT.c[name] for name in ("environment_id", "device", "device_name", "facts")))
+    with reading(engine) as connection:
+        found = connection.execute(rows.where(ENVIRONMENT.c.environment_id.in_(sorted(environments)))).all()
+    return {
+        row.environment_id: {"device": row.device, "device_name": row.device_name, "facts": json.loads(row.facts)} for row in found
+    }
+
+
+def provenance_rows(engine: Engine, name: str) -> pd.DataFrame:
+    """Where and when the comparisons of the newest revision of a sweep were measured.
+
+    A row for each environment, host, commit and source: `device_name`, `facts` (JSON), `attempts`, and `first` and `last` in
+    seconds since the epoch.
+    """
+    link, sweep, other = core(SweepComparisonRow), core(SweepRow), core(SweepRow).alias("other")
+    newest = select(func.max(other.c.revision)).where(other.c.name == name).scalar_subquery()
+    requested = select(link.c.comparison_id).join(sweep, sweep.c.id == link.c.sweep)
+    requested = requested.where(sweep.c.name == name, sweep.c.revision == newest)
+    attempts = select(PAIR.c.attempt).where(PAIR.c.comparison_id.in_(requested))
+    place = [ATTEMPT.c[each] for each in ("environment", "host", "source", "project_commit")]
+    device = [ENVIRONMENT.c.device_name, ENVIRONMENT.c.facts]
+    figures = [
+        func.count().label("attempts"),
+        func.min(ATTEMPT.c.started_at).label("first"),
+        func.max(ATTEMPT.c.ended_at).label("last"),
+    ]
+    rows = (
+        select(*place[:-1], place[-1].label("commit"), *device, *figures)
+        .join_from(ATTEMPT, ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment)
+        .where(ATTEMPT.c.id.in_(attempts))
+        .group_by(*place, *device)
+        .order_by(func.max(ATTEMPT.c.ended_at).desc(), ATTEMPT.c.host)
+    )
+    return _frame(engine, rows)
+
+
+def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *, since: int) -> dict[str, Any] | None:
+    """The effect of a comparison by its kind's first metric, from attempts after the number `since` alone.
+
+    Columns of `effect_row`, and `flags`. `None` where no such attempt measured it.
+    """
+    payload = payload_of(kind)
+    with reading(engine) as connection:
+        of = {"comparisons": [comparison_id], "environment": place.environment, "kind": kind}
+        pairs = [pair for pair in connection.execute(PAIRS, of) if pair.attempt > since and pair.host == place.host]
+        used = payload.used(pairs) if pairs else []
+        for spec, figures in payload.compare(used, lambda attempt: payload.load(connection, attempt)) if used else ():
+            if spec.name == KINDS[kind].metrics[0]:
+                columns = ("flags", "baseline_flags", "arm_flags")
+                listed = {flag for row in used for name in columns for flag in split_flags(getattr(row, name))}
+                return {**figures, "flags": ",".join(sorted(listed)), "floor": METRICS[spec.name].floor}
+    return None
+
+
+def _of_batches(engine: Engine, column: ColumnElement[Any], values: Sequence[str], *where: ColumnElement[bool]) -> pd.DataFrame:
+    """Rows of the view `effect` whose `column` has one of the values, which may be more than one statement can name."""
+    rows = select(EFFECT_VIEW).where(*where)
+    parts = [values[start : start + 5000] for start in range(0, len(values), 5000)] or [()]
+    frames = [_frame(engine, rows.where(column.in_(part))) for part in parts]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _frame(engine: Engine, statement: Any) -> pd.DataFrame:
+    with reading(engine) as connection:
+        found = connection.execute(statement)
+        return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()), coerce_float=True)

@@ -1,0 +1,76 @@
+"""Confirmation: the sweep file that measures one known comparison once more, and nothing else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from sweeps.job import Arm, Comparison, Condition, Overrides
+from sweeps.kinds import THREAD_FIELDS
+from sweeps.method import AnyMethod
+
+ALWAYS = ("device", "weights")
+"""Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
+_DEFAULTS = Condition(model="")
+
+
+def confirmation_sweep(comparison: Comparison, name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
+    """A sweep file with one point, one baseline and one arm: those of `comparison`.
+
+    Every field of the condition that is not at its default is written, and every parameter that is not. Expanded with the same
+    methods it requests the same question. Raises `KeyError` for a method that is not among `methods`.
+    """
+    content = {
+        "schema": 1,
+        "name": name,
+        "question": question,
+        "defaults": _condition(comparison.condition),
+        "methods": [_arm(comparison.arm, methods)],
+        "baselines": [_arm(comparison.baseline, methods)],
+        "jobs": {comparison.kind: {}},
+    }
+    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    written = {
+        key: value
+        for key, value in condition
+        if key not in THREAD_FIELDS and (key in ALWAYS or value != getattr(_DEFAULTS, key)) and value is not None
+    }
+    return written | _threads(condition)
+
+
+def _threads(condition: Condition) -> dict[str, Any]:
+    """The key `threads` of a sweep file, where it is not at its default."""
+    count: Any = condition.threads
+    if condition.spare_cores is not None:
+        count = f"cores - {condition.spare_cores}"
+    more = {"wait": condition.wait_policy, "pin": True if condition.pinning == "cores" else None}
+    written = {key: value for key, value in {"count": count, **more}.items() if value is not None}
+    return {"threads": written} if written else {}
+
+
+def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
+    """An entry of `methods` or `baselines`."""
+    steps = [{"method": step.method, **_params(step.params, methods[step.method])} for step in arm.stack]
+    beside = {key: value for key in Overrides.model_fields if (value := getattr(arm.overrides, key)) is not None}
+    beside |= {"replicate": arm.replicate} if arm.replicate else {}
+    if not steps:
+        return {"method": "dense", **beside} if beside else "dense"
+    return {**(steps[0] if len(steps) == 1 else {"stack": steps}), **beside}
+
+
+def _params(params: Mapping[str, Any], method: AnyMethod) -> dict[str, Any]:
+    """Parameters under their present names (an arm has them under their former ones), less those at their defaults."""
+    fields = method.Params.model_fields
+    present = {info.serialization_alias or name: name for name, info in fields.items()}
+    defaults = method.Params.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
+    return {
+        present.get(key, key): _value(value) for key, value in params.items() if not (key in defaults and defaults[key] == value)
+    }
+
+
+def _value(value: Any) -> Any:
+    """A value that is itself a list or a mapping, so that it does not expand to several arms."""
+    return {"each": [value]} if isinstance(value, list | dict) else value

@@ -1,0 +1,74 @@
+"""Confirmation of advice: a sweep file that requests the very same question, and a real run on fresh pairs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator import planning
+from sweeps.confirmation import confirmation_sweep
+from sweeps.job import DENSE, Arm, Comparison, Condition, Overrides, Step
+from sweeps.kinds import kinds_of
+from sweeps.method import modality_of
+from tests.orchestrator.commands import SWEEP, breakeven
+from tests.store.language_fixtures import MODEL
+from workers.methods import every
+
+pytestmark = pytest.mark.ray
+
+VISION = Condition(model="deit_tiny_patch16_224", image_size=96, batch_size=4, threads=2)
+LANGUAGE = Condition(
+    model=MODEL, prompt_tokens=64, new_tokens=8, data="docs", decoding="teacher_forcing", kv_cache="dynamic", batch_size=2
+)
+CONDITIONS = [
+    VISION,
+    VISION.model_copy(update={"threads": None, "spare_cores": 1, "wait_policy": "active", "pinning": "cores"}),
+    VISION.model_copy(update={"dtype": "bfloat16", "attention": "eager", "runtime": "compile", "seed": 3, "threads": None}),
+    LANGUAGE,
+    LANGUAGE.model_copy(update={"kv_cache": "static", "decoding": "greedy", "data": "topics"}),
+]
+
+
+def questions(comparison: Comparison) -> list[str]:
+    text = confirmation_sweep(comparison, "confirm-it", "Is it: as fast?", every())
+    return [each.question_id for each in planning.load_sweep("confirm.yaml", auto="cpu", text=text).comparisons]
+
+
+@pytest.mark.parametrize("name", sorted(every()))
+def test_every_example_of_a_method_is_requested_again(name: str) -> None:
+    """Whatever its parameters are (lists, schedules, budgets), the generated sweep has the identity of the question."""
+    method = every()[name]
+    condition = VISION if modality_of(method) == "vision" else LANGUAGE
+    kind = kinds_of(modality_of(method))[0].name
+    for params in method.EXAMPLES:
+        step = Step(method=name, params=params.model_dump(mode="json", by_alias=True), version=method.VERSION)
+        comparison = Comparison(kind=kind, condition=condition, baseline=DENSE, arm=Arm(stack=(step,)))
+        assert questions(comparison) == [comparison.question_id]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=range(len(CONDITIONS)))
+def test_every_condition_is_requested_again(condition: Condition) -> None:
+    """Threads, precision, runtime, caches and texts are written as a sweep file has them, for arms with overrides too."""
+    kind = "latency" if condition.image_size else "generation"
+    arm = Arm(overrides=Overrides(dtype="float16"))
+    comparison = Comparison(kind=kind, condition=condition, baseline=DENSE, arm=arm)
+    assert questions(comparison) == [comparison.question_id]
+    swapped = Comparison(kind=kind, condition=condition, baseline=arm, arm=DENSE)
+    assert questions(swapped) == [swapped.question_id]
+
+
+@pytest.mark.slow
+def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
+    """Measure a small sweep, take the advice where an arm gains, and confirm it: both figures are printed and stored."""
+    text = SWEEP.replace("keep_rate: 0.5", "keep_rate: [0.1, 0.3], layers: {list: [0]}").replace("[32, 48, 64]", "[224]")
+    (tmp_path / "sweep.yaml").write_text(text)
+    assert breakeven("run", "sweep.yaml", folder=tmp_path).returncode == 0
+    options = ("--model", "deit_tiny_patch16_224", "--tokens", "196", "--batch", "1", "--confirm")
+    done = breakeven("advise", *options, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Confirmation: confirmed; chosen by " in done.stdout
+    assert " fresh pairs " in done.stdout
+    sql = "SELECT count(*) AS n FROM speedup"
+    assert json.loads(breakeven("query", sql, "--format", "json", folder=tmp_path).stdout) == [{"n": 2}]
+    rounds = json.loads(breakeven("query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path).stdout)
+    assert sorted(row["rounds"] for row in rounds) == [1, 2]

@@ -1,0 +1,210 @@
+"""The HTML and LaTeX reports: complete, self-contained, and safe whatever names the data have."""
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.report.charts import ReportChart, draw_charts
+from orchestrator.report.data import Report, load_report
+from orchestrator.report.html_page import render_html
+from orchestrator.report.latex_table import escape_latex, render_latex
+from orchestrator.report.render import sections
+from tests.orchestrator.commands import ROOT, breakeven
+from tests.orchestrator.vision_fixtures import printed
+
+HOSTILE = (
+    "</title><script>alert('x')</script><img src=http://evil.example/x onerror=alert(1)> & \"quoted\" \\input{/etc/passwd} "
+    "100% $x_1^2$ ~#{}"
+)
+ENVIRONMENTS = ("table", "table*", "tabular")
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags with their attributes, and the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.unbalanced: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "img"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture
+def report(stored: Path) -> Report:
+    return load_report(str(stored / "breakeven.db"), "quickstart")
+
+
+def hostile(report: Report) -> Report:
+    """The report with a hostile text in every column of text, and in name, question and sweep file."""
+    changed: dict[str, Any] = {"name": HOSTILE, "question": HOSTILE, "text": HOSTILE}
+    keep = {
+        "kind",
+        "metric",
+        "verdict",
+        "params",
+        "compared",
+        "flags",
+        "axis",
+        "direction",
+        "runtime",
+        "facts",
+        "work_unit",
+        "varied_parameter",
+        "state",
+    }
+    for field in dataclasses.fields(report):
+        frame = getattr(report, field.name)
+        if field.name not in changed:
+            texts = [
+                name for name in frame.columns if name not in keep and name[-3:] != "_id" and frame[name].map(type).eq(str).any()
+            ]
+            changed[field.name] = frame.assign(**{name: frame[name].where(frame[name].isna(), HOSTILE) for name in texts})
+    return dataclasses.replace(report, **changed)
+
+
+def test_the_page_has_every_part_in_order(stored: Path) -> None:
+    """Question, answer, charts, points, cost model, verdicts with flags, what to do, provenance, and the sweep file."""
+    done = breakeven("report", "quickstart", "--format", "html", folder=stored, PYTHONPATH=str(ROOT))
+    assert done.returncode == 0, done.stderr
+    page = Page(done.stdout)
+    assert (page.open, page.unbalanced) == ([], [])
+    text = "".join(page.text)
+    parts = (
+        "From how many tokens on does token reduction pay on this machine?",
+        "Answers",
+        "Charts",
+        "Speed-up in latency against tokens",
+        "deit_tiny_patch16_224 (random weights)",
+        "Break-even in tokens",
+        "Cost model: time = launch + work",
+        "flag throttled: ",
+        "What to do next",
+        "Provenance",
+        "from (UTC)",
+        "Measure it again",
+        "name: quickstart",
+    )
+    places = [text.find(part) for part in parts]
+    assert -1 not in places, dict(zip(parts, places, strict=True))
+    assert places == sorted(places)
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert len(images) >= 1
+    assert all((each["src"] or "").startswith("data:image/svg+xml;base64,") and each["alt"] for each in images)
+
+
+def references(page: Page) -> list[str]:
+    """What a browser would load or follow."""
+    names = {"src", "href", "srcset", "action", "data", "poster", "background", "xlink:href", "formaction"}
+    return [
+        str(value) for _, attributes in page.tags for name, value in attributes.items() if name in names or name.startswith("on")
+    ]
+
+
+def test_nothing_is_loaded_and_no_name_is_code(report: Report) -> None:
+    """Hostile texts in every field stay texts: neither tag, attribute nor style comes of them, and no reference leaves the page."""
+    charts = [ReportChart(HOSTILE, "<svg/>"), ReportChart(HOSTILE, "", HOSTILE)]
+    plain, attacked = (render_html(each, list(sections(each)), charts) for each in (report, hostile(report)))
+    page = Page(attacked)
+    assert {tag for tag, _ in page.tags} == {tag for tag, _ in Page(plain).tags}
+    assert (page.open, page.unbalanced) == ([], [])
+    assert all(reference.startswith("data:image/svg+xml;base64,") for reference in references(page))
+    assert "".join(page.text).count("alert('x')") > 10
+    assert not re.search(r"@import|url\(", attacked)
+    assert "default-src 'none'" in attacked
+
+
+def test_charts_are_drawn_or_the_reason_is_given(stored: Path, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The web app draws them in its own process; for a sweep that it cannot draw there is a line in place of a chart."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (first, *_) = draw_charts(report, str(stored / "breakeven.db"))
+    assert first.svg.startswith("<svg")
+    (missing, *_) = draw_charts(dataclasses.replace(report, name="--nothing"), str(stored / "breakeven.db"))
+    assert missing.svg == ""
+    assert "contains no sweep called --nothing" in missing.problem
+
+
+def check_latex(text: str) -> None:
+    """Braces and environments are balanced, rows have as many cells as columns, and no special letter is left as it is."""
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    bare = re.sub(r"\\[\\{}$&#%_]", "", body)
+    assert bare.count("{") == bare.count("}")
+    depth = 0
+    for letter in bare:
+        depth += (letter == "{") - (letter == "}")
+        assert depth >= 0
+    stack: list[str] = []
+    for kind, name in re.findall(r"\\(begin|end)\{([^}]*)\}", body):
+        if kind == "begin":
+            stack.append(name)
+        else:
+            assert stack.pop() == name
+    assert stack == []
+    assert not re.findall(r"[#^~<>]|(?<![A-Za-z])_", re.sub(r"\\(label)\{[^}]*\}", "", bare))
+    assert "%" not in bare
+    assert re.sub(r"\$\\(rightarrow|times|pm)\$", "", bare).count("$") == 0
+    for table in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", body, re.DOTALL):
+        columns, rows = table
+        for row in re.findall(r"^(.*) \\\\$", rows, re.MULTILINE):
+            assert len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1
+    commands = set(re.findall(r"\\([A-Za-z]+)", body))
+    known = {"paragraph", "begin", "end", "centering", "footnotesize", "caption", "label", "toprule", "midrule", "bottomrule"}
+    assert commands <= known | {"rightarrow", "times", "pm"} | {f"text{name}" for name in TEXT}
+
+
+TEXT = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "quotedbl")
+
+
+def test_latex_has_a_table_and_states_the_method(stored: Path) -> None:
+    """A booktabs table of the points with a caption, and what was measured, how, on how many pairs, with which intervals."""
+    text = breakeven("report", "quickstart", "--format", "latex", folder=stored).stdout
+    check_latex(text)
+    for part in (
+        r"\paragraph{Method.}",
+        "Simulated CPU",
+        "40 pairs for each of",
+        r"99 \% interval",
+        r"standard deviation between processes of 1.50 \% (stated)",
+        "Tukey's biweight",
+        r"\toprule",
+        r"topk keep\_rate=0.5",
+        r" $\rightarrow$ ",
+        "MACs promise",
+    ):
+        assert part in text
+    assert text.count(r"\begin{tabular}") == 1
+
+
+def test_hostile_names_are_printed_in_latex(report: Report) -> None:
+    """Commands in names are printed as letters, comments cannot end early, and what LaTeX counts stays balanced."""
+    text = render_latex(hostile(report))
+    check_latex(text)
+    assert r"\textbackslash{}input\{/etc/passwd\}" in text
+    assert all("\\input" not in line for line in text.splitlines() if not line.startswith("%"))
+    assert escape_latex("a_b & 5 % {x}\n\\end") == r"a\_b \& 5 \% \{x\} \textbackslash{}end"
+
+
+def test_accuracy_has_its_table_too(stored: Path) -> None:
+    """Every format comes from the same sections: LaTeX has the verdicts that the terminal prints."""
+    report = load_report(str(stored / "breakeven.db"), "quickstart")
+    table = printed(report, "table")
+    latex = printed(report, "latex")
+    for word in ("faster", "slower"):
+        assert (word in table) == (word in latex)
