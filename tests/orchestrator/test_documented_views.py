@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 from sqlalchemy import inspect
 
+from orchestrator.commands.import_files import import_files
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
@@ -15,6 +16,9 @@ from store.user_sql import run_query
 from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
 from sweeps.stats.breakeven import Claim
+from tests.fixtures.device_traces import a_trace
+from tests.fixtures.ncu_tables import raw_page
+from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
@@ -33,7 +37,7 @@ def statements() -> list[str]:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with latency, accuracy, generation, quality and a failure."""
+    """A store with latency, accuracy, generation, quality, a failure and imported profiles."""
     path = tmp_path_factory.mktemp("views") / "store.db"
     engine = connect(str(path))
     arms = [vision.topk(rate) for rate in vision.RATES]
@@ -52,6 +56,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for outcome in outcomes:
         record(engine, None, None, outcome)
     engine.dispose()
+    marks = (f"breakeven:comparison:{outcomes[0].job.comparison_ids()[0]}", "breakeven:side:arm", "breakeven:arm:1")
+    timeline = write_nsys(path.with_name("arm1.sqlite"), a_trace(4, marks=marks))
+    path.with_name("arm1.csv").write_text(raw_page(nvtx=" ".join(marks)))
+    import_files([timeline, path.with_name("arm1.csv")], db=str(path))
     return path
 
 
