@@ -11,14 +11,17 @@ from sweeps.references.measurement import Measurement, MeasurementTable
 LARGEST_GAIN = 4.0
 """By which kernels may get more efficient as work grows, where no peak is known: DeiT-B on an RTX 2080 Ti goes from 5.0 TFLOP/s
 (224 pixels, batch 1, 7.0 ms of kernels) to 17.1 (448 pixels, batch 8), 3.4 times."""
+SHORTEST_KERNEL_MS = 0.005
+"""About what a kernel takes that has next to nothing to do; the background reports estimate 3 to 15 µs for small ones."""
 
 
 def device_work(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:
     """Time of the kernels of one arm grows with its MACs.
 
-    Source: kernels on more work are at best more efficient by `LARGEST_GAIN`, or by what is left to the device's peak where that is
-    known. Where forwards are not stated, rows are compared as if they covered equally many, which equal counts of kernels bear out.
-    Cannot decide: which of the rows is wrong; whether other kernels ran.
+    Source: kernels on more work are at best more efficient by `LARGEST_GAIN`, less `SHORTEST_KERNEL_MS` for each, or by what is
+    left to the device's peak where that is known; without a count of kernels or a peak a finding is doubtful. Where forwards are not
+    stated, rows are compared as if they covered equally many, which equal counts of kernels bear out. Cannot decide: which of the
+    rows is wrong; whether other kernels ran.
     """
     for group in grouped(rows, arm_of).values():
         noise = noise_of(table, group)
@@ -30,7 +33,7 @@ def device_work(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterato
             times = [(row.kernel_ms or math.nan) / (row.forwards or 1) for row in (small, large)]
             grown, work = times[1] / times[0], _work(large) / _work(small)
             room = math.exp(allowed(times, noise, len(pairs)))
-            if grown * _gain(small, times[0]) * room < work or grown > work * LARGEST_GAIN * room:
+            if times[1] * room < _least_ms(small, times[0], work) or grown > work * LARGEST_GAIN * room:
                 found.append((work / grown, small, large, grown, work))
         if found:
             _, small, large, grown, work = max(found, key=lambda one: abs(math.log(one[0])))
@@ -38,7 +41,7 @@ def device_work(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterato
             single = large.batch != small.batch and grown < work and 0.5 < grown / alone < 2
             kernels = f", with {small.kernels:,} and {large.kernels:,} kernels" if small.kernels and large.kernels else ""
             yield Noticed(
-                "contradiction" if grown < work else "doubtful",
+                "contradiction" if grown < work and (small.kernels or small.peak_gflops) else "doubtful",
                 tuple(row for row in group if any(row is one for each in found for one in each[1:3])),
                 f"kernels take {grown:.1f} times as long at {place_of_row(large)} as at {place_of_row(small)} "
                 f"({small.kernel_ms:g} and {large.kernel_ms:g} ms{kernels}) where MACs state {work:.1f} times "
@@ -52,11 +55,12 @@ def _work(row: Measurement) -> float:
     return (row.gmacs or math.nan) * (row.batch or 1)
 
 
-def _gain(row: Measurement, kernel_ms: float) -> float:
-    """How many times more efficient kernels can get than in a row, whose forward has so many ms of them."""
+def _least_ms(row: Measurement, kernel_ms: float, work: float) -> float:
+    """The least that kernels can take for so many times the work of a row, whose forward has so many ms of them."""
     if row.peak_gflops and row.forwards:
-        return max(1.0, row.peak_gflops * kernel_ms / 1e3 / (2 * _work(row)))
-    return LARGEST_GAIN
+        return min(kernel_ms, 2e3 * _work(row) / row.peak_gflops) * work
+    idle_ms = SHORTEST_KERNEL_MS * (row.kernels or 0) / (row.forwards or 1)
+    return max(0.0, kernel_ms - idle_ms) * work / LARGEST_GAIN
 
 
 def device_within_wall(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:
@@ -68,12 +72,13 @@ def device_within_wall(table: MeasurementTable, rows: Sequence[Measurement]) -> 
     noise = noise_of(table, rows)
     wrong = []
     for row in rows:
-        wall = table.batch_seconds(row)
-        if wall is None or row.kernel_ms is None or row.forwards is None:
-            continue
-        busy_ms = row.kernel_ms / row.forwards
-        if math.log(busy_ms / (1e3 * wall)) > allowed((row.kernel_ms, row.latency_ms or 1.0), noise, len(rows)):
-            wrong.append((busy_ms / (1e3 * wall), row, busy_ms, 1e3 * wall))
+        wall, busy_ms = table.batch_seconds(row), row.device_ms
+        if row.kernel_ms is not None and row.forwards is not None:
+            busy_ms = max(busy_ms or 0.0, row.kernel_ms / row.forwards)
+        if wall is not None and busy_ms is not None:
+            ratio = busy_ms / (1e3 * wall)
+            if math.log(ratio) > allowed((busy_ms, row.latency_ms or 1.0), noise, len(rows)):
+                wrong.append((ratio, row, busy_ms, 1e3 * wall))
     if wrong:
         ratio, row, busy_ms, wall_ms = max(wrong, key=lambda one: one[0])
         yield Noticed(

@@ -13,7 +13,7 @@ from sweeps.references.measurement import Measurement, MeasurementTable
 SAMPLING_CONFIDENCE = 0.95
 MOST_PAIRS = 3
 """Pairs that are worked out in one finding."""
-MEASURED = ("latency_ms", "throughput", "kernel_ms", "top1", "kl", "perplexity", "memory_mb")
+MEASURED = ("latency_ms", "throughput", "kernel_ms", "device_ms", "top1", "kl", "perplexity", "memory_mb")
 
 
 def sampling_error(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:
@@ -71,7 +71,7 @@ def duplicated_rows(table: MeasurementTable, rows: Sequence[Measurement]) -> Ite
             values = [value for row in group if (value := getattr(row, field)) is not None]
             if len(values) > 1 and min(values) > 0:
                 ratio = math.log(max(values) / min(values))
-                timed = field in {"latency_ms", "throughput", "kernel_ms"}
+                timed = field in {"latency_ms", "throughput", "kernel_ms", "device_ms"}
                 if ratio > (allowed((min(values), max(values)), noise, len(rows)) if timed else 0):
                     apart.append(f"{field} {min(values):g} and {max(values):g}")
         equal = all(row.model_dump(exclude={"note"}) == group[0].model_dump(exclude={"note"}) for row in group)

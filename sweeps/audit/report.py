@@ -15,7 +15,7 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(batches.steady_state, ("throughput", "batch")),
     AuditRule(batches.counted_items, ("batch", "batch_counted")),
     AuditRule(device_time.device_work, ("kernel_ms", "gmacs", "batch")),
-    AuditRule(device_time.device_within_wall, ("kernel_ms", "forwards", "latency_ms")),
+    AuditRule(device_time.device_within_wall, ("kernel_ms|device_ms", "forwards|device_ms", "latency_ms")),
     AuditRule(device_time.totals_per_forward, ("kernel_ms", "latency_ms")),
     AuditRule(device_time.beyond_peak, ("gmacs", "peak_gflops", "throughput|latency_ms")),
     AuditRule(comparisons.beyond_macs, ("gmacs", "throughput|latency_ms|speedup"), beside=("baseline",)),

@@ -22,6 +22,7 @@ MEASURED_FIELDS = (
     "latency_ms",
     "throughput",
     "kernel_ms",
+    "device_ms",
     "kernels",
     "top1",
     "perplexity",
@@ -48,6 +49,7 @@ ALIASES: Mapping[str, str] = {
     **dict.fromkeys(("img_s", "im_s", "images_s", "imgs_s", "img_per_s", "images_per_s", "samples_s"), "throughput"),
     **dict.fromkeys(("gmacs", "macs", "flops", "gflops", "infer_gmacs"), "gmacs"),
     **dict.fromkeys(("kernel", "kernel_time", "gpu_time", "device_time", "cuda_time"), "kernel_ms"),
+    **dict.fromkeys(("device_ms", "device_latency", "device_latency_ms"), "device_ms"),
     **dict.fromkeys(("kernels", "kernel_count", "launches", "num_kernels"), "kernels"),
     **dict.fromkeys(("forwards", "iterations", "iters"), "forwards"),
     **dict.fromkeys(("peak_gflops",), "peak_gflops"),
@@ -68,6 +70,7 @@ ALIASES: Mapping[str, str] = {
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
     "latency_ms": {"ms": 1, "s": 1e3, "sec": 1e3, "seconds": 1e3, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ns": 1e-6},
     "kernel_ms": {"ms": 1, "s": 1e3, "sec": 1e3, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ns": 1e-6},
+    "device_ms": {"ms": 1, "s": 1e3, "sec": 1e3, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ns": 1e-6},
     "gmacs": {"g": 1, "gmacs": 1, "gflops": 1, "m": 1e-3, "mmacs": 1e-3, "mflops": 1e-3, "t": 1e3},
     "memory_mb": {"mb": 1, "mib": 1, "gb": 1e3, "gib": 1024},
     "throughput": dict.fromkeys(("img/s", "im/s", "imgs/s", "images/s", "samples/s", "tokens/s", "/s", "1/s", "fps"), 1),

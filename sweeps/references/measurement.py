@@ -57,6 +57,8 @@ class Measurement(FrozenModel):
     """Kernels launched in these forwards."""
     forwards: Annotated[int, Field(gt=0)] | None = None
     """Forwards that `kernel_ms` and `kernels` cover; `None` where that is not stated."""
+    device_ms: _Positive | None = None
+    """Time of one forward by the device's own clock, gaps between its kernels included."""
     peak_gflops: _Positive | None = None
     """1e9 floating-point operations per second (two per MAC) that the device reaches at best."""
     keep_rate: Annotated[float, Field(gt=0, le=1)] | None = None

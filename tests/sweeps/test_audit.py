@@ -254,3 +254,13 @@ def test_kernels_longer_than_their_work() -> None:
     assert (found.severity, found.rule) == ("doubtful", "device_work")
     right = (rows[0], rows[1].model_copy(update={"forwards": 60}))
     assert audit_table(MeasurementTable(name="t", rows=right)).findings == ()
+
+
+def test_kernels_with_next_to_nothing_to_do() -> None:
+    """Kernel time that is mostly the least that many kernels take need not grow with the MACs; uncounted it is doubtful."""
+    few = Measurement(label="a", tokens=4, batch=1, gmacs=0.02, kernel_ms=1.6, kernels=300, forwards=1)
+    many = Measurement(label="a", tokens=196, batch=1, gmacs=1.25, kernel_ms=3.0, kernels=300, forwards=1)
+    assert audit_table(MeasurementTable(name="t", rows=(few, many))).findings == ()
+    uncounted = [row.model_copy(update={"kernels": None}) for row in (few, many)]
+    (found,) = audit_table(MeasurementTable(name="t", rows=tuple(uncounted))).findings
+    assert (found.severity, found.rule) == ("doubtful", "device_work")
