@@ -19,7 +19,7 @@ def device_work(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterato
     """Time of the kernels of one arm grows with its MACs.
 
     Source: kernels on more work are at best more efficient by `LARGEST_GAIN`, less `SHORTEST_KERNEL_MS` for each, or by what is
-    left to the device's peak where that is known; without a count of kernels or a peak a finding is doubtful. Where forwards are not
+    left to the device's peak where that is known; without a count of kernels or a peak it is doubtful. Where forwards are not
     stated, rows are compared as if they covered equally many, which equal counts of kernels bear out. Cannot decide: which of the
     rows is wrong; whether other kernels ran.
     """
