@@ -10,14 +10,14 @@ from sweeps.audit.report import AUDIT_RULES, audit_table
 from sweeps.audit.tolerance import allowed, quantile_of, rounding
 from sweeps.references.measurement import Measurement, MeasurementTable
 from sweeps.references.reference_files import load_reference, shipped_references
-from tests.fixtures.audit_tables import BATCHES, FAULTS, Draft, built, draft
+from tests.fixtures.audit_tables import BATCHES, PLANTED, Draft, built, draft
 
 TABLES = 100
 
 
-@pytest.mark.parametrize(("rule", "plant"), FAULTS, ids=[f"{rule}-{plant.__name__}" for rule, plant in FAULTS])
-def test_each_fault_is_found_in_every_table(rule: str, plant: Callable[[int], Draft]) -> None:
-    """A fault planted in a table of a random machine is found by its rule, in each of 100 tables."""
+@pytest.mark.parametrize(("rule", "plant"), PLANTED, ids=[f"{rule}-{plant.__name__}" for rule, plant in PLANTED])
+def test_each_planted_error_is_found_in_every_table(rule: str, plant: Callable[[int], Draft]) -> None:
+    """An error planted in a table of a random machine is found by its rule, in each of 100 tables."""
     missed = [seed for seed in range(TABLES) if rule not in {found.rule for found in audit_table(built(plant(seed))).findings}]
     assert missed == []
 
@@ -51,9 +51,9 @@ def test_saturated_devices_are_among_the_clean_tables() -> None:
         assert max(rates) / min(rates) < 1.3
 
 
-def test_every_rule_has_a_planted_fault() -> None:
-    """No rule is without a fault that it must find."""
-    assert {rule.name for rule in AUDIT_RULES} == {rule for rule, _ in FAULTS}
+def test_every_rule_has_a_planted_error() -> None:
+    """No rule is without a planted error that it must find."""
+    assert {rule.name for rule in AUDIT_RULES} == {rule for rule, _ in PLANTED}
 
 
 def test_every_rule_states_its_source_and_limits() -> None:
