@@ -10,6 +10,7 @@ from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
 from orchestrator.report.section import Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
+from sweeps.caveats import load_caution
 from sweeps.kinds import KINDS
 from sweeps.labels import GAINS, Finding
 from sweeps.metrics import METRICS, Compared
@@ -57,6 +58,7 @@ def answer_sections(report: Report) -> Iterator[Section]:
     else:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
+        lines += [TextLine(line, "yellow") for line in load_caution(report.speedups["flags"])]
         yield Section(title="Answers", lines=lines)
 
 

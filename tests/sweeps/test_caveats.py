@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweeps.caveats import cautions
+from sweeps.caveats import cautions, load_caution
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,10 @@ from sweeps.caveats import cautions
 def test_cautions(weights: str, parameters: float | None, sentences: list[str]) -> None:
     """A model below a thousand million parameters, or one trained on the spot, ranks methods only."""
     assert list(cautions("m", weights, parameters)) == sentences
+
+
+def test_answers_from_a_loaded_machine_carry_that() -> None:
+    """How many speed-ups were measured beside other programs; nothing on a quiet machine."""
+    assert list(load_caution(["", None, "no_effect"])) == []
+    assert next(load_caution(["contended", "", "contended,no_effect"])).startswith("measured beside other programs: 2 of 3")
+    assert next(load_caution(["contended"])).startswith("measured beside other programs: 1 of 1 speed-up;")

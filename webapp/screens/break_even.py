@@ -10,7 +10,7 @@ import streamlit as st
 
 from store.host_labels import label_hosts
 from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
-from sweeps.caveats import cautions
+from sweeps.caveats import cautions, load_caution
 from sweeps.curve_labels import describe_break_even
 from sweeps.kinds import KindSpec, Payload
 from sweeps.metrics import METRICS, MetricSpec
@@ -74,6 +74,7 @@ def notes(panels: Sequence[curves.Panel], sweep: str, axis: Axis) -> None:
     lines += [
         line for model, weights in sorted(models) if model in parameters for line in cautions(model, weights, parameters[model])
     ]
+    lines += load_caution(flags for panel in panels for flags in panel.points["flags"])
     if lines:
         st.caption("  \n".join(lines))
 
