@@ -104,8 +104,16 @@ def why_sections(report: Report) -> Iterator[Section]:
             columns=list(_columns(own, device)),
             rows=own,
             lines=[TextLine(line) for line in lines],
-            note=_NOTES[device] if any(arm.profile.times for arm in own) else "",
+            note=_note(own, device),
         )
+
+
+def _note(own: list[ProfiledArm], device: Device) -> str:
+    """How the classes of time follow from a profile, and what a flag of theirs means for them."""
+    notes = [_NOTES[device]] if any(arm.profile.times for arm in own) else []
+    if any(_flags(arm) for arm in own):
+        notes.append("Flagged walls are medians of a few disturbed forwards: speed-ups count, or profile again when it is quiet.")
+    return " ".join(notes)
 
 
 def _key(arm: ProfiledArm) -> str:
@@ -132,8 +140,11 @@ def _columns(own: list[ProfiledArm], device: Device) -> Iterator[Column]:
     for field, label in (("gflops", "GFLOP/s"), ("gb_per_s", "GB/s")):
         if any(_rate(arm, field) is not None for arm in own):
             yield _rate_column(label, field)
-    flagged = [arm for arm in own if _flags(arm)]
-    if flagged:
+    if any(arm.roofline is not None and arm.peaks is not None for arm in own):
+        yield Column("limit", lambda arm: "-" if arm.roofline is None else arm.roofline.limit, left=True)
+    if any(_rate(arm, "ceiling") is not None for arm in own):
+        yield Column("without products", lambda arm: "-" if (most := _rate(arm, "ceiling")) is None else f"{most:.2f}x at most")
+    if any(_flags(arm) for arm in own):
         yield Column("flags", _flags, left=True, wraps=True)
 
 
@@ -197,10 +208,10 @@ def _requested(arm: ProfiledArm) -> Any:
 
 
 def _limits(own: list[ProfiledArm]) -> Iterator[str]:
-    """Where each arm stands beside the peaks of the machine."""
-    for arm in own:
-        if arm.roofline is not None and arm.peaks is not None:
-            yield f"{arm.label}: {describe_roofline(arm.roofline, arm.peaks)}"
+    """Where the first arm, a baseline, stands beside the peaks of the machine; the table has the limits of the others."""
+    first = next((arm for arm in own if arm.roofline is not None and arm.peaks is not None), None)
+    if first is not None and first.roofline is not None and first.peaks is not None:
+        yield f"{first.label}: {describe_roofline(first.roofline, first.peaks)}"
 
 
 def _imported(own: list[ProfiledArm]) -> Iterator[str]:

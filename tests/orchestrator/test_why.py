@@ -63,9 +63,19 @@ def test_the_reason_stands_below_the_times(tmp_path: Path, form: ReportFormat) -
         "topk keep_rate=0.5: time in operators fell 40 %, 25 operator calls were added, the forward is bound by its operators, "
         "so wall time fell 29 %"
     ) in shown
-    assert "83.3 of 100 GFLOP/s" in shown
-    assert "arithmetic is the limit; without its matrix products it would be at most 1.55x as fast" in shown
+    assert "dense: 50 of 100 GFLOP/s and 1.5 of 10 GB/s while the device works: arithmetic is the limit; " in shown
+    assert "without its matrix products it would be at most 1.71x as fast" in shown
+    assert "compute" in shown
+    assert "1.55x at most" in shown
     assert "nothing measured yet" not in shown
+
+
+def test_flagged_profiles_are_doubted(tmp_path: Path) -> None:
+    """Beside the flag stands what it means for the walls."""
+    disturbed = a_profiled_outcome(a_profile_job(), CPU_TIMES, flags=["contended"])
+    shown = text_of(report_of(tmp_path / "s.db", disturbed), "markdown")
+    assert "| contended |" in shown
+    assert "Flagged walls are medians of a few disturbed forwards" in shown
 
 
 def test_the_newest_profile_of_an_arm_counts(tmp_path: Path) -> None:
