@@ -11,6 +11,7 @@ from orchestrator.report.differences import change_of
 from orchestrator.report.section import Section, TextLine, groups, rows_of, style_of
 from store.host_labels import label_hosts
 from sweeps.caveats import load_caution
+from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.labels import GAINS, Finding
 from sweeps.metrics import METRICS, Compared
@@ -139,8 +140,8 @@ def _arm_lines(report: Report) -> list[TextLine]:
             for baseline, own in by_baseline(points, labels_of(report.arms))[:1]:
                 for _, found in groups(own, ("arm_id",)):
                     arm = ArmComparison(found, KINDS[str(kind)].metrics)
-                    low = arm.by_metric[arm.metrics[0]].speedup_low
-                    known = -1.0 if is_missing(low) else float(low)
+                    row = arm.by_metric[arm.metrics[0]]
+                    known = -1.0 if is_missing(row.speedup_low) or wrong(split_flags(row.flags)) else float(row.speedup_low)
                     best.setdefault(arm.row.method, []).append((known, baseline, arm))
     losses = report.effects[report.effects["compared"] == "difference"]
     data = len(losses[["data", "corruption", "severity"]].drop_duplicates())

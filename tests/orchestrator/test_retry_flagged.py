@@ -13,6 +13,7 @@ from orchestrator.commands.run import conclude_run
 from orchestrator.planning import load_sweep
 from orchestrator.report.data import load_report
 from orchestrator.report.next_steps import legend, next_steps_of
+from orchestrator.report.render import sections
 from store.answers import doubted
 from store.engine import connect
 from store.record import record
@@ -71,6 +72,18 @@ def test_the_report_states_why_and_what_to_do(measured: Store) -> None:
     assert heat.startswith("1 comparison has the flag thermal_slowdown: heat lowered the clocks; let the device cool")
     assert heat.endswith("breakeven run x.yaml --retry-flagged")
     assert any(line.startswith("quarantined: measured only while") for line in legend(report))
+
+
+def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:
+    """A larger speed-up of a slowed machine is not the first line."""
+    jobs = {64: (3.0, ("thermal_slowdown",)), 96: (1.5, ())}
+    store.submit([a_job(size) for size in jobs])
+    for size, (speedup, flags) in jobs.items():
+        record(store.engine, None, None, an_outcome(a_job(size), speedups=(speedup,), flags=flags))
+    (first, *_), *_ = (section.lines for section in sections(load_report(str(store.path), "sweep")))
+    assert "1.5" in first.text
+    assert "faster" in first.text
+    assert "quarantined" not in first.text
 
 
 def test_both_ways_at_once_are_wrong_usage(tmp_path: Path) -> None:
