@@ -11,6 +11,8 @@ from sweeps.method import AnyMethod
 
 ALWAYS = ("device", "weights")
 """Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
+BUDGET = "2m"
+"""Time that it may take: enough for the least number of pairs on a machine that is slower than expected."""
 _DEFAULTS = Condition(model="")
 
 
@@ -27,7 +29,7 @@ def confirmation_sweep(comparison: Comparison, name: str, question: str, methods
         "defaults": _condition(comparison.condition),
         "methods": [_arm(comparison.arm, methods)],
         "baselines": [_arm(comparison.baseline, methods)],
-        "jobs": {comparison.kind: {}},
+        "jobs": {comparison.kind: {"budget": BUDGET}},
     }
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
 

@@ -60,7 +60,7 @@ def advise_model(db: str | None, options: AdviceOptions, form: Literal["table", 
         typer.echo(f"breakeven: {refusal}", err=True)
         return UNANSWERED
     if options.confirm:
-        answered = [_confirmed(answered, db, to_stderr=form == "json")]
+        answered = [_confirmed(answered, db)]
     if form == "json":
         typer.echo(json.dumps([_as_dict(each) for each in answered], indent=1, allow_nan=False))
     else:
@@ -84,7 +84,7 @@ def _refusal(found: Sequence[SizeArms], options: AdviceOptions) -> str:
     )
 
 
-def _confirmed(answered: Sequence[Advised], db: str | None, *, to_stderr: bool) -> Advised:
+def _confirmed(answered: Sequence[Advised], db: str | None) -> Advised:
     """The only advice with its winner measured once more."""
     if len(answered) > 1:
         titles = "; ".join(each.arms.of.title() for each in answered)
@@ -94,7 +94,7 @@ def _confirmed(answered: Sequence[Advised], db: str | None, *, to_stderr: bool) 
     if winner is None:
         typer.echo("nothing to confirm: the unmodified model is advised", err=True)
         return only
-    return only._replace(confirmed=confirm(winner, only.arms.tokens, db, to_stderr=to_stderr))
+    return only._replace(confirmed=confirm(winner, only.arms.tokens, db))
 
 
 def _lines(advised: Advised, options: AdviceOptions) -> Iterator[str]:

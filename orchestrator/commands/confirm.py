@@ -52,10 +52,10 @@ class Confirmation(NamedTuple):
         return own | {"speedup": self.found.value, "low": self.found.low, "high": self.found.high, "word": self.found.word}
 
 
-def confirm(winner: Evidence, tokens: int, db: str | None, *, to_stderr: bool = False) -> Confirmation:
+def confirm(winner: Evidence, tokens: int, db: str | None) -> Confirmation:
     """Measure the arm at that size in a fresh process, with a generated sweep of this comparison alone.
 
-    What the run prints goes to stderr where that is requested. Raises `UserError` where this machine is not the one that the
+    What the run prints goes to stderr. Raises `UserError` where this machine is not the one that the
     advice rests on, and where no sweep file requests the same question.
     """
     comparison = comparison_at(winner, tokens)
@@ -79,9 +79,7 @@ def confirm(winner: Evidence, tokens: int, db: str | None, *, to_stderr: bool = 
         )
     ((comparison_id,),) = (job.comparison_ids() for job in expansion.jobs)
     since = _newest(db)
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        if to_stderr:
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         file = Path(folder) / f"{name}.yaml"
         file.write_text(text, encoding="utf-8")
         code = run_sweep(file, db=db, ray_address=None, device=device, again="all")

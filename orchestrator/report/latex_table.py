@@ -100,7 +100,7 @@ def _method(report: Report) -> Iterator[str]:
         items = "images" if kind.payload == "predictions" else "windows of text"
         sizes = _span(rows["n"].min(), rows["n"].max(), items)
         yield (
-            f"The {spec.label} of all arms was measured on the same {sizes} ({data}), with paired {100 * CONFIDENCE:g} % "
+            f"Arms were compared by their {spec.label} on the same {sizes} ({data}), with paired {100 * CONFIDENCE:g} % "
             f"intervals; changes within {spec.floor:g} {'points' if spec.unit == '%' else spec.unit} count as none."
         )
 
@@ -109,8 +109,8 @@ def _timing(report: Report) -> Iterator[str]:
     rows = report.speedups
     pairs = _span(rows["pairs"].min(), rows["pairs"].max(), "pairs")
     yield (
-        "Each arm was timed beside its baseline in the same process, in rounds that run every arm once and the baseline twice, in "
-        f"random order: {pairs} for each of {count(len(rows), 'comparison')} by metric."
+        "Each arm was timed beside its baseline in the same process, in rounds that run every arm and the baseline in random "
+        f"order: {pairs} for each of {count(len(rows), 'comparison')} by metric."
     )
     yield (
         "A speed-up is the time of the baseline over that of the arm, estimated by a robust two-way fit (round and arm, Tukey's "

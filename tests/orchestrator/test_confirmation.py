@@ -66,6 +66,7 @@ def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
     options = ("--model", "deit_tiny_patch16_224", "--tokens", "196", "--batch", "1", "--confirm")
     done = breakeven("advise", *options, folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Use topk keep_rate=0.")
     assert "Confirmation: confirmed; chosen by " in done.stdout
     assert " fresh pairs " in done.stdout
     sql = "SELECT count(*) AS n FROM speedup"
