@@ -49,7 +49,7 @@ def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
     linked = select(func.count(distinct(SWEEP_COMPARISON.c.comparison_id))).where(SWEEP_COMPARISON.c.sweep == SWEEP.c.id)
     measured = linked.join(EFFECT, EFFECT.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
     failed = linked.join(FAILURES, FAILURES.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
-    counts = {"comparisons": linked, "measured": measured.where(EFFECT.c.effect.is_not(None)), "failures": failed}
+    counts = {"comparisons": linked, "measured": measured.where(EFFECT.c.failure.is_(None)), "failures": failed}
     revisions = (
         select(
             *(SWEEP.c.id, SWEEP.c.name, SWEEP.c.revision, SWEEP.c.question, SWEEP.c.submitted_at),

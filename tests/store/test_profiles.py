@@ -8,12 +8,13 @@ from sqlalchemy import Engine, text
 
 from store.errors import StoreError
 from store.profiles import keep_peaks, load_profiles, newest_peaks, record_profiles
+from store.queries import sweep_summaries
 from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.outcome import Failure
 from sweeps.profile import Activities, ArmProfile, Peaks
-from tests.store.profile_fixtures import CPU, a_profile, a_profile_job, a_profiled_outcome
+from tests.store.profile_fixtures import CPU, NOW, a_profile, a_profile_job, a_profiled_outcome
 
 TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]
 
@@ -163,3 +164,15 @@ def test_peaks_are_kept_by_machine(engine: Engine) -> None:
     assert {key: peaks for key, (peaks, _) in found.items()} == {("float32", 2): newer, ("bfloat16", 2): half}
     assert all(before <= measured_at <= time.time() for _, measured_at in found.values())
     assert [row["attempt"] for row in rows(engine, "SELECT * FROM peak_row ORDER BY id")] == [1, None, None]
+
+
+def test_a_profiled_comparison_counts_as_measured(engine: Engine) -> None:
+    """The list of sweeps counts what has an answer, a ratio or not."""
+    job = a_profile_job()
+    submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
+    assert [row["measured"] for row in sweep_summaries(engine)] == [0]
+    failed = Failure(arm=1, reason="out_of_memory", message="no")
+    record(engine, None, None, a_profiled_outcome(job, TIMES, failures=[failed]))
+    assert [(row["measured"], row["failures"]) for row in sweep_summaries(engine)] == [(0, 1)]
+    record(engine, None, None, a_profiled_outcome(job, TIMES, ended_at=NOW + 60))
+    assert [(row["measured"], row["failures"]) for row in sweep_summaries(engine)] == [(1, 0)]
