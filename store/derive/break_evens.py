@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, fun
 
 from store.derive.cost_models import cost_model_row
 from store.derive.curve_points import SIZE_AXES, curve_of
-from store.derive.savings_curves import REQUESTED, SAME_WORK, LineCurve, curves, missing_work, points_by_line
+from store.derive.savings_curves import ALONG_FIELDS, REQUESTED, LineCurve, curves, missing_work, points_by_line
 from store.row_mapping import insert_into
 from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
@@ -110,7 +110,7 @@ def derive_break_evens(connection: Connection, comparisons: Sequence[str], envir
         costs += [{**row, **same} for row in cost_model_row(points)]
     connection.execute(_FORGET, of)
     connection.execute(_FORGET_COSTS, of)
-    along = points_by_line(connection.execute(SAME_WORK, of).all(), set(comparisons))
+    along = points_by_line(connection.execute(ALONG_FIELDS, of).all(), set(comparisons))
     of_lines = sorted({line.curve_id(metric) for line, metric, _ in along})
     connection.execute(_FORGET_LINES, {"curves": of_lines, "environment": environment})
     line_curves = list(curves(along))

@@ -16,7 +16,7 @@ GMACS_SAVED = "gmacs_saved"
 PARAMETER = "parameter"
 """Axis of the values of a parameter itself."""
 VARIED_FIELDS = {"batch_size": "batch_size", "threads": "ran_threads"}
-"""Fields of the condition that are axes, and the columns of `SAME_WORK` with x; sizes vary along the curves of `break_evens.py`."""
+"""Fields of the condition that are axes, and the columns of `ALONG_FIELDS` with x; `break_evens.py` has curves along sizes."""
 MIN_SETTINGS = 3
 """What has fewer values than this was set, not varied: no curve is made of them."""
 
@@ -52,7 +52,7 @@ def _with_setting(*columns: Any) -> Select[Any]:
 
 
 _LINKED = _SAME.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
-SAME_WORK = (
+ALONG_FIELDS = (
     _with_setting(
         *(
             EFFECT.c[name]
@@ -108,13 +108,13 @@ class LineCurve(NamedTuple):
     axis: str
     """`gmacs_saved` or `parameter`, where a parameter varies; else the field that does."""
     points: list[Row[Any]]
-    """Rows of `SAME_WORK`, oldest first."""
+    """Rows of `ALONG_FIELDS`, oldest first."""
     places: list[float | None]
     """x of each."""
 
 
 def points_by_line(rows: Sequence[Row[Any]], given: Collection[str]) -> dict[tuple[Line, str, str], list[Row[Any]]]:
-    """The rows of `SAME_WORK` by line, metric and host, for the lines that one of the given comparisons lies on."""
+    """The rows of `ALONG_FIELDS` by line, metric and host, for the lines that one of the given comparisons lies on."""
     wanted = {line for row in rows if row.comparison_id in given for line in lines(row)}
     found: dict[tuple[Line, str, str], list[Row[Any]]] = {}
     for row in rows:

@@ -46,14 +46,14 @@ YOUNGER = ("effect", "arm", "generation")
 """Views that schema 0005 lacks."""
 RATIO = ("verdict", "floor")
 RECOMPUTED = {
-    "speedup": {"speedup", "speedup_low", "speedup_high", *RATIO},
+    "speedup": {"speedup", "speedup_low", "speedup_high", "process_sd", *RATIO},
     "break_even": {
         *("crossing", "x", "x_low", "x_high", "direction", "grid_limited", "points", "why", *RATIO),
         *("fitted", "worst_loss", "largest_gain", "pairs_factor", "more_seconds"),
     },
 }
 """By view the columns that follow from the statistics of today."""
-EFFECT = {"effect", "effect_low", "effect_high", "analysis_version", *RATIO}
+EFFECT = {"effect", "effect_low", "effect_high", "analysis_version", "process_sd", *RATIO}
 """Those of the view `effect`, where it compares by ratio."""
 VIEWS = {"language": "generation"}
 """Views that have another name now."""
