@@ -126,7 +126,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
         Column("peak RSS, MiB", lambda arm: arm.memory("peak_rss_isolated_bytes", ".0f")),
         Column("peak CUDA, MiB", lambda arm: arm.memory("cuda_peak_allocated_isolated_bytes", ".0f")),
         Column("bits per byte [95 %]", lambda arm: arm.quality.numbers),
-        Column("against its control [95 %]", lambda arm: arm.control, left=True),
+        Column("against its control [95 %]", lambda arm: arm.control),
         Column("same top-1 %", lambda arm: format_number(getattr(arm.row, "top1_agreement", None), ".1f")),
         Column("quality", lambda arm: arm.quality.word, left=True),
         Column("flags", lambda arm: flags_of(arm.row), left=True, wraps=True),

@@ -31,10 +31,9 @@ h3 { font-size: 15px; margin: 18px 0 6px; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 12px 4px 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); }
-td { white-space: nowrap; }
-th { vertical-align: bottom; white-space: normal; color: var(--soft); font-weight: 600; min-width: 5ch; }
-th.left, td.left { text-align: left; }
-td.wraps { white-space: normal; min-width: 16ch; }
+th { vertical-align: bottom; color: var(--soft); font-weight: 600; min-width: 5ch; }
+th.left, td.left { text-align: left; overflow-wrap: anywhere; }
+td.left { min-width: 9ch; } td.left:first-child { min-width: 20ch; }
 ul { margin: 6px 0; padding-left: 20px; max-width: 130ch; }
 li { margin: 3px 0; overflow-wrap: anywhere; }
 .note { color: var(--soft); font-size: 13px; max-width: 110ch; }
@@ -94,15 +93,21 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _table(section: Section) -> Iterator[str]:
-    kinds = [" ".join(filter(None, ("left" if column.left else "", "wraps" if column.wraps else ""))) for column in section.columns]
+    kinds = ["left" if column.left else "" for column in section.columns]
     heads = (
         f'<th scope="col" class="{kind}">{escape(column.label)}</th>' for kind, column in zip(kinds, section.columns, strict=True)
     )
     yield f'<div class="scroll"><table><thead><tr>{"".join(heads)}</tr></thead><tbody>'
     for row, cells in zip(section.rows, section.cells(), strict=True):
-        inner = "".join(f'<td class="{kind}">{escape(text)}</td>' for kind, text in zip(kinds, cells, strict=True))
+        inner = "".join(f'<td class="{kind}">{_cell(text, kind)}</td>' for kind, text in zip(kinds, cells, strict=True))
         yield f'<tr class="{escape(section.row_style(row))}">{inner}</tr>'
     yield "</tbody></table></div>"
+
+
+def _cell(text: str, kind: str) -> str:
+    """A cell; one of numbers may break before an interval, and neither inside it nor between baseline and arm."""
+    found = escape(text)
+    return found if kind else found.replace(", ", ",&nbsp;").replace(" &gt; ", "&nbsp;&gt;&nbsp;")
 
 
 def _reproduce(report: Report) -> Iterator[str]:
