@@ -16,6 +16,8 @@ SAME_WORK_SD = 0.004
 """The same for an arm that does the work of its baseline, with the same kernels on the same shapes: 0.4 % in those runs."""
 COMMON_SHARE = 1 / 3
 """Part of a term that all points measured in one process have in common; the rest is each point's own."""
+WIDEST = 3.0
+"""Half-width of the interval of a log speed-up, a factor of 20 to each side, beyond which there is none: too few pairs for it."""
 DISAGREEMENT_P = 0.3
 """Processes whose spread is less probable than this are not assumed to differ by their term alone."""
 
@@ -60,8 +62,9 @@ class SpeedUp(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Of the interval of the log speed-up; infinite where there is none."""
-        return quantile(self.alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
+        """Of the interval of the log speed-up; infinite where there is none, or none narrower than `WIDEST`."""
+        width = quantile(self.alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
+        return width if width <= WIDEST else inf
 
     @property
     def low(self) -> float:
@@ -71,7 +74,7 @@ class SpeedUp(NamedTuple):
     @property
     def high(self) -> float:
         """Upper end of the interval of the speed-up; infinite where there is none."""
-        return exp(self.log + self.half_width) if self.se < inf else inf
+        return exp(self.log + self.half_width) if self.half_width < inf else inf
 
     def verdict(self, pairs_min: int = 0) -> Verdict:
         """That of `ratio_verdict`, or `insufficient` for a measurement with fewer pairs than the `pairs_min` requested."""

@@ -38,7 +38,12 @@ def simulated(rng: np.random.Generator, case: str, plan: str, tau: float) -> Cur
             [Contrast(truth(x) + rng.normal(bias[name], spread), error, 29)] for name, error in zip(names, errors, strict=True)
         ]
         found = pool(attempts, 90 * len(names))
-        ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
+        ends = {
+            "low": found.low or None,
+            "high": found.high if found.high < np.inf else None,
+            "se": found.se,
+            "verdict": found.verdict(),
+        }
         loads = dict(zip(names, found.loads, strict=True))
         points.append(Point(x=x, speedup=found.value, **ends, loads=loads, gmacs_baseline=work(x), gmacs=arm(x)))
     return Curve(axis="tokens", points=tuple(points))

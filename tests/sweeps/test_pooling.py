@@ -124,3 +124,11 @@ def test_verdicts_follow_from_the_interval(low: float, high: float, expected: Ve
 def test_a_wider_margin_calls_more_the_same() -> None:
     """What is faster by 2.5 to 3.5 % is no difference within a margin of 5 %."""
     assert [ratio_verdict(1.025, 1.035, floor) for floor in (0.0, 0.02, 0.03, 0.05)] == ["faster", "faster", "faster", "same"]
+
+
+def test_an_interval_that_excludes_nothing_is_none() -> None:
+    """One degree of freedom, or an error of a factor of 3, leave ends that no speed-up reaches: they are 0 and infinity."""
+    for contrast in (Contrast(0.3, 0.1, 1.0), Contrast(0.3, 1.2, 29.0)):
+        found = pool([[contrast]], 12)
+        assert (found.low, found.high, found.half_width) == (0, np.inf, np.inf)
+        assert found.verdict() == "unclear"

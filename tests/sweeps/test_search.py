@@ -75,7 +75,13 @@ def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 90
         points = []
         for x, each in attempts.items():
             found = pool(each, step * len(each))._replace(alpha=point_alpha(8))
-            ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict(), "pairs": found.pairs}
+            ends = {
+                "low": found.low or None,
+                "high": found.high if found.high < np.inf else None,
+                "se": found.se,
+                "verdict": found.verdict(),
+                "pairs": found.pairs,
+            }
             points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
         curve = Curve(axis="tokens", points=tuple(points))
         request = next_request({case: curve}, FEASIBLE, factor=factor, max_points=8, enough=enough)
@@ -121,7 +127,13 @@ def on_a_grid(rng: np.random.Generator, case: str) -> BreakEven:
     for x in GRID:
         own = se * np.sqrt(rng.chisquare(29) / 29)
         found = pool([[Contrast(truth(x) + rng.normal(0, np.hypot(se, PROCESS_SD)), own, 29)]], 120)
-        ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict(), "pairs": found.pairs}
+        ends = {
+            "low": found.low or None,
+            "high": found.high if found.high < np.inf else None,
+            "se": found.se,
+            "verdict": found.verdict(),
+            "pairs": found.pairs,
+        }
         points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
     return break_even(Curve(axis="tokens", points=tuple(points)))
 
