@@ -32,8 +32,8 @@ h3 { font-size: 15px; margin: 18px 0 6px; overflow-wrap: anywhere; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 12px 4px 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); }
 th { vertical-align: bottom; color: var(--soft); font-weight: 600; min-width: 5ch; }
-th.left, td.left { text-align: left; overflow-wrap: anywhere; }
-td.left { min-width: 9ch; } td.left:first-child { min-width: 20ch; }
+th.left, td.left { text-align: left; }
+td.left { overflow-wrap: break-word; } td.left:first-child { overflow-wrap: anywhere; min-width: 16ch; }
 ul { margin: 6px 0; padding-left: 20px; max-width: 130ch; }
 li { margin: 3px 0; overflow-wrap: anywhere; }
 .note { color: var(--soft); font-size: 13px; max-width: 110ch; }
@@ -43,6 +43,11 @@ figure { margin: 12px 0; background: #fff; color: #1c2024; padding: 8px; border:
 figure img { display: block; max-width: 100%; height: auto; }
 figcaption { font-size: 13px; padding: 2px 4px 6px; }
 pre { background: var(--raised); padding: 14px; overflow-x: auto; font-size: 13px; line-height: 1.4; border-radius: 4px; }
+@media (max-width: 1000px) {
+  main { padding: 20px 14px 48px; }
+  table { font-size: 11.5px; }
+  th, td { padding-right: 6px; }
+}
 @media print { main { max-width: none; padding: 0; } .scroll, pre { overflow: visible; } }
 """
 
@@ -107,7 +112,14 @@ def _table(section: Section) -> Iterator[str]:
 def _cell(text: str, kind: str) -> str:
     """A cell; one of numbers may break before an interval, and neither inside it nor between baseline and arm."""
     found = escape(text)
-    return found if kind else found.replace(", ", ",&nbsp;").replace(" &gt; ", "&nbsp;&gt;&nbsp;")
+    return (
+        found
+        if kind
+        else found.replace(", ", ",&nbsp;")
+        .replace(" %", "&nbsp;%")
+        .replace("&lt; ", "&lt;&nbsp;")
+        .replace(" &gt; ", "&nbsp;&gt;&nbsp;")
+    )
 
 
 def _reproduce(report: Report) -> Iterator[str]:
