@@ -74,6 +74,10 @@ def render_html(report: Report, sections: Sequence[Section], charts: Iterable[Re
     return "\n".join(parts)
 
 
+_WHOLE = ((", ", ",&nbsp;"), (" %", "&nbsp;%"), ("&lt; ", "&lt;&nbsp;"), (" &gt; ", "&nbsp;&gt;&nbsp;"))
+"""Where a cell of numbers does not break, and what stands there."""
+
+
 def _charts(charts: Sequence[ReportChart]) -> Iterator[str]:
     if charts:
         yield "<h2>Charts</h2>"
@@ -112,14 +116,9 @@ def _table(section: Section) -> Iterator[str]:
 def _cell(text: str, kind: str) -> str:
     """A cell; one of numbers may break before an interval, and neither inside it nor between baseline and arm."""
     found = escape(text)
-    return (
-        found
-        if kind
-        else found.replace(", ", ",&nbsp;")
-        .replace(" %", "&nbsp;%")
-        .replace("&lt; ", "&lt;&nbsp;")
-        .replace(" &gt; ", "&nbsp;&gt;&nbsp;")
-    )
+    for broken, whole in () if kind else _WHOLE:
+        found = found.replace(broken, whole)
+    return found
 
 
 def _reproduce(report: Report) -> Iterator[str]:
