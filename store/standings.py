@@ -78,7 +78,8 @@ def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None,
     if alpha is None or row.effect_se is None or not row.effect_freedom:
         return row.effect_low, row.effect_high, row.verdict
     found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, row.rounds, alpha)
-    return found.low, found.high, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
+    ends = (found.low, found.high) if found.half_width < inf else (None, None)
+    return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
 
 
 def standings(engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]) -> list[Standing]:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from orchestrator.commands.run import import_files
+from orchestrator.commands.import_files import import_files
 from store.user_sql import run_query
 from sweeps.job import DENSE, Arm, Overrides
 from sweeps.outcome import Environment, MetricValue

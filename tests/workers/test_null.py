@@ -13,6 +13,8 @@ ENOUGH_S = 20.0
 """For each of the five sizes; a quiet machine needs less."""
 SLOWED = 1 / 1.05
 """The speed-up of an arm that waits after each forward for 5 % of the time that this forward took."""
+EXACT_PX = 128
+"""From this size on the wait is all that slows a forward."""
 NARROW = 0.03
 """An interval of a slowdown of 5 % with a smaller half-width cannot hold 1, though it lies 1 % beside the truth."""
 
@@ -46,6 +48,8 @@ def test_equal_arms_are_not_called_different_beside_a_busy_neighbour() -> None:
 def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
     """No arm slowed by 5 % is called faster or same, intervals hold its speed-up of 1 / 1.05, and narrow ones are `slower`.
 
+    Small forwards are slowed by about 1 % more (see `workers/methods/vision/slowed.py`).
+
     How often it is seen in how much time depends on the machine: `python -m tests.benchmarks.null` counts that.
     """
     rows = in_new_process(compare, "slowed", budget_s=ENOUGH_S)
@@ -53,7 +57,8 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
     assert counts.total() == 20
     assert counts["faster"] + counts["same"] == 0
     assert not any(row.verdict == "insufficient" for row in rows if row.stopped != "budget")
-    assert sum(not row.speedup.low / FALSE_MARGIN < SLOWED < row.speedup.high * FALSE_MARGIN for row in rows) <= 1
+    assert sum(row.speedup.low / FALSE_MARGIN > SLOWED for row in rows) <= 1
+    assert sum(row.speedup.high * FALSE_MARGIN < SLOWED for row in rows if row.image_size >= EXACT_PX) <= 1
     narrow = [row for row in rows if row.verdict != "insufficient" and row.speedup.half_width < NARROW]
     assert {row.verdict for row in narrow} <= {"slower"}
     assert counts["slower"] >= 1
