@@ -16,7 +16,7 @@ SAME_WORK_SD = 0.004
 """The same for an arm that does the work of its baseline, with the same kernels on the same shapes: 0.4 % in those runs."""
 COMMON_SHARE = 1 / 3
 """Part of a term that all points measured in one process have in common; the rest is each point's own."""
-WIDEST = 3.0
+WIDEST_LOG = 3.0
 """Half-width of the interval of a log speed-up, a factor of 20 to each side, beyond which there is none: too few pairs for it."""
 DISAGREEMENT_P = 0.3
 """Processes whose spread is less probable than this are not assumed to differ by their term alone."""
@@ -62,9 +62,9 @@ class SpeedUp(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Of the interval of the log speed-up; infinite where there is none, or none narrower than `WIDEST`."""
+        """Of the interval of the log speed-up; infinite where there is none, or none narrower than `WIDEST_LOG`."""
         width = quantile(self.alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
-        return width if width <= WIDEST else inf
+        return width if width <= WIDEST_LOG else inf
 
     @property
     def low(self) -> float:

@@ -17,7 +17,7 @@ class HostCounters:
     """Counters over the cores that so many threads of this process may use; those that the kernel does not offer are absent.
 
     In seconds: `wall`, `own` (CPU time of this process), `busy` and `stolen` (of the cores; man 5 proc_stat), `throttled` (CPU time
-    that cgroup quotas withheld, at all levels) and `thermal_s` (of the cores, slowed by heat). Counts: `throttles` (periods),
+    that cgroup quotas withheld, at all levels) and `thermal_s` (of the cores, throttled by heat). Counts: `throttles` (periods),
     `thermal` and `involuntary`. Now: `load`, `mhz`. Joules: `joules`.
     """
 
