@@ -67,7 +67,7 @@ def _table(section: Section, label: str) -> Iterator[str]:
     yield r"\centering\footnotesize"
     yield rf"\caption{{{escape_latex(section.title)}.}}"
     yield rf"\label{{{label}}}"
-    yield rf"\begin{{tabular}}{{{''.join('l' if column.left else 'r' for column in columns)}}}"
+    yield rf"\begin{{tabular}}{{{''.join('rl'[column.left] for column in columns)}}}"
     yield r"\toprule"
     yield _row([column.label for column in columns])
     yield r"\midrule"
