@@ -17,6 +17,11 @@ def axis_place(x: float, axis: str, token_unit: str, parameter: str | None = Non
     return f"{label.before}{axis_value(x, axis)} {token_unit if axis == 'tokens' else label.unit}".rstrip()
 
 
+def token_unit(row: Any) -> str:
+    """What the tokens of a row of a view are, in a sentence."""
+    return "tokens" if is_missing(row.prompt_tokens) else "prompt tokens"
+
+
 def _place(x: float, row: Any, token_unit: str) -> str:
     return axis_place(x, row.axis, token_unit, row.varied_parameter)
 

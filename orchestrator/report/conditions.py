@@ -1,12 +1,11 @@
 """Conditions and break-evens in words: the titles of sections and the sentences on curves."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.section import TextLine, rows_of
-from sweeps.curve_labels import describe_break_even, describe_cost_model
+from sweeps.curve_labels import describe_break_even, token_unit
 from sweeps.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
@@ -82,25 +81,12 @@ def break_even_sentence(rows: Sequence[Any], points: pd.DataFrame) -> str:
 
     `rows` are those of the view `break_even`, `points` those of the view `speedup` in which the curve's own are looked for.
     """
-    return describe_break_even(rows, _token_unit(rows[0]), _measured(rows[0], points))
+    return describe_break_even(rows, token_unit(rows[0]), _measured(rows[0], points))
 
 
 def break_even_line(rows: Sequence[Any], points: pd.DataFrame) -> str:
     """The sentence with its reason."""
     return f"{break_even_sentence(rows, points)}. {rows[0].why}"
-
-
-def cost_model_lines(cost_models: pd.DataFrame, curves: pd.DataFrame, label: Callable[[Any], str]) -> Iterator[TextLine]:
-    """A line for each of the `curves` (rows of `break_even`) whose cost model predicts a break-even, after the arm's label."""
-    same = ["curve_id", "environment", "host", "metric"]
-    known = {tuple(key) for key in curves[same].itertuples(index=False)}
-    for row in rows_of(cost_models):
-        if tuple(getattr(row, name) for name in same) in known and (text := describe_cost_model(row, _token_unit(row))):
-            yield TextLine(f"{label(row)}: {text}", "dim")
-
-
-def _token_unit(row: Any) -> str:
-    return "tokens" if is_missing(row.prompt_tokens) else "prompt tokens"
 
 
 def _measured(curve: Any, points: pd.DataFrame) -> tuple[float, float] | None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.report.conditions import cost_model_lines, distinctions
+from orchestrator.report.conditions import distinctions
 from orchestrator.report.data import Report
-from orchestrator.report.section import Section
+from orchestrator.report.section import Section, TextLine
+from store.explanations import predicted_break_evens
 from store.host_labels import label_hosts
 from sweeps.metrics import METRICS
 from workers.methods.arm_labels import params_label
@@ -22,5 +23,6 @@ def cost_model_sections(report: Report) -> Iterator[Section]:
         more += [*distinctions(row, models), *([f"on {place}"] if place else [])]
         return ", ".join([params_label(row.method, row.params), *more])
 
-    if lines := list(cost_model_lines(models, report.break_evens, label)):
+    found = predicted_break_evens(models, report.break_evens)
+    if lines := [TextLine(f"{label(row)}: {text}", "dim") for row, text in found]:
         yield Section(title="Cost model: time = launch + work", lines=lines)

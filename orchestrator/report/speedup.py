@@ -9,6 +9,7 @@ from orchestrator.report.conditions import FIELD_AXES, break_even_line, curve_la
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
 from orchestrator.report.surprises import arrived_text, worst_first, worst_shortfall
+from store.explanations import with_ceilings
 from store.host_labels import label_hosts
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
@@ -57,18 +58,6 @@ _CEILING = Column("cut for nothing", lambda row: "-" if is_missing(row.ceiling) 
 """Of the same token counts, where a method that only cuts was measured: the most that they can give on this machine."""
 
 
-def with_ceilings(points: pd.DataFrame) -> pd.DataFrame:
-    """Points of one condition with `ceiling`: the speed-up of an arm that reaches the same tokens by cutting, if there is one.
-
-    GMACs of the network and the tokens at the end follow from the tokens of each block, and are equal where these are.
-    """
-    same = ["tokens", "tokens_final", "gmacs"]
-    cut = points[[purpose(method) == "ceiling" for method in points["method"]]]
-    known = {tuple(key): speedup for *key, speedup in cut[[*same, "speedup"]].itertuples(index=False)}
-    found = [known.get(tuple(key)) for key in points[same].itertuples(index=False)]
-    return points.assign(ceiling=pd.Series(found, index=points.index, dtype=float))
-
-
 def speedup_sections(report: Report) -> Iterator[Section]:
     """The points of every condition, worst surprises first, each followed by its break-even points."""
     named = label_hosts(report.speedups)
@@ -78,7 +67,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
         place = next(index for index, column in enumerate(_COLUMNS) if column.label == "ms")
-        shown = with_ceilings(worst_first(points))
+        shown = with_ceilings(worst_first(points), lambda method: purpose(method) == "ceiling")
         ceiling = [_CEILING] if shown["ceiling"].notna().any() else []
         yield Section(
             title=title if label == "latency" else f"{title}: {label}",

@@ -12,8 +12,8 @@ from orchestrator.commands.import_files import import_files
 from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, write_report
-from orchestrator.report.speedup import with_ceilings
 from store.engine import connect
+from store.explanations import with_ceilings
 from store.record import record
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Arm, Overrides, Step
@@ -115,7 +115,7 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     """Where an arm that only cuts has the same tokens, its speed-up is the ceiling; others have none."""
     free = Arm(stack=(Step(method="free", params={"keep_rate": 0.2}),))
     report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.2), free, vision.topk(0.6)])))
-    ceilings = with_ceilings(report.speedups).set_index(["method", "params"])["ceiling"]
+    ceilings = with_ceilings(report.speedups, "free".__eq__).set_index(["method", "params"])["ceiling"]
     assert ceilings["topk", '{"keep_rate":0.2}'] == pytest.approx(1.5)
     assert ceilings["topk", '{"keep_rate":0.6}'] != ceilings["topk", '{"keep_rate":0.6}'], "missing"
     shown = text_of(report, "markdown")
