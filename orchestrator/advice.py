@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import describe_condition
-from orchestrator.report.section import groups, rows_of
 from store.engine import Engine
+from store.frames import groups, rows_of
 from store.timed_arms import amounts_of, qualities_of, timed_arms
 from sweeps.advice import MeasuredArm, QualityCost, Ranking, rank
+from sweeps.condition_text import describe_condition
 from sweeps.errors import UserError
 from sweeps.flags import quarantine_reasons, split_flags, wrong
 from sweeps.job import DENSE, Comparison, Condition, Device

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from orchestrator.commands.disturbances import disturbances
-from orchestrator.report.section import rows_of
 from orchestrator.terminal import output
 from store.engine import Engine, connect
+from store.frames import rows_of
 from store.location import location, sqlite_path
 from store.profiles import keep_peaks, newest_peaks
 from store.queries import calibration_rows

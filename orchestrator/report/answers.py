@@ -8,7 +8,8 @@ from orchestrator.report.arm_comparison import ArmComparison, by_baseline, label
 from orchestrator.report.conditions import break_even_sentence, curve_label, distinctions, shown_curves
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
-from orchestrator.report.section import Section, TextLine, groups, rows_of, style_of
+from orchestrator.report.section import Section, TextLine, style_of
+from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.caveats import load_caution
 from sweeps.flags import split_flags, wrong

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.section import Column, flags_of, groups, rows_of
+from orchestrator.report.section import Column, flags_of
 from orchestrator.report.speedup import speedup_of
 from orchestrator.report.surprises import arrived_text
+from store.frames import groups, rows_of
 from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
 from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, conclude, conclude_interval, unanswered
 from sweeps.metrics import METRICS

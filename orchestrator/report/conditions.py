@@ -1,6 +1,6 @@
 """Conditions and break-evens in words: the titles of sections and the sentences on curves."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,45 +12,8 @@ from workers.methods.arm_labels import params_label
 
 FIELD_AXES = ("batch_size", "threads")
 """Axes that are numbers of the condition, the size being fixed."""
-PARTS = (
-    "{image_size:.0f} px",
-    "{predictions:.0f} images of {data}",
-    "with {corruption}, severity {severity:.0f}",
-    "{characters_scored:.0f} characters of {data} in {text_scores:.0f} windows",
-    "{prompt_tokens:.0f} tokens of {data} and {new_tokens:.0f} new ({decoding})",
-    "batch {batch_size:.0f}",
-    "{dtype}",
-    "{attention} attention",
-    "{runtime}",
-    "{kv_cache} cache",
-    "on {device_name}{place}{exclusive}",
-    "{threads:.0f} threads{waiting}{pinned}",
-    "against {baseline}",
-)
-"""What a title holds of a condition, in order; a part with a field that the condition lacks is left out."""
 _NAMED = (("model", "{}"), ("batch_size", "batch {:.0f}"), ("threads", "{:.0f} threads"), ("baseline", "against {}"))
 """Columns that are named where they differ between curves."""
-
-
-def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
-    """A condition as the title of a section: model, workload, settings and device.
-
-    `place` names the host or environment where there are several.
-    """
-    known = {name: value for name, value in condition.items() if not is_missing(value)}
-    exclusive = ", one GPU of several at work (exclusive: device)" if known.get("exclusive") == "device" else ""
-    known |= {"place": place and f" ({place})", "exclusive": exclusive}
-    waiting = {"active": ", spinning while they wait", "passive": ", asleep while they wait"}
-    known["waiting"] = waiting.get(str(known.get("wait_policy")), "")
-    known["pinned"] = ", each on a core of its own" if known.get("pinning") == "cores" else ""
-    weights = "random weights" if known["weights"] == "random" else f"weights {known['weights']}"
-    parts = [f"{known['model']} ({weights})"]
-    for part in PARTS:
-        try:
-            parts.append(part.format_map(known))
-        except KeyError:
-            continue
-    return ", ".join(parts)
 
 
 def curve_label(row: Any) -> str:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import describe_condition
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, filled_columns, flags_of, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, filled_columns, flags_of, style_of
+from store.frames import groups, rows_of
 from store.quality_join import quality_rows
+from sweeps.condition_text import describe_condition
 from sweeps.kinds import KINDS, KindSpec, kinds_of
 from sweeps.labels import TASK, Conclusion, conclude_change, conclude_interval
 from sweeps.metrics import METRICS, MetricSpec, compared

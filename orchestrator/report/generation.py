@@ -14,12 +14,14 @@ from orchestrator.report.arm_comparison import (
     labels_of,
     with_quality,
 )
-from orchestrator.report.conditions import break_even_line, curve_label, describe_condition, shown_curves
+from orchestrator.report.conditions import break_even_line, curve_label, shown_curves
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, filled_columns, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, filled_columns, style_of
 from orchestrator.report.surprises import worst_first, worst_shortfall
+from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.caveats import cautions
+from sweeps.condition_text import describe_condition
 from sweeps.kinds import KINDS, THREAD_FIELDS
 from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, format_number

@@ -8,7 +8,8 @@ from orchestrator.package_version import source_version
 from orchestrator.report import differences, generation, speedup
 from orchestrator.report.data import Report
 from orchestrator.report.provenance import day, facts_text
-from orchestrator.report.section import Section, filled_columns, rows_of
+from orchestrator.report.section import Section, filled_columns
+from store.frames import rows_of
 from store.quality_join import quality_metrics
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, SPEED_FLOOR

@@ -7,9 +7,9 @@ from typing import Any
 
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
-from orchestrator.report.section import rows_of
 from orchestrator.report.speedup import speedup_of
 from orchestrator.report.surprises import shortfall
+from store.frames import rows_of
 from sweeps.flags import FLAGS, split_flags
 from sweeps.kinds import KINDS
 from sweeps.labels import PROBABLE, SMALL, Finding

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, rows_of
+from orchestrator.report.section import Column, Section, TextLine
+from store.frames import rows_of
 from store.row_mapping import timestamp
 
 _COLUMNS = (

@@ -16,8 +16,9 @@ from orchestrator.report.charts import draw_charts
 from orchestrator.report.data import Report
 from orchestrator.report.html_page import render_html
 from orchestrator.report.latex_table import render_latex
-from orchestrator.report.section import Column, Section, TextLine, rows_of
+from orchestrator.report.section import Column, Section, TextLine
 from orchestrator.report.text_table import markdown_row
+from store.frames import rows_of
 from sweeps.number_format import is_missing
 from workers.methods.arm_labels import params_label
 

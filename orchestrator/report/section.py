@@ -1,11 +1,8 @@
 """Section of a report: a title, a table of described columns and lines of text, independent of the format it is rendered in."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    import pandas as pd
+from typing import Any, NamedTuple
 
 STYLES: Mapping[str, str] = {
     **dict.fromkeys(("faster", "better", "always"), "green"),
@@ -56,18 +53,6 @@ class Section:
 
 def style_of(word: str) -> str:
     return STYLES.get(word, UNCERTAIN)
-
-
-def rows_of(frame: "pd.DataFrame") -> list[Any]:
-    """The rows of a frame as named tuples, whose fields have no types."""
-    return list(frame.itertuples())
-
-
-def groups(frame: "pd.DataFrame", columns: Sequence[str]) -> Iterator[tuple[dict[str, Any], "pd.DataFrame"]]:
-    """The rows of a frame by equal values of `columns`, which come first as a mapping; in order of appearance."""
-    if len(frame):
-        for key, found in frame.groupby(list(columns), sort=False, dropna=False):
-            yield dict(zip(columns, key, strict=True)), found
 
 
 def flags_of(row: Any) -> str:

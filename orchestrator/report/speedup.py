@@ -5,12 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.conditions import FIELD_AXES, break_even_line, curve_label, describe_condition, shown_curves
+from orchestrator.report.conditions import FIELD_AXES, break_even_line, curve_label, shown_curves
 from orchestrator.report.data import Report
-from orchestrator.report.section import Column, Section, TextLine, flags_of, groups, rows_of, style_of
+from orchestrator.report.section import Column, Section, TextLine, flags_of, style_of
 from orchestrator.report.surprises import arrived_text, worst_first, worst_shortfall
 from store.explanations import with_ceilings
+from store.frames import groups, rows_of
 from store.host_labels import label_hosts
+from sweeps.condition_text import describe_condition
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.section import rows_of
+from store.frames import rows_of
 from sweeps.flags import split_flags, wrong
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.number_format import is_missing

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from orchestrator.report.section import rows_of
+from store.frames import rows_of
 from sweeps.number_format import is_missing
 from sweeps.system_metrics import notes_on, worst
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from orchestrator.report.conditions import describe_condition
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine
 from store.explanations import CLASSES_OF_TIME, ProfiledArm, explain_profiles
+from sweeps.condition_text import describe_condition
 from sweeps.job import Device
 from sweeps.number_format import is_missing
 from sweeps.profile import TimeClass
