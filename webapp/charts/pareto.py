@@ -1,0 +1,139 @@
+"""Pareto chart: two figures of each arm against each other, with their intervals, and the arms that no other surpasses named."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
+from typing import Any, Literal, NamedTuple
+
+import altair as alt
+import pandas as pd
+
+from webapp.charts.encodings import GREY
+
+HEIGHT = 400
+"""Pixels."""
+NAMED_WIDTH = 640
+"""Pixels that labels may assume: they are placed before the width of the chart is known."""
+ROOM, LETTER = 15.0, 6.6
+"""Pixels: height of a label, and width of one of its letters."""
+
+
+class Measure(NamedTuple):
+    """One axis of the chart."""
+
+    column: str
+    """Of the points; `{column}_low` and `{column}_high` hold its interval where there are such columns, empty where it has none."""
+    title: str
+    """With its unit: `Time of a forward, ms`."""
+    better: Literal["lower", "higher"] = "lower"
+    scale: Literal["linear", "log"] = "linear"
+    form: str = "~g"
+    """Of the ticks, as d3 takes it."""
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        return f"{self.column}_low", f"{self.column}_high"
+
+
+def pareto_chart(
+    points: pd.DataFrame,
+    x: Measure,
+    y: Measure,
+    *,
+    label: str = "arm",
+    front: str = "front",
+    colors: Mapping[str, str] | None = None,
+    tooltip: Sequence[alt.Tooltip] = (),
+    selection: alt.Parameter | None = None,
+    height: int = HEIGHT,
+) -> alt.LayerChart | alt.FacetChart:
+    """A point for each row at `x` and `y` with thin rules for the intervals of both.
+
+    `points` has the columns of both measures (numbers; rows that lack one of the two are left out), `label` (text; names the
+    point) and `front` (bool: no other surpasses it, which the caller decides, since it takes intervals and more than two figures
+    to know). Points of the front are filled and named beside the mark, as far as the names have room; the others are hollow and
+    grey, and named in the hover text. `colors` maps a label to its colour (default: one for all). `tooltip` are the lines of the
+    hover text (default: label, x and y); all columns of `points` stay in the data, so that a `selection` can use them.
+    Raises `ValueError` where no row has both figures.
+    """
+    drawn = points.dropna(subset=[x.column, y.column])
+    if drawn.empty:
+        raise ValueError(f"no arm has both: {x.title}; {y.title}")
+    colored = [_color(colors, name) if on else GREY for name, on in zip(drawn[label], drawn[front], strict=True)]
+    filled = [color if on else "transparent" for color, on in zip(colored, drawn[front], strict=True)]
+    drawn = drawn.assign(color=colored, filled=filled)
+    place_x, place_y = (_encoded(measure, drawn) for measure in (x, y))
+    at_x, at_y = alt.X(f"{x.column}:Q", **place_x), alt.Y(f"{y.column}:Q", **place_y)
+    color = alt.Color("color:N", scale=None)
+    texts = list(tooltip) or [alt.Tooltip(f"{label}:N", title="Arm"), *(_tip(measure) for measure in (x, y))]
+    rules = []
+    for measure in (x, y):
+        known, ends = _with_interval(drawn, measure), measure.ends
+        rule = alt.Chart(known).mark_rule(strokeWidth=1.3, opacity=0.55)
+        across = (alt.X(f"{ends[0]}:Q", **place_x), alt.X2(f"{ends[1]}:Q"), at_y)
+        upright = (at_x, alt.Y(f"{ends[0]}:Q", **place_y), alt.Y2(f"{ends[1]}:Q"))
+        rules += [rule.encode(*(across if measure is x else upright), color)] if len(known) else []
+    shape = alt.Chart(drawn).mark_point(size=80, strokeWidth=1.6, opacity=1)
+    mark = shape.encode(at_x, at_y, alt.Stroke("color:N", scale=None), alt.Fill("filled:N", scale=None), tooltip=texts)
+    names = []
+    for align, rows in _named(drawn, (x, y), (label, front), height):
+        text = alt.Chart(rows).mark_text(align=align, dx=9 if align == "left" else -9, dy=-9, fontSize=12, limit=420)
+        names.append(text.encode(at_x, at_y, alt.Text(f"{label}:N"), color))
+    points_layer = mark if selection is None else mark.add_params(selection)
+    return alt.layer(*rules, points_layer, *names).properties(height=height)
+
+
+def _color(colors: Mapping[str, str] | None, name: str) -> str:
+    return (colors or {}).get(name, "#1a70b8")
+
+
+def _tip(measure: Measure) -> alt.Tooltip:
+    return alt.Tooltip(f"{measure.column}:Q", title=measure.title, format=".4~g")
+
+
+def _with_interval(points: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    return points.dropna(subset=list(measure.ends)) if set(measure.ends) <= set(points.columns) else points.iloc[:0]
+
+
+def _extent(measure: Measure, points: pd.DataFrame) -> tuple[float, float]:
+    """The range of an axis: all values and intervals, with some room beside them."""
+    columns = [name for name in (measure.column, *measure.ends) if name in points]
+    values = pd.concat([points[name].astype(float) for name in columns]).dropna()
+    low, high = float(values.min()), float(values.max())
+    if measure.scale == "log":
+        room = max((high / low) ** 0.06, 1.02)
+        return low / room, high * room
+    room = max(0.06 * (high - low), 0.02 * abs(high), 1e-9)
+    return low - room, high + room
+
+
+def _encoded(measure: Measure, points: pd.DataFrame) -> dict[str, Any]:
+    title = f"{measure.title} ({'less' if measure.better == 'lower' else 'more'} is better)"
+    scale = alt.Scale(type=measure.scale, domain=list(_extent(measure, points)), nice=False)
+    return {"scale": scale, "axis": alt.Axis(title=title, format=measure.form, tickCount=8, labelOverlap="greedy", gridOpacity=0.3)}
+
+
+def _named(
+    points: pd.DataFrame, measures: tuple[Measure, Measure], columns: tuple[str, str], height: int
+) -> Iterator[tuple[Literal["left", "right"], pd.DataFrame]]:
+    """Points of the front whose names have room, those to the right of their mark and those to the left of it."""
+    (x, y), (label, front) = measures, columns
+    taken: list[tuple[float, float, float]] = []
+    sides: dict[Literal["left", "right"], list[int]] = {"left": [], "right": []}
+    chosen = points[points[front].astype(bool)]
+    for place, row in enumerate(chosen.to_dict("records")):
+        across, up = _share(row[x.column], x, points) * NAMED_WIDTH, _share(row[y.column], y, points) * height
+        side: Literal["left", "right"] = "left" if across < NAMED_WIDTH / 2 else "right"
+        length = LETTER * min(len(str(row[label])), 64) + 9
+        start, end = (across, across + length) if side == "left" else (across - length, across)
+        if all(abs(up - other) > ROOM or end < left or start > right for left, right, other in taken):
+            taken.append((start, end, up))
+            sides[side].append(place)
+    for side, places in sides.items():
+        if places:
+            yield side, chosen.iloc[places]
+
+
+def _share(value: float, measure: Measure, points: pd.DataFrame) -> float:
+    """Where a value lies on its axis, from 0 to 1."""
+    low, high = _extent(measure, points)
+    return log(value / low) / log(high / low) if measure.scale == "log" else (value - low) / (high - low)
