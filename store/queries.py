@@ -40,6 +40,7 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
     "break_even": ("method", "params", "x"),
     "cost_model": ("method", "params", "metric"),
     "profile": ("attempt", "arm", "phase", "time_class"),
+    "kernel": ("attempt", "arm", "phase", "place"),
 }
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
 
@@ -106,9 +107,9 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
         rows = rows.where(table.c.sweep == name)
     if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
-    elif view in {"generation", "arm", "profile"}:
+    elif view in {"generation", "arm", "profile", "kernel"}:
         measured = table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked)))
-        rows = rows.where(or_(measured, table.c.comparison_id.in_(linked)) if view == "profile" else measured)
+        rows = rows.where(or_(measured, table.c.comparison_id.in_(linked)) if "comparison_id" in table.c else measured)
     elif "sweep" not in table.c:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import typer
 
+from sweeps.audit.profiled import profile_notes
 from sweeps.audit.report import AUDIT_RULES, AuditReport, audit_table
 from sweeps.audit.rule import AuditFinding
 from sweeps.errors import UserError
@@ -60,37 +61,27 @@ def _table(source: str, db: str | None, mapping: dict[str, str]) -> tuple[Measur
         return read_reference(path), []
     if source in shipped_references():
         return load_reference(source), []
-    return _stored(source, db), []
+    return _stored(source, db)
 
 
-def _stored(name: str, db: str | None) -> MeasurementTable:
-    """A published table or a sweep of the store."""
+def _stored(name: str, db: str | None) -> tuple[MeasurementTable, list[str]]:
+    """A published table or a sweep of the store, with its profiles."""
+    from store.audits import measured_sweep
     from store.engine import connect_readonly
     from store.errors import StoreError
-    from store.queries import find_sweep, peak_gflops, sweep_rows
     from store.references import stored_references
-    from sweeps.audit.measured import measured_table
     from workers.methods.arm_labels import params_label
 
     known = f"it is no file, and no reference that ships ({', '.join(shipped_references())})"
     try:
         engine = connect_readonly(db)
         imported = {each.name: each for each in stored_references(engine)}
-        if name in imported:
-            return imported[name]
-        find_sweep(engine, name)
+        found = imported.get(name) or measured_sweep(engine, name, params_label)
     except StoreError as error:
         raise UserError(f"{name}: {known}; {error}") from None
-    arms = sweep_rows(engine, name, "arm")
-    if arms.empty:
+    if not found.rows:
         raise UserError(f"sweep {name} has no measurement yet")
-    places = arms[["environment", "host"]].drop_duplicates().itertuples(index=False, name=None)
-    peaks = {place: peak_gflops(engine, *place) for place in places}
-    rows = [{str(key): value for key, value in row.items()} for row in arms.to_dict("records")]
-    for row in rows:
-        here = peaks[row["environment"], row["host"]]
-        row["peak_gflops"] = here.get((row["dtype"], None if row["device"] == "cuda" else row["threads"]))
-    return measured_table(name, rows, params_label)
+    return found, list(profile_notes(found))
 
 
 def _with_stated(table: MeasurementTable, stated: Stated) -> MeasurementTable:
@@ -142,25 +133,12 @@ def _row_numbers(finding: AuditFinding) -> str:
     return f"row{'' if len(finding.rows) == 1 else 's'} {', '.join(words)}"
 
 
-def _verdict(report: AuditReport) -> str:
-    """The answer in one sentence."""
-    by_severity = {word: sum(found.severity == word for found in report.findings) for word in ("contradiction", "doubtful", "note")}
-    if not report.findings:
-        return f"{report.name}: {count(report.rows, 'row')}, {count(len(report.applied), 'rule')} applied, nothing found"
-    words = [
-        *([count(by_severity["contradiction"], "contradiction")] if by_severity["contradiction"] else ["no contradiction"]),
-        *([f"{by_severity['doubtful']} doubtful"] if by_severity["doubtful"] else []),
-        *([count(by_severity["note"], "note")] if by_severity["note"] else []),
-    ]
-    return f"{report.name}: {', '.join(words)} in {count(report.rows, 'row')}, by {count(len(report.applied), 'rule')}"
-
-
 def _purposes() -> dict[str, str]:
     return {rule.name: rule.purpose for rule in AUDIT_RULES}
 
 
 def _lines(report: AuditReport) -> Iterator[tuple[str, str | None]]:
-    yield _verdict(report), "red" if report.contradictions else None
+    yield f"{report.name}: {report.answer}", "red" if report.contradictions else None
     for note in report.notes:
         yield f"  {note}", None
     for found in report.findings:
@@ -182,7 +160,7 @@ def _lines(report: AuditReport) -> Iterator[tuple[str, str | None]]:
 def _markdown(report: AuditReport) -> Iterator[str]:
     yield f"# Audit of {report.name}"
     yield ""
-    yield f"{_verdict(report)}."
+    yield f"{report.name}: {report.answer}."
     yield from (f"\n{note}" for note in report.notes)
     if report.findings:
         yield "\n| severity | rule | rows | finding | what would settle it |"

@@ -16,7 +16,7 @@ size of the work brackets it."""
 
 def beside_of(table: MeasurementTable, row: Measurement) -> Measurement | None:
     """The only row of the unmodified model at the row's condition."""
-    found = [other for other in table.rows if table.is_baseline(other) and condition_of(other) == condition_of(row)]
+    found = table.baselines.get(condition_of(row), [])
     return found[0] if len(found) == 1 and not table.is_baseline(row) else None
 
 

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from sweeps.audit.rule import Noticed
-from sweeps.audit.tolerance import allowed, arm_of, grouped, noise_of, place_of_row
+from sweeps.audit.tolerance import allowed, arm_of, grouped, in_words, noise_of, place_of_row
+from sweeps.number_format import count
 from sweeps.references.measurement import Measurement, MeasurementTable
 
 LARGEST_GAIN = 4.0
 """By which kernels may get more efficient as work grows, where no peak is known: DeiT-B on an RTX 2080 Ti goes from 5.0 TFLOP/s
 (224 pixels, batch 1, 7.0 ms of kernels) to 17.1 (448 pixels, batch 8), 3.4 times."""
+LEAST_COVERED = 0.5
+"""Share of the kernel time from which on profiled kernels stand for a forward."""
 SHORTEST_KERNEL_MS = 0.005
 """About what a kernel takes that has next to nothing to do; the background reports estimate 3 to 15 µs for small ones."""
 
@@ -143,3 +146,22 @@ def beyond_peak(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterato
             + (f"; {len(wrong)} rows do more than it" if len(wrong) > 1 else ""),
             "check the unit of the MACs, the batch that ran, and that the device was waited for before the clock was read",
         )
+
+
+def profile_coverage(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:
+    """The kernels of a profile take most of the kernel time of the forward that it stands for.
+
+    Source: means over a few kernels are about these alone: three casts of weights with 3 % utilisation do not make a forward with
+    3 %. Most is `LEAST_COVERED`. Cannot decide: what the kernels that were not profiled would show.
+    """
+    for row in rows:
+        share = row.covered or 0.0
+        if share < LEAST_COVERED:
+            kernels = count(round((row.kernels or 0) / (row.forwards or 1)), "kernel")
+            yield Noticed(
+                "doubtful" if row.counters else "note",
+                (row,),
+                f"{place_of_row(row)}: {kernels} profiled, which take {100 * share:.2g} % of the kernel time of a forward"
+                + (f"; {in_words(row.counters)} are about these alone" if row.counters else ""),
+                "profile all kernels of one forward, or name the kernels beside their numbers",
+            )

@@ -37,6 +37,11 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable
     return MeasurementTable(name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, noise=PASS_NOISE)
 
 
+def setting_of(row: Mapping[str, Any]) -> str:
+    """What of the condition of a row of a view is not a field of its own."""
+    return ", ".join(f"{row[name]}" for name in SETTING_COLUMNS if row.get(name) is not None)
+
+
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["model"], row["image_size"])
 
@@ -49,7 +54,7 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "method": row["method"],
         "device": row["device_name"],
         "model": row["model"],
-        "setting": ", ".join(f"{row[name]}" for name in SETTING_COLUMNS if row.get(name) is not None),
+        "setting": setting_of(row),
         "image_size": row.get("image_size"),
         "tokens": row["tokens"],
         "tokens_final": max(0, row["tokens_final"] - prefix),

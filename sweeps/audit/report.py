@@ -7,6 +7,7 @@ from pydantic import Field
 from sweeps.audit import batches, comparisons, device_time, records
 from sweeps.audit.rule import SEVERITIES, AuditFinding, AuditRule
 from sweeps.identity import FrozenModel
+from sweeps.number_format import count
 from sweeps.references.measurement import MeasurementTable
 
 AUDIT_RULES: tuple[AuditRule, ...] = (
@@ -17,6 +18,7 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(device_time.device_work, ("kernel_ms", "gmacs", "batch")),
     AuditRule(device_time.device_within_wall, ("kernel_ms|device_ms", "forwards|device_ms", "latency_ms")),
     AuditRule(device_time.totals_per_forward, ("kernel_ms", "latency_ms")),
+    AuditRule(device_time.profile_coverage, ("covered",)),
     AuditRule(device_time.beyond_peak, ("gmacs", "peak_gflops", "throughput|latency_ms")),
     AuditRule(comparisons.beyond_macs, ("gmacs", "throughput|latency_ms|speedup"), beside=("baseline",)),
     AuditRule(comparisons.stated_ratio, ("speedup|latency_change",)),
@@ -45,6 +47,20 @@ class AuditReport(FrozenModel):
     @property
     def contradictions(self) -> int:
         return sum(finding.severity == "contradiction" for finding in self.findings)
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence, after the name of what was audited."""
+        applied = f"{count(self.rows, 'row')}, {count(len(self.applied), 'rule')}"
+        if not self.findings:
+            return f"{applied} applied, nothing found"
+        by_severity = {word: sum(found.severity == word for found in self.findings) for word in SEVERITIES}
+        words = [
+            count(by_severity["contradiction"], "contradiction") if by_severity["contradiction"] else "no contradiction",
+            *([f"{by_severity['doubtful']} doubtful"] if by_severity["doubtful"] else []),
+            *([count(by_severity["note"], "note")] if by_severity["note"] else []),
+        ]
+        return f"{', '.join(words)} in {count(self.rows, 'row')}, by {count(len(self.applied), 'rule')}"
 
 
 def audit_table(table: MeasurementTable, notes: tuple[str, ...] = ()) -> AuditReport:

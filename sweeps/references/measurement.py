@@ -1,6 +1,7 @@
 """Measurement: one row of a table of measurements, whoever measured it; published tables with their source."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -57,6 +58,8 @@ class Measurement(FrozenModel):
     """Kernels launched in these forwards."""
     forwards: Annotated[int, Field(gt=0)] | None = None
     """Forwards that `kernel_ms` and `kernels` cover; `None` where that is not stated."""
+    covered: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the kernel time of a forward that the profiled kernels take, which `kernel_ms` and `counters` are about."""
     device_ms: _Positive | None = None
     """Time of one forward by the device's own clock, gaps between its kernels included."""
     peak_gflops: _Positive | None = None
@@ -115,6 +118,14 @@ class MeasurementTable(FrozenModel):
         """Whether a row is of the unmodified model."""
         return row.label == self.baseline if self.baseline else row.label.lower() in BASELINE_WORDS
 
+    @cached_property
+    def baselines(self) -> Mapping[tuple[object, ...], list[Measurement]]:
+        """The rows of the unmodified model by `condition_of`."""
+        found: dict[tuple[object, ...], list[Measurement]] = {}
+        for row in filter(self.is_baseline, self.rows):
+            found.setdefault(condition_of(row), []).append(row)
+        return found
+
     def batch_seconds(self, row: Measurement) -> float | None:
         """Seconds of a whole forward by its latency; `None` where that or its unit is not known."""
         if row.latency_ms is None or (self.latency is None and row.batch != 1):
@@ -163,7 +174,7 @@ class ReferenceSet(MeasurementTable):
 
     def beside(self, row: Measurement) -> Measurement | None:
         """The only row of the unmodified model under the same condition."""
-        found = [other for other in self.rows if self.is_baseline(other) and condition_of(other) == condition_of(row)]
+        found = self.baselines.get(condition_of(row), [])
         return found[0] if len(found) == 1 else None
 
 

@@ -1,0 +1,127 @@
+"""The audit of a stored sweep: its profiles stand among its rows, whether a job or an outside profiler recorded them."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store.audits import measured_sweep
+from store.engine import Engine, connect
+from store.errors import StoreError
+from store.record import record, record_imported
+from store.submission import NewSweep, submit_sweep
+from store.traces.record import TraceFile, record_traces
+from store.traces.ties import StatedTie
+from sweeps.audit.profiled import profile_notes
+from sweeps.audit.report import AuditReport, audit_table
+from sweeps.job import Job
+from sweeps.outcome import Outcome
+from sweeps.traces.device_trace import ImportedProfile
+from sweeps.traces.ncu_profile import ncu_profiles
+from sweeps.traces.ncu_report import read_ncu
+from sweeps.traces.nsys_profile import nsys_profiles
+from tests.fixtures.device_traces import DEVICE_US, a_trace
+from tests.fixtures.ncu_tables import CASTS, raw_page
+from tests.store.profile_fixtures import CPU, GPU, Classes, a_profile_job, a_profiled_outcome
+
+GPU_TIMES: list[Classes] = [{"device": 3.8, "launch": 4.2}, {"device": 2.0, "launch": 6.0}]
+
+
+def stored(path: Path, outcome: Outcome) -> Engine:
+    """A store with a sweep `trial` and its only outcome."""
+    engine = connect(str(path))
+    requested = [(outcome.job.comparison(pair), outcome.job.content_hashes) for pair in outcome.job.pairs]
+    submit_sweep(engine, NewSweep("trial", "text", "What pays?"), requested, [])
+    record(engine, None, None, outcome)
+    return engine
+
+
+def profiled(path: Path, times: Sequence[Classes] = GPU_TIMES, **more: Any) -> tuple[Engine, Job]:
+    job = a_profile_job(device=more.get("environment", GPU).device)
+    outcome = a_profiled_outcome(job, times, **{"environment": GPU, **more})
+    return stored(path, outcome.model_copy(update={"peaks": ()})), job  # those of the fixture are slower than its forwards
+
+
+def imported(engine: Engine, file: str, profiles: tuple[ImportedProfile, ...], job: Job, arm: str = "arm") -> None:
+    """What an outside profiler recorded of an arm of the job's only comparison."""
+    (comparison,) = job.comparison_ids()
+    trace = TraceFile(file, hashlib.sha256(file.encode()).hexdigest(), profiles)
+    record_imported(engine, [], lambda connection: record_traces(connection, [trace], StatedTie(comparison=comparison, arm=arm)))
+
+
+def audited(engine: Engine) -> AuditReport:
+    return audit_table(measured_sweep(engine, "trial", lambda method, _: method))
+
+
+def found(engine: Engine) -> list[tuple[str, str]]:
+    return [(each.severity, each.rule) for each in audited(engine).findings]
+
+
+def test_profiles_of_a_job_are_rows(tmp_path: Path) -> None:
+    """Device time beside the wall of the same forward, as a condition of its own; sound profiles are silent."""
+    engine, _ = profiled(tmp_path / "s.db")
+    table = measured_sweep(engine, "trial", lambda method, _: method)
+    own = [row for row in table.rows if row.device_ms is not None]
+    assert [(row.label, row.device_ms, row.latency_ms, row.batch) for row in own] == [
+        ("dense", pytest.approx(3.8), pytest.approx(8.0), 1),
+        ("topk", pytest.approx(2.0), pytest.approx(8.0), 1),
+    ]
+    assert all(row.setting and row.setting.endswith("profile by torch") for row in own)
+    assert list(profile_notes(table)) == ["2 profiles among the rows: 2 by torch"]
+    assert found(engine) == []
+
+
+def test_operators_of_a_cpu_stand_beside_the_wall_under_the_profiler(tmp_path: Path) -> None:
+    """The profiler lengthens both; neither kernels nor rates follow from operators."""
+    engine, _ = profiled(tmp_path / "s.db", [{"device": 20.0, "host": 4.0}, {"device": 12.0, "host": 5.0}], environment=CPU)
+    own = [row for row in measured_sweep(engine, "trial", lambda method, _: method).rows if row.device_ms is not None]
+    assert [(row.device_ms, row.latency_ms) for row in own] == [(pytest.approx(20), pytest.approx(28.8)), (12, pytest.approx(20.4))]
+    assert all(row.kernel_ms is None and row.gmacs is None for row in own)
+    assert found(engine) == []
+
+
+def test_a_trace_longer_than_the_wall_is_found(tmp_path: Path) -> None:
+    """A timeline of nsys with 0.18 ms of kernels in a forward cannot be that of an arm that takes 0.08 ms."""
+    engine, job = profiled(tmp_path / "s.db", [{"device": 0.05, "launch": 0.03}, {"device": 0.05, "launch": 0.03}])
+    assert found(engine) == []
+    imported(engine, "trace.sqlite", nsys_profiles(a_trace(4)), job)
+    (finding,) = audited(engine).findings
+    assert (finding.severity, finding.rule) == ("contradiction", "device_within_wall")
+    assert "profile by nsys in trace.sqlite" in finding.sentence
+    assert f"busy for {DEVICE_US / 1e3:.3g} ms of a forward that takes 0.08 ms" in finding.sentence
+    assert list(profile_notes(measured_sweep(engine, "trial", lambda method, _: method))) == [
+        "3 profiles among the rows: 1 by nsys, 2 by torch"
+    ]
+
+
+def test_a_sound_trace_is_silent(tmp_path: Path) -> None:
+    """The same timeline beside a wall of 8 ms, of the arm or of its baseline."""
+    for side in ("arm", "baseline"):
+        engine, job = profiled(tmp_path / f"{side}.db")
+        imported(engine, "trace.sqlite", nsys_profiles(a_trace(4)), job, side)
+        assert found(engine) == []
+
+
+def test_a_few_kernels_of_ncu_are_doubted(tmp_path: Path) -> None:
+    """Two casts of weights that take a small share of the kernel time do not stand for the forward."""
+    engine, job = profiled(tmp_path / "s.db")
+    names = ("cast", "cast", *["gemm"] * 20)
+    imported(engine, "whole.sqlite", nsys_profiles(a_trace(4, names)), job)
+    casts = [each._replace(name="cast") for each in CASTS[:2]]
+    imported(engine, "casts.csv", ncu_profiles(read_ncu(raw_page(casts)), 1), job)
+    (finding,) = audited(engine).findings
+    assert (finding.severity, finding.rule) == ("doubtful", "profile_coverage")
+    assert "2 kernels profiled, which take 9.1 % of the kernel time of a forward" in finding.sentence
+    assert "sm_throughput" in finding.sentence
+    assert "are about these alone" in finding.sentence
+
+
+def test_unknown_and_empty_sweeps(tmp_path: Path) -> None:
+    """An unknown name is an error that names the nearest; a sweep without a measurement has no rows."""
+    engine = connect(str(tmp_path / "s.db"))
+    submit_sweep(engine, NewSweep("trial", "text", "What pays?"), [], [])
+    assert measured_sweep(engine, "trial", lambda method, _: method).rows == ()
+    with pytest.raises(StoreError, match="did you mean trial"):
+        measured_sweep(engine, "trail", lambda method, _: method)
