@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
@@ -77,23 +77,30 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
             if attempt.known(connection):
                 return False
             raise
-        attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
+        environment, touched = attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
+        if touched:
+            derive_break_evens(connection, touched, environment)
     return True
 
 
 def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[[Connection], None] | None = None) -> int:
     """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new.
 
-    `then` stores what is imported with them, in the same transaction.
+    `then` stores what is imported with them, in the same transaction. Curves are derived once, when all their points are there.
     """
     load_distributions()
     attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
+    touched: dict[str, set[str]] = {}
     with writing(engine) as connection:
         for attempt in attempts:
             if not attempt.known(connection):
                 before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
-                attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                environment, answered = attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                touched.setdefault(environment, set()).update(answered)
                 new += 1
+        for environment, comparisons in touched.items():
+            for batch in _by_curve(connection, comparisons):
+                derive_break_evens(connection, batch, environment)
         if then is not None:
             then(connection)
     return new
@@ -121,9 +128,23 @@ def comparisons_by_environment(connection: Connection, sweep: str | None = None)
         pairs = pairs.where(PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep)))
     found = connection.execute(pairs.order_by(ATTEMPT.c.environment, PAIR.c.comparison_id)).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
-        comparisons = [row.comparison_id for row in rows]
-        for start in range(0, len(comparisons), BATCH):
-            yield environment, comparisons[start : start + BATCH]
+        for batch in _batches([row.comparison_id for row in rows]):
+            yield environment, list(batch)
+
+
+def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
+    """The comparisons in batches, those of one curve together as far as possible."""
+    known = select(COMPARISON.c.curve_id, COMPARISON.c.comparison_id)
+    found: list[tuple[str, str]] = []
+    for batch in _batches(sorted(comparisons)):
+        rows = connection.execute(known.where(COMPARISON.c.comparison_id.in_(batch)))
+        found += [(row.curve_id, row.comparison_id) for row in rows]
+    for batch in _batches([comparison for _, comparison in sorted(found)]):
+        yield list(batch)
+
+
+def _batches(comparisons: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (comparisons[start : start + BATCH] for start in range(0, len(comparisons), BATCH))
 
 
 def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "AttemptWriter | None") -> int:
@@ -212,10 +233,14 @@ class AttemptWriter:
         self.failures = {failure: insert_row(connection, FAILURE, _failure_row(failure, attempt)) for failure in outcome.failures}
         return attempt
 
-    def answer(self, connection: Connection, attempt: int) -> None:
-        """Let the inserted attempt answer the job's questions, and bring up to date what is derived from the answers."""
+    def answer(self, connection: Connection, attempt: int) -> tuple[str, Sequence[str]]:
+        """Let the inserted attempt answer the job's questions, and derive the effects.
+
+        Returns the environment and the comparisons whose curves are to be derived again.
+        """
+        environment = str(self.environment["environment_id"])
         if not self.statuses:
-            return
+            return environment, ()
         stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
         requested = zip(self.comparison_ids, self.job.comparisons(), strict=True)
         new = [
@@ -231,11 +256,10 @@ class AttemptWriter:
             why = None if failure is None else self.failures[failure]
             rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
         connection.execute(insert_into(PAIR), list(rows.values()))
-        environment = self.environment["environment_id"]
         known = {} if self.data is None else {attempt: self.data}
         derive_effects(connection, self.comparison_ids, environment, known, {self.job.kind})
-        if any(METRICS[name].compared == "ratio" for name in self.kind.metrics):
-            derive_break_evens(connection, self.comparison_ids, environment)
+        on_curves = any(METRICS[name].compared == "ratio" for name in self.kind.metrics)
+        return environment, self.comparison_ids if on_curves else ()
 
 
 def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, and_, bindparam, or_, select
+from sqlalchemy import Row, Select, and_, bindparam, select
 
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
@@ -27,6 +28,7 @@ SETTING = (
     *("spare_cores", "wait_policy", "pinning"),
 )
 """Columns of `comparison` that are equal along such a curve but for the one that varies: everything but the parameters."""
+_PLACES = {name: SETTING.index(name) for name in VARIED_FIELDS}
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
 _GIVEN = COMPARISON.alias("given")
 _FIXED = tuple(name for name in SETTING if name not in VARIED_FIELDS)
@@ -36,14 +38,7 @@ _SETTINGS = (
     .distinct()
     .subquery("settings")
 )
-_EQUAL = and_(
-    *(
-        or_(COMPARISON.c[name] == _SETTINGS.c[name], and_(COMPARISON.c[name].is_(None), _SETTINGS.c[name].is_(None)))
-        if COMPARISON.c[name].nullable
-        else COMPARISON.c[name] == _SETTINGS.c[name]
-        for name in _FIXED
-    )
-)
+_EQUAL = and_(*(COMPARISON.c[name].is_not_distinct_from(_SETTINGS.c[name]) for name in _FIXED))  # SQLite's IS, which uses an index
 _SAME = _SETTINGS.join(COMPARISON, _EQUAL)
 
 
@@ -161,14 +156,22 @@ def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
 
 def lines(row: Row[Any]) -> Iterator[Line]:
     """The lines that a comparison lies on: one for each of its parameters that is a number, and for each of `VARIED_FIELDS`."""
-    params = flat(former(json.loads(row.params)))  # which identities of curves hash
-    values = {name: getattr(row, name) for name in SETTING}
-    setting = tuple(values.values())
-    for name in [name for name, value in params.items() if _is_number(value)]:
-        rest = canonical({key: value for key, value in params.items() if key != name})
+    setting = tuple([getattr(row, name) for name in SETTING])
+    whole, varied = _rests(row.params)
+    for name, rest in varied:
         yield Line(row.sweep, setting, rest, name, is_field=False)
-    for name in VARIED_FIELDS:
-        yield Line(row.sweep, tuple((values | {name: None}).values()), canonical(params), name, is_field=True)
+    for name, place in _PLACES.items():
+        yield Line(row.sweep, (*setting[:place], None, *setting[place + 1 :]), whole, name, is_field=True)
+
+
+@lru_cache(maxsize=10_000)
+def _rests(params: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Parameters as identities of curves hash them, and for each that is a number its name and the others."""
+    known = flat(former(json.loads(params)))
+    numbers = [name for name, value in known.items() if _is_number(value)]
+    return canonical(known), tuple(
+        (name, canonical({key: value for key, value in known.items() if key != name})) for name in numbers
+    )
 
 
 def flat(params: Any, prefix: str = "") -> dict[str, Any]:

@@ -4,7 +4,8 @@ With t_baseline = alpha (1 + b g) and t_arm = alpha (a + c h), for g and h MACs 
 (1 + b g) / (a + c h): what the reports on token reduction assume, here fitted with its errors and tested for misfit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ FIT_ALPHA = 0.03
 """Probability that the interval of a fit misses its crossing."""
 GRID = 2048
 """Places between the first and the last point at which the fit is evaluated."""
+STEPS = 30
+"""Damped Gauss-Newton steps before the slower, bounded search takes over."""
+CONVERGED = 1e-10
+"""A step of parameters, which are logarithms, that is no change any more."""
 
 
 class CostFit(NamedTuple):
@@ -65,12 +70,19 @@ def fit_costs(
     points than parameters, or where the points do not determine them. The covariance is scaled up where residuals are larger
     than their standard errors.
     """
-    from scipy.optimize import least_squares  # imported late, because commands without statistics do not need it
-    from scipy.special import chdtrc
+    given = [np.asarray(values, np.float64) for values in (gmacs_baseline, gmacs, log_speedup, se)]
+    common = np.zeros((len(given[0]), 1)) if loads is None else np.asarray(loads, np.float64)
+    return _fit(*(values.tobytes() for values in (*given, common)))
 
-    baseline, arm, logs = (np.asarray(values, np.float64) for values in (gmacs_baseline, gmacs, log_speedup))
+
+@lru_cache(maxsize=1000)
+def _fit(*given: bytes) -> CostFit | None:
+    """The fit of points given by the bytes of their numbers: the same points lie on several axes, of which each requests it."""
+    from scipy.special import chdtrc  # imported late, because commands without statistics do not need it
+
+    baseline, arm, logs, se, loads = (np.frombuffer(values) for values in given)
     # inverted once: LAPACK solves systems as small as this in many threads, which wait for each other on a busy machine
-    whitened = np.linalg.inv(np.linalg.cholesky(_covariance(np.asarray(se, np.float64), loads)))
+    whitened = np.linalg.inv(np.linalg.cholesky(_covariance(se, loads.reshape(len(se), -1))))
     constant = bool(np.ptp(baseline) < 1e-9 * baseline.max())
     size = 2 if constant else 3
     if len(logs) <= size:
@@ -78,18 +90,53 @@ def fit_costs(
     scale = 1 / np.exp(np.log(arm).mean())
     start = np.log([0.5, scale] if constant else [1.0, scale, scale])
 
-    def residuals(parameters: Array) -> Array:
-        return np.asarray(whitened @ (_model(parameters, baseline, arm)[0] - logs))
+    def weighted(parameters: Array) -> tuple[Array, Array]:
+        value, gradient = _model(parameters, baseline, arm)
+        return np.asarray(whitened @ (value - logs)), np.asarray(whitened @ gradient)
 
-    def jacobian(parameters: Array) -> Array:
-        return np.asarray(whitened @ _model(parameters, baseline, arm)[1])
-
-    found = least_squares(residuals, start, jacobian, bounds=(start - 12, start + 12))
-    if np.linalg.matrix_rank(found.jac, rtol=1e-6) < size:  # its square is inverted below
+    found = _damped(weighted, start)
+    if found is None:
+        found = _bounded(weighted, start)
+    residuals, gradient = weighted(found)
+    if np.linalg.matrix_rank(gradient, rtol=1e-6) < size:  # its square is inverted below
         return None
-    freedom, chi2 = len(logs) - size, float(2 * found.cost)
-    covariance = np.linalg.inv(found.jac.T @ found.jac) * max(1.0, chi2 / freedom)
-    return CostFit(found.x, covariance, freedom, float(chdtrc(freedom, chi2)))
+    freedom, chi2 = len(logs) - size, float(residuals @ residuals)
+    covariance = np.linalg.inv(gradient.T @ gradient) * max(1.0, chi2 / freedom)
+    return CostFit(found, covariance, freedom, float(chdtrc(freedom, chi2)))
+
+
+def _damped(weighted: Callable[[Array], tuple[Array, Array]], start: Array) -> Array | None:
+    """The least squares by Levenberg and Marquardt's steps; `None` where these do not end at a minimum that they determine well."""
+    at, damping = start, 1e-3
+    residuals, gradient = weighted(at)
+    cost = residuals @ residuals
+    for _ in range(STEPS):
+        normal = gradient.T @ gradient
+        try:
+            step = -np.linalg.solve(normal + np.diag(damping * np.diag(normal)), gradient.T @ residuals)
+        except np.linalg.LinAlgError:
+            return None
+        if not np.all(np.abs(at + step - start) < 12):
+            return None
+        if np.max(np.abs(step)) < CONVERGED:
+            return at
+        tried = weighted(at + step)
+        if (lower := tried[0] @ tried[0]) <= cost:
+            at, cost, (residuals, gradient), damping = at + step, lower, tried, damping / 30
+        else:
+            damping *= 10
+            if damping > 1e6:
+                return None
+    return None
+
+
+def _bounded(weighted: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
+    """The same by SciPy, within bounds, where a parameter may not be determined."""
+    from scipy.optimize import least_squares
+
+    bounds = (start - 12, start + 12)
+    found = least_squares(lambda at: weighted(at)[0], start, lambda at: weighted(at)[1], bounds=bounds)
+    return np.asarray(found.x, np.float64)
 
 
 def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmacs: ArrayLike) -> FittedCrossing | None:

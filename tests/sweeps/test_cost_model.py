@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sweeps.stats import cost_model
 from sweeps.stats.cost_model import crossing, fit_costs
 
 X = np.array([4.0, 9, 16, 36, 64, 100, 144, 196])
@@ -82,3 +83,18 @@ def test_a_fit_that_stays_on_one_side_has_no_crossing() -> None:
     found = fit_costs(BASELINE, ARM, speedups(0.9, 2.0, 2.0), NO_ERROR)
     assert found is not None
     assert crossing(found, list(X), BASELINE, ARM) is None
+
+
+@pytest.mark.parametrize("true", [(0.9, 2.0, 2.0), (1.5, 0.3, 0.2), (1.0, 5.0, 1.0)])
+def test_both_searches_end_at_the_same_fit(true: tuple[float, float, float]) -> None:
+    """The quick search and SciPy's bounded one, which takes over where a parameter is hardly determined."""
+    logs = speedups(*true) + 0.01 * np.random.default_rng(0).standard_normal(len(X))
+
+    def weighted(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient = cost_model._model(at, BASELINE, ARM)
+        return 100 * (value - logs), 100 * gradient
+
+    start = np.log([1.0, 1 / ARM.mean(), 1 / ARM.mean()])
+    quick = cost_model._damped(weighted, start)
+    assert quick is not None
+    np.testing.assert_allclose(quick, cost_model._bounded(weighted, start), rtol=0, atol=1e-4)

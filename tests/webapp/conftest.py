@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from store.engine import connect
+from tests.fixtures import big_store
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 
 APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
@@ -21,6 +22,14 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
     batches = [job(size, "deit_small_patch16_224", batch) for batch in (1, 2) for size in SIZES]
     store_sweep(url, "batches", batches, quickstart_answer)
     return url
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of more than 2000 comparisons: sweeps `large`, `repeated`, `language` and `running` (see `big_store.fill`)."""
+    path = tmp_path_factory.mktemp("large") / "large.db"
+    big_store.fill(path, 2000)
+    return str(path)
 
 
 @pytest.fixture
