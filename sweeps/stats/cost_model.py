@@ -101,7 +101,7 @@ def _fit(*given: bytes) -> CostFit | None:
     if np.linalg.matrix_rank(gradient, rtol=1e-6) < size:  # its square is inverted below
         return None
     freedom, chi2 = len(logs) - size, float(residuals @ residuals)
-    covariance = np.linalg.inv(gradient.T @ gradient) * max(1.0, chi2 / freedom)
+    covariance = np.asarray(np.linalg.inv(gradient.T @ gradient) * max(1.0, chi2 / freedom), np.float64)
     return CostFit(found, covariance, freedom, float(chdtrc(freedom, chi2)))
 
 
