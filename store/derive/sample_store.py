@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, select
@@ -10,14 +10,14 @@ from sqlmodel import SQLModel
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, measured_pairs, quarantined, trusted_pairs
 from store.row_mapping import finite
-from store.sample_codec import Timings, pack_samples, pack_series, timings, unpack_samples
+from store.sample_codec import Times, Timings, pack_samples, pack_series, timings, unpack_samples
 from store.tables.planned import core
 from store.tables.results import SampleRow, SampleSeriesRow
 from sweeps.flags import settled, split_flags
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.stats import timing
-from sweeps.stats.pooling import ProcessTerm, pool, stated_term
+from sweeps.stats.pooling import Pooling, ProcessTerm, pool_stepwise, stated_term
 from sweeps.stats.two_way import Contrast
 
 _SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
@@ -64,35 +64,80 @@ class SampleStore(PayloadStore[Timings]):
         for spec in (METRICS[name] for name in self.kind.metrics):
             if not all(_series(load(row.attempt), spec) for row in used):
                 continue  # one new token has no time per output token after the first
-            name = spec.name if spec.series else None
-            data = [(row, load(row.attempt)) for row in used]
-            on_device = [] if spec.series else [times for row, each in data if (times := each.on_device(row.arm)) is not None]
-            processes: dict[str, list[Contrast]] = {}
-            terms: dict[str, ProcessTerm] = {}
-            for row, each in data:
-                contrast = each.rounds(name, settled=settled(split_flags(row.flags))).contrast(row.baseline, row.arm)
-                process = row.process or f"attempt {row.attempt}"
-                processes.setdefault(process, []).append(contrast)
-                terms[process] = _term(row)  # that of its newest attempt
-            found = pool(processes.values(), sum(row.size for row in used), list(terms.values()))
+            attempts = [timed_attempt(row, load(row.attempt), spec) for row in used]
+            on_device = [] if spec.series else [each.data.on_device(each.row.arm) for each in attempts]
+            device_times = [times for times in on_device if times is not None]
+            pooling = pool_attempts(attempts)
+            found = pooling.found
             yield (
                 spec,
                 {
-                    "baseline_value": _median_ms([each.of(row.baseline, name) for row, each in data]),
-                    "arm_value": _median_ms([each.of(row.arm, name) for row, each in data]),
-                    "device_value": _median_ms(on_device) if on_device else None,
+                    "baseline_value": _median_ms([each.times(each.row.baseline) for each in attempts]),
+                    "arm_value": _median_ms([each.times(each.row.arm) for each in attempts]),
+                    "device_value": _median_ms(device_times) if device_times else None,
                     "effect": found.value,
                     "effect_low": found.low or None,  # 0 and infinity stand for too few pairs
                     "effect_high": finite(found.high),
                     "effect_se": finite(found.se),
                     "effect_freedom": found.freedom,
-                    "process_sd": max(term.sd for term in terms.values()),
-                    "calibration_id": _term(used[-1]).calibration_id,
-                    "process_loads": json.dumps(dict(zip(processes, found.loads, strict=True))) if found.loads else None,
+                    "process_sd": max(part.term.sd for part in pooling.parts),
+                    "calibration_id": attempts[-1].term.calibration_id,
+                    "process_loads": json.dumps(dict(zip(by_process(attempts), found.loads, strict=True))) if found.loads else None,
                     "n": found.pairs,
                     "verdict": "quarantined" if quarantined(used) else "insufficient" if _short(used) else found.verdict(),
                 },
             )
+
+
+class TimedAttempt(NamedTuple):
+    """What one attempt contributes to a comparison by one metric."""
+
+    row: StoredPair
+    data: Timings
+    series: str | None
+    """Of `data`, that holds the metric; `None`: the wall times."""
+    contrast: Contrast
+    """Log speed-up by this attempt alone, errors within its process."""
+    term: ProcessTerm
+
+    @property
+    def process(self) -> str:
+        return self.row.process or f"attempt {self.row.attempt}"
+
+    @property
+    def settled(self) -> bool:
+        return settled(split_flags(self.row.flags))
+
+    def times(self, arm: int) -> Times:
+        """The times of an arm in seconds, shape [samples]."""
+        return self.data.of(arm, self.series)
+
+    @property
+    def table(self) -> Times:
+        """The times of all columns in seconds, shape [rounds, columns]."""
+        return self.data.seconds if self.series is None else self.data.series[self.series]
+
+
+def timed_attempt(row: StoredPair, data: Timings, spec: MetricSpec) -> TimedAttempt:
+    """The contribution of an attempt by the metric, whose samples it has."""
+    series = spec.name if spec.series else None
+    contrast = data.rounds(series, settled=settled(split_flags(row.flags))).contrast(row.baseline, row.arm)
+    return TimedAttempt(row, data, series, contrast, _term(row))
+
+
+def by_process(attempts: Sequence[TimedAttempt]) -> dict[str, list[TimedAttempt]]:
+    """The attempts of each process, in the order of their first ones."""
+    found: dict[str, list[TimedAttempt]] = {}
+    for each in attempts:
+        found.setdefault(each.process, []).append(each)
+    return found
+
+
+def pool_attempts(attempts: Sequence[TimedAttempt]) -> Pooling:
+    """The speed-up of the attempts with its steps; a process has the term of its newest attempt."""
+    processes = by_process(attempts).values()
+    contrasts = [[each.contrast for each in own] for own in processes]
+    return pool_stepwise(contrasts, sum(each.row.size for each in attempts), [own[-1].term for own in processes])
 
 
 def _term(row: StoredPair) -> ProcessTerm:

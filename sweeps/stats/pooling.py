@@ -61,9 +61,19 @@ class SpeedUp(NamedTuple):
         return exp(self.log)
 
     @property
+    def spent(self) -> float:
+        """Part of `alpha` that the interval of this look spends."""
+        return self.alpha / (self.looks * (self.looks + 1))
+
+    @property
+    def quantile(self) -> float:
+        """Of Student's t at `spent`: how many standard errors the interval reaches to each side."""
+        return quantile(self.spent, self.freedom)
+
+    @property
     def half_width(self) -> float:
         """Of the interval of the log speed-up; infinite where there is none, or none narrower than `WIDEST_LOG`."""
-        width = quantile(self.alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se if self.se < inf else inf
+        width = self.quantile * self.se if self.se < inf else inf
         return width if width <= WIDEST_LOG else inf
 
     @property
@@ -79,6 +89,27 @@ class SpeedUp(NamedTuple):
     def verdict(self, pairs_min: int = 0) -> Verdict:
         """That of `ratio_verdict`, or `insufficient` for a measurement with fewer pairs than the `pairs_min` requested."""
         return "insufficient" if self.pairs < pairs_min else ratio_verdict(self.low, self.high)
+
+
+class ProcessPart(NamedTuple):
+    """One process among those that are pooled."""
+
+    contrast: Contrast
+    """Of all its attempts."""
+    term: ProcessTerm
+    weight: float
+    """Share in the pooled log speed-up; 0 where it does not count."""
+
+
+class Pooling(NamedTuple):
+    """A pooled speed-up with the steps that lead to it."""
+
+    found: SpeedUp
+    parts: tuple[ProcessPart, ...]
+    agreement: float | None = None
+    """Probability that processes differ at least so much by their errors and terms alone; `None` for one process."""
+    spread: float = 1.0
+    """Factor by which the standard error is raised where they differ by more than that explains."""
 
 
 def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdict:
@@ -105,28 +136,39 @@ def pool(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Sequence[Pr
     standard error is that of their spread, with k - 1 degrees of freedom. The k-th attempt spends ALPHA / (k (k + 1)), which sums
     to less than `ALPHA` however many there are. Raises `ValueError` without a contrast.
     """
+    return pool_stepwise(processes, pairs, terms).found
+
+
+def pool_stepwise(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Sequence[ProcessTerm] = ()) -> Pooling:
+    """As `pool`, with the steps that lead to the speed-up."""
     attempts = list(processes)
     if not attempts:
         raise ValueError("no measurement to pool; at least one is needed")
     each = [_within(contrasts) for contrasts in attempts]
     looks = sum(len(contrasts) for contrasts in attempts)
-    known = [(one, term) for one, term in zip(each, terms or [ProcessTerm()] * len(each), strict=True) if one.se < inf]
+    by_process = list(zip(each, terms or [ProcessTerm()] * len(each), strict=True))
+    known = [(one, term) for one, term in by_process if one.se < inf]
     if not known:
-        return SpeedUp(sum(one.effect for one in each) / len(each), inf, 1.0, pairs, looks)
+        found = SpeedUp(sum(one.effect for one in each) / len(each), inf, 1.0, pairs, looks)
+        return Pooling(found, tuple(ProcessPart(one, term, 1 / len(each)) for one, term in by_process))
     variances = [one.se**2 + term.sd**2 for one, term in known]
     if not min(variances):
         exact = [one.effect for (one, _), variance in zip(known, variances, strict=True) if not variance]
-        return SpeedUp(sum(exact) / len(exact), 0.0, 1.0, pairs, looks)
+        parts = (ProcessPart(one, term, 0.0 if one.se or term.sd else 1 / len(exact)) for one, term in by_process)
+        return Pooling(SpeedUp(sum(exact) / len(exact), 0.0, 1.0, pairs, looks), tuple(parts))
     weights = [1 / variance for variance in variances]
     total = sum(weights)
     log = sum(weight * one.effect for weight, (one, _) in zip(weights, known, strict=True)) / total
     misfit = sum(weight * (one.effect - log) ** 2 for weight, (one, _) in zip(weights, known, strict=True))
     freedom, others, spread = _freedom(weights, known), len(known) - 1, 1.0
-    if others and misfit > others and _exceeds(misfit, others) < DISAGREEMENT_P:
+    agreement = _exceeds(misfit, others) if others else None
+    if agreement is not None and misfit > others and agreement < DISAGREEMENT_P:
         freedom, spread = float(others), sqrt(misfit / others)
     shares = iter(COMMON_SHARE * spread * weight * term.sd / total for weight, (_, term) in zip(weights, known, strict=True))
     loads = tuple(next(shares) if one.se < inf else 0.0 for one in each)
-    return SpeedUp(log, spread * total**-0.5, freedom, pairs, looks, loads=loads)
+    found = SpeedUp(log, spread * total**-0.5, freedom, pairs, looks, loads=loads)
+    parts = (ProcessPart(one, term, 1 / (one.se**2 + term.sd**2) / total if one.se < inf else 0.0) for one, term in by_process)
+    return Pooling(found, tuple(parts), agreement, spread)
 
 
 def _freedom(weights: Sequence[float], known: Sequence[tuple[Contrast, ProcessTerm]]) -> float:
