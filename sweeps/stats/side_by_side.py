@@ -1,0 +1,123 @@
+"""Answers side by side: which rows ask the same, and whether two speed-ups differ, at a stated rate of false alarms over all of them.
+
+Only speed-ups are compared, which each side measured against its own baseline; no ratio of times is formed between two places.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from math import exp, hypot, inf
+from typing import Any, Literal, NamedTuple
+
+from sweeps.metrics import SPEED_FLOOR
+from sweeps.stats.pooling import WIDEST_LOG, quantile, ratio_verdict
+
+FAMILY_ALPHA = 0.05
+"""Probability that any of the questions side by side is called different where none is, however often each was measured."""
+
+Contrasted = Literal["different", "apart", "same", "overlap", "unclear", "one answer", "no interval"]
+"""`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`, `overlap`: of answers that have a process
+in common, by their own intervals. `one answer`: both sides show the same measurement. `no interval`: a side has too few pairs."""
+DIFFERENT: frozenset[Contrasted] = frozenset({"different", "apart"})
+
+Row = Mapping[str, Any]
+
+
+class SpeedAnswer(NamedTuple):
+    """A stored speed-up as far as it is compared with another one."""
+
+    log: float
+    se: float | None
+    """`None` where there were too few pairs."""
+    freedom: float
+    looks: int
+    """Attempts that it pools."""
+    processes: frozenset[str] | None
+    """Those that measured it; `None` where they are not known."""
+    key: Hashable = None
+    """Equal for the same stored answer."""
+
+    def half_width(self, alpha: float) -> float:
+        """Of the interval of `log` that misses with probability `alpha` over all looks; infinite where there is none."""
+        if self.se is None:
+            return inf
+        width = quantile(alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se
+        return width if width <= WIDEST_LOG else inf
+
+
+class SpeedDifference(NamedTuple):
+    """How two speed-ups differ."""
+
+    found: Contrasted
+    ratio: float
+    """Speed-up of the first side over that of the second."""
+    low: float | None
+    """Interval of the ratio at the level of the family; `None` without one, and where both have a process in common."""
+    high: float | None
+
+    @property
+    def distance(self) -> float:
+        """How far the interval of the ratio stays from 1, as a logarithm; without an interval how far the ratio lies from 1."""
+        ends = [self.ratio] if self.low is None or self.high is None else [self.low, self.high]
+        return min(max(end, 1 / end) for end in ends)
+
+
+def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: float = SPEED_FLOOR) -> SpeedDifference:
+    """Whether two answers to a question differ, as one of `questions` that are looked at together.
+
+    Each may be called different wrongly with probability `FAMILY_ALPHA` / `questions` (Bonferroni). Answers without a common
+    process are independent: the ratio of their speed-ups has an interval, by Student's t with the smaller of their degrees of
+    freedom, since both may rest on one calibration; the k-th look at one and the l-th at the other spend 1 / (k (k + 1) l (l + 1))
+    of the level. Others are called `apart` where their own intervals, each at half of the level, do not touch: that holds whatever
+    they have in common. Raises `ValueError` for less than one question.
+    """
+    if questions < 1:
+        raise ValueError(f"{questions} questions cannot be compared; at least one is needed")
+    ratio = exp(a.log - b.log)
+    if a.key is not None and a.key == b.key:
+        return SpeedDifference("one answer", 1.0, None, None)
+    alpha = FAMILY_ALPHA / questions
+    if not independent(a, b):
+        widths = a.half_width(alpha / 2) + b.half_width(alpha / 2)
+        if widths == inf:
+            return SpeedDifference("no interval", ratio, None, None)
+        return SpeedDifference("apart" if abs(a.log - b.log) > widths else "overlap", ratio, None, None)
+    if a.se is None or b.se is None:
+        return SpeedDifference("no interval", ratio, None, None)
+    spent = alpha / (a.looks * (a.looks + 1) * b.looks * (b.looks + 1))
+    width = quantile(spent, min(a.freedom, b.freedom)) * hypot(a.se, b.se)
+    if width > WIDEST_LOG:
+        return SpeedDifference("no interval", ratio, None, None)
+    low, high = ratio * exp(-width), ratio * exp(width)
+    verdict = ratio_verdict(low, high, floor)
+    return SpeedDifference("same" if verdict == "same" else "unclear" if verdict == "unclear" else "different", ratio, low, high)
+
+
+def independent(a: SpeedAnswer, b: SpeedAnswer) -> bool:
+    """Whether no process measured both."""
+    return a.processes is not None and b.processes is not None and not a.processes & b.processes
+
+
+class Matching(NamedTuple):
+    """Rows of two sides, those that ask the same beside each other."""
+
+    pairs: list[tuple[Row, Row]]
+    differing: dict[str, tuple[Any, Any]]
+    """Fields that have one value on each side, and not the same: they are what is compared."""
+    only_a: int
+    """Rows of the first side without a counterpart."""
+    only_b: int
+
+
+def match_answers(a: Sequence[Row], b: Sequence[Row], fields: Iterable[str], free: Collection[str] = ()) -> Matching:
+    """The rows of both sides that are equal in all `fields`, but those in which the sides differ.
+
+    A field is what the sides differ in if it is `free`, or if each has a single value of it, and another one. Of rows of one side
+    that are equal in the other fields the last one counts.
+    """
+    names = [name for name in fields if name not in free]
+    values = {name: ({row[name] for row in a}, {row[name] for row in b}) for name in (*names, *free)}
+    single = {name: (next(iter(one)), next(iter(other))) for name, (one, other) in values.items() if len(one) == len(other) == 1}
+    differing = {name: both for name, both in single.items() if both[0] != both[1]}
+    key = [name for name in names if name not in differing]
+    first, second = ({tuple(row[name] for name in key): row for row in side} for side in (a, b))
+    pairs = [(row, second[place]) for place, row in first.items() if place in second]
+    return Matching(pairs, differing, len(first) - len(pairs), len(second) - len(pairs))

@@ -1,0 +1,129 @@
+"""Answers side by side on simulated truth: no more false alarms than stated, and differences that are there are found."""
+
+from math import exp, log
+
+import numpy as np
+import pytest
+
+from sweeps.stats.pooling import PROCESS_SD, SpeedUp, pool
+from sweeps.stats.side_by_side import DIFFERENT, FAMILY_ALPHA, SpeedAnswer, independent, match_answers, speed_difference
+from sweeps.stats.two_way import Contrast
+
+
+def answer(found: SpeedUp, *processes: str, key: str | None = None) -> SpeedAnswer:
+    return SpeedAnswer(found.log, found.se, found.freedom, found.looks, frozenset(processes), key)
+
+
+def measured(rng: np.random.Generator, truth: float, attempts: int = 1, se: float = 0.006) -> SpeedUp:
+    """A speed-up pooled from processes that differ by the stated term, each with an error estimated from 30 groups."""
+    freedom = 29
+    contrasts = []
+    for _ in range(attempts):
+        estimated = se * np.sqrt(rng.chisquare(freedom) / freedom)
+        contrasts.append([Contrast(truth + rng.normal(0, PROCESS_SD) + rng.normal(0, se), float(estimated), freedom)])
+    return pool(contrasts, 60)
+
+
+@pytest.mark.parametrize("attempts", [(1, 1), (2, 3)])
+def test_false_alarms_stay_below_the_stated_rate(attempts: tuple[int, int]) -> None:
+    """Of many pages with 20 questions without a difference, no more than the stated share calls any of them different."""
+    rng, questions, pages = np.random.default_rng(1), 20, 400
+    alarms = 0
+    for _ in range(pages):
+        truths = rng.normal(0, 0.2, questions)
+        found = [
+            speed_difference(
+                answer(measured(rng, t, attempts[0]), "a"), answer(measured(rng, t, attempts[1]), "b"), questions
+            ).found
+            for t in truths
+        ]
+        alarms += any(each in DIFFERENT for each in found)
+    assert alarms / pages <= FAMILY_ALPHA
+
+
+def test_answers_of_one_process_raise_no_more_alarms() -> None:
+    """With all of the term in common, whichever way the errors go, `apart` is as rare."""
+    rng, pages, alarms = np.random.default_rng(2), 400, 0
+    for _ in range(pages):
+        found = []
+        for _ in range(10):
+            one = measured(rng, 0.1)
+            mirrored = one._replace(log=0.2 - one.log)  # errors of opposite sign: the worst that a common process can do
+            found.append(speed_difference(answer(one, "a"), answer(mirrored, "a"), 10).found)
+        alarms += any(each in DIFFERENT for each in found)
+        assert set(found) <= {"apart", "overlap"}
+    assert alarms / pages <= FAMILY_ALPHA
+
+
+def test_a_large_difference_is_found() -> None:
+    """30 % apart is found in nearly all of them, with the true ratio inside the interval."""
+    rng, hits = np.random.default_rng(3), 0
+    for _ in range(100):
+        found = speed_difference(answer(measured(rng, log(1.3)), "a"), answer(measured(rng, 0.0), "b"), 20)
+        hits += found.found == "different" and found.low is not None and found.high is not None and found.low < 1.3 < found.high
+    assert hits >= 97
+
+
+def test_equal_answers_within_the_floor_are_the_same() -> None:
+    """Narrow intervals around one value lie within the floor; a difference below it that is sure is still the same."""
+    narrow = SpeedAnswer(0.1, 0.001, 60, 1, frozenset("a"))
+    assert speed_difference(narrow, narrow._replace(processes=frozenset("b")), 4).found == "same"
+    assert speed_difference(narrow, narrow._replace(log=0.105, processes=frozenset("b")), 4).found == "same"
+
+
+def test_what_cannot_be_compared_is_named() -> None:
+    """One stored answer on both sides is no test; too few pairs leave no interval; unknown processes are not independent."""
+    one = SpeedAnswer(0.1, 0.01, 29, 1, frozenset("a"), key=1)
+    assert speed_difference(one, one, 1).found == "one answer"
+    without = SpeedAnswer(0.1, None, 1, 1, frozenset("b"))
+    assert speed_difference(one, without, 1).found == "no interval"
+    assert not independent(one, one._replace(processes=None))
+    assert speed_difference(one, one._replace(processes=None, key=2), 1).found == "overlap"
+    with pytest.raises(ValueError, match="at least one"):
+        speed_difference(one, without, 0)
+
+
+def test_more_questions_and_more_looks_widen_the_interval() -> None:
+    """The level is shared by the questions, and spent over the looks."""
+    one, other = (SpeedAnswer(0.1, 0.01, 29, 1, frozenset(name)) for name in "ab")
+
+    def width(questions: int, looks: int = 1) -> float:
+        found = speed_difference(one._replace(looks=looks), other, questions)
+        assert found.low is not None
+        assert found.high is not None
+        return found.high / found.low
+
+    assert width(1) < width(10) < width(100)
+    assert width(10) < width(10, 2) < width(10, 3)
+
+
+def test_the_ratio_is_that_of_the_speed_ups() -> None:
+    """The first side over the second, and the interval around it."""
+    found = speed_difference(SpeedAnswer(0.2, 0.01, 29, 1, frozenset("a")), SpeedAnswer(0.1, 0.01, 29, 1, frozenset("b")), 1)
+    assert found.ratio == pytest.approx(exp(0.1))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low * found.high == pytest.approx(exp(0.2))
+
+
+def test_rows_match_by_all_that_does_not_differ_between_the_sides() -> None:
+    """A field with one value on each side is what is compared; one with several values belongs to the question."""
+    a = [{"arm": arm, "size": size, "dtype": "float32", "host": "h"} for arm in "xy" for size in (1, 2)]
+    b = [{"arm": arm, "size": size, "dtype": "bfloat16", "host": "h"} for arm in "yz" for size in (2, 3)]
+    found = match_answers(a, b, ("arm", "size", "dtype", "host"))
+    assert found.differing == {"dtype": ("float32", "bfloat16")}
+    assert found.pairs == [(a[3], b[0])]
+    assert (found.only_a, found.only_b) == (3, 3)
+
+
+def test_free_fields_are_no_part_of_the_question() -> None:
+    """Two environments on one host: the environment is free, and named where each side has one."""
+    a, b = [{"q": 1, "environment": "e1"}], [{"q": 1, "environment": "e2"}, {"q": 1, "environment": "e3"}]
+    found = match_answers(a, b, ("q", "environment"), free=("environment",))
+    assert found.pairs == [(a[0], b[1])]
+    assert found.differing == {}
+
+
+def test_nothing_matches_nothing() -> None:
+    """A side without rows has no counterparts."""
+    assert match_answers([], [{"q": 1}], ("q",)) == ([], {}, 0, 1)
