@@ -96,6 +96,12 @@ def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
     return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device, more)
 
 
+def unpack_order(row: Row[Any]) -> tuple[tuple[int, ...], ...]:
+    """For each round the columns in the order they ran, from a row of table `sample`."""
+    order = np.frombuffer(zlib.decompress(row.run_order), dtype="<i4").reshape(row.rounds, row.columns)
+    return tuple(map(tuple, order.tolist()))
+
+
 def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Times:
     widths = {len(line) for line in values} - {columns}
     if widths:

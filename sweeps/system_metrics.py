@@ -1,6 +1,6 @@
 """System metrics: what the monitors read around timing and between its rounds, and which of it is worth a note beside a result."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 SYSTEM_METRICS: Mapping[str, str] = {
     "seconds": "s: time of the rounds",
@@ -56,6 +56,26 @@ SYSTEM_SERIES: Mapping[str, str] = {
 }
 """Columns of `Outcome.system_series`: the last reading before the end of a round, where a machine offers it."""
 
+RATES: Mapping[str, str] = {
+    "load": "load, processes that run or wait",
+    "cpu_mhz": "clock of the CPU, MHz",
+    "foreign_cores": "used by others, cores",
+    "stolen_cores": "stolen by the host, cores",
+    "quota_throttled": "withheld by a quota, CPUs",
+    "cpu_power": "power of the CPU, W",
+    "gpu_sm_clock": "clock of the SMs, MHz",
+    "gpu_memory_clock": "clock of the GPU's memory, MHz",
+    "gpu_temperature": "temperature of the GPU, °C",
+    "gpu_power": "power of the GPU, W",
+}
+"""What readings between rounds show at each time, for people, in the order in which it is shown."""
+_COUNTERS = {
+    "foreign_s": "foreign_cores",
+    "stolen_s": "stolen_cores",
+    "quota_throttled_s": "quota_throttled",
+    "cpu_energy_j": "cpu_power",
+}
+"""Columns of `SYSTEM_SERIES` that count since timing began, and the rate of each."""
 REASON = "gpu_reason_"
 """Begins the names of the shares of clocks event reasons."""
 _USUAL = frozenset({"gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"})
@@ -100,3 +120,28 @@ def notes_on(readings: Mapping[str, float]) -> Iterator[str]:
             yield f"{reason.replace('_', ' ')} at {share:.0%} of readings"
     if (others := readings.get("gpu_memory_foreign_max", 0.0)) >= FOREIGN_MIB:
         yield f"others had {others / 1024:.2g} GiB of the GPU"
+
+
+def rates(series: Mapping[str, Sequence[float | None]]) -> dict[str, list[float | None]]:
+    """Columns of `SYSTEM_SERIES` as what holds at each reading: `seconds`, `rounds` and those of `RATES` that are known.
+
+    What counts since timing began becomes its mean rate since the reading before; the first is the mean since timing began.
+    """
+    found: dict[str, list[float | None]] = {name: list(series[name]) for name in ("seconds", "rounds") if name in series}
+    seconds = [value or 0.0 for value in series.get("seconds", ())]
+    for name, column in series.items():
+        if name in _COUNTERS:
+            found[_COUNTERS[name]] = list(_rates(seconds, column))
+        elif name in RATES:
+            found[name] = list(column)
+    return found
+
+
+def _rates(seconds: Sequence[float], counts: Sequence[float | None]) -> Iterator[float | None]:
+    since, before = 0.0, 0.0
+    for now, count in zip(seconds, counts, strict=True):
+        if count is None or now <= since:
+            yield None
+            continue
+        yield (count - before) / (now - since)
+        since, before = now, count

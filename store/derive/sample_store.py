@@ -17,7 +17,7 @@ from sweeps.flags import settled, split_flags
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.stats import timing
-from sweeps.stats.pooling import Pooling, ProcessTerm, pool_stepwise, stated_term
+from sweeps.stats.pooling import Pooling, ProcessTerm, SpeedUp, Verdict, pool_stepwise, stated_term
 from sweeps.stats.two_way import Contrast
 
 _SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
@@ -58,7 +58,7 @@ class SampleStore(PayloadStore[Timings]):
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
         """Those whose two arms ran with the same implementations as in the newest; right ones alone if they have enough pairs."""
         used = _of_one_route(trusted_pairs(pairs))
-        return _of_one_route(measured_pairs(pairs)) if _short(used) else used
+        return _of_one_route(measured_pairs(pairs)) if short_of_pairs(used) else used
 
     def compare(self, used: Sequence[StoredPair], load: Load[Timings]) -> Figures:
         for spec in (METRICS[name] for name in self.kind.metrics):
@@ -84,7 +84,7 @@ class SampleStore(PayloadStore[Timings]):
                     "calibration_id": attempts[-1].term.calibration_id,
                     "process_loads": json.dumps(dict(zip(by_process(attempts), found.loads, strict=True))) if found.loads else None,
                     "n": found.pairs,
-                    "verdict": "quarantined" if quarantined(used) else "insufficient" if _short(used) else found.verdict(),
+                    "verdict": stored_verdict(used, found),
                 },
             )
 
@@ -160,7 +160,12 @@ def _of_one_route(rows: list[StoredPair]) -> list[StoredPair]:
     return [row for row in rows if (row.baseline_route, row.route) == (rows[-1].baseline_route, rows[-1].route)]
 
 
-def _short(measured: Sequence[StoredPair]) -> bool:
+def stored_verdict(used: Sequence[StoredPair], found: SpeedUp) -> Verdict:
+    """That of the interval, unless the machine was slowed in all attempts or there are too few pairs."""
+    return "quarantined" if quarantined(used) else "insufficient" if short_of_pairs(used) else found.verdict()
+
+
+def short_of_pairs(measured: Sequence[StoredPair]) -> bool:
     """Whether some round has fewer pairs than the protocol of the newest attempt requests."""
     pairs: dict[int, int] = {}
     for row in measured:

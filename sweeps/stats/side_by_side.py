@@ -1,4 +1,4 @@
-"""Answers side by side: which rows ask the same, and whether two speed-ups differ, at a stated rate of false alarms over all of them.
+"""Answers side by side: which rows ask the same, and whether two speed-ups differ, at a stated rate of false alarms over all.
 
 Only speed-ups are compared, which each side measured against its own baseline; no ratio of times is formed between two places.
 """
@@ -14,8 +14,8 @@ FAMILY_ALPHA = 0.05
 """Probability that any of the questions side by side is called different where none is, however often each was measured."""
 
 Contrasted = Literal["different", "apart", "same", "overlap", "unclear", "one answer", "no interval"]
-"""`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`, `overlap`: of answers that have a process
-in common, by their own intervals. `one answer`: both sides show the same measurement. `no interval`: a side has too few pairs."""
+"""`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`, `overlap`: of answers with a process in
+common, by their own intervals. `one answer`: both sides show the same measurement. `no interval`: a side has too few pairs."""
 DIFFERENT: frozenset[Contrasted] = frozenset({"different", "apart"})
 
 Row = Mapping[str, Any]
