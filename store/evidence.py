@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from sqlalchemy import Connection, Engine, and_, or_, select
+from sqlalchemy import Connection, Engine, and_, select
 
+from store.comparison_search import unknown_comparison
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict, timed_attempt
@@ -30,8 +30,6 @@ from sweeps.system_metrics import rates
 EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
 ATTEMPT, FAILURE, SAMPLE, CALIBRATION = core(AttemptRow), core(FailureRow), core(SampleRow), core(CalibrationRow)
 LINK = core(SweepComparisonRow)
-NEAREST = 8
-"""Comparisons that are offered where an id is unknown."""
 
 
 class StoredAttempt(NamedTuple):
@@ -129,9 +127,7 @@ class PointEvidence(NamedTuple):
         return bool(self.effects) and all(row["failure"] is not None for row in self.effects)
 
 
-def point_evidence(
-    engine: Engine, comparison_id: str, environment: str | None = None, host: str | None = None
-) -> PointEvidence:
+def point_evidence(engine: Engine, comparison_id: str, environment: str | None = None, host: str | None = None) -> PointEvidence:
     """What is stored of a comparison at the newest place that answers it, or in the given environment and on the given host.
 
     An answer that does not depend on the machine has the host ``""``. Raises `StoreError` that names the nearest ids where none is
@@ -140,7 +136,7 @@ def point_evidence(
     with reading(engine) as connection:
         stored = connection.execute(select(COMPARISON).where(COMPARISON.c.comparison_id == comparison_id)).one_or_none()
         if stored is None:
-            raise StoreError(_unknown(connection, engine, comparison_id))
+            raise StoreError(unknown_comparison(connection, display_name(engine.url), comparison_id))
         rows = [dict(row._mapping) for row in connection.execute(_answers(comparison_id))]
         here = [row for row in rows if environment in (None, row["environment"]) and host in (None, row["host"])]
         if not here:
@@ -171,35 +167,6 @@ def point_evidence(
             _nulls(connection, place, comparison_id),
             tuple(RequestedBy(*row) for row in connection.execute(_requested(comparison_id))),
         )
-
-
-def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
-    """Up to `NEAREST` times 5 answers, newest first, whose ids begin with `words` or whose model, method or parameters hold each.
-
-    Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `prompt_tokens`, `environment`, `host`,
-    `device_name` and `measured_at`.
-    """
-    each = []
-    for word in words.split():
-        columns = (COMPARISON.c[name] for name in ("model", "method", "params", "kind", "dtype", "runtime"))
-        ids = (COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id"))
-        each.append(or_(*ids, *(column.icontains(word, autoescape=True) for column in columns)))
-    if not each:
-        return []
-    with reading(engine) as connection:
-        return [dict(row._mapping) for row in connection.execute(_listed().where(*each).limit(5 * NEAREST))]
-
-
-def _listed() -> Any:
-    columns = (
-        *(COMPARISON.c[name] for name in ("comparison_id", "kind", "model", "method", "params", "image_size", "prompt_tokens")),
-        *(EFFECT.c[name] for name in ("environment", "host", "measured_at")),
-        ENVIRONMENT.c.device_name,
-    )
-    source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
-        ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
-    )
-    return select(*columns).select_from(source).distinct().order_by(EFFECT.c.measured_at.desc(), COMPARISON.c.comparison_id)
 
 
 def _answers(comparison_id: str) -> Any:
@@ -288,46 +255,3 @@ def _not_here(rows: Sequence[Mapping[str, Any]], comparison_id: str, environment
     wanted = " ".join([f"in environment {environment}"] * bool(environment) + [f"on host {host}"] * bool(host))
     places = sorted({f"{row['environment']} on host {row['host'] or '(any)'}" for row in rows})
     return f"comparison {comparison_id} has no answer {wanted}; it has one in environment {', '.join(places)}"
-
-
-def _unknown(connection: Connection, engine: Engine, comparison_id: str) -> str:
-    """What is wrong with an id, with those that begin like it."""
-    where, ids = display_name(engine.url), COMPARISON.c.comparison_id
-    near: list[str] = []
-    for length in range(len(comparison_id) - 1, 1, -1):
-        begins = ids.startswith(comparison_id[:length], autoescape=True)
-        near = list(connection.execute(select(ids).where(begins).order_by(ids).limit(NEAREST)).scalars())
-        if near:
-            break
-    hint = f"; nearest: {', '.join(near)}" if near else ""
-    same = select(ids).where(COMPARISON.c.question_id == comparison_id).order_by(ids).limit(NEAREST)
-    if asked := list(connection.execute(same).scalars()):
-        hint = f"; it is a question id, answered by comparison {', '.join(asked)}"
-    return f"{where} contains no comparison {comparison_id}{hint}"
-
-
-def pair_rows(evidence: PointEvidence, metric: str) -> list[dict[str, Any]]:
-    """Every pair by that metric in the order of time, as rows of a table: all times in seconds, as they were measured.
-
-    Columns of an arm that was timed twice in each round are numbered. `place_` columns hold when in its round each ran, from 0.
-    """
-    orders = {each.attempt: each.order for each in evidence.attempts}
-    rows = []
-    for timed in evidence.timed:
-        for each in timed.attempts if timed.metric.name == metric else ():
-            sides = {"baseline": each.row.baseline, "arm": each.row.arm}
-            columns = {side: [at for at, arm in enumerate(each.data.arms) if arm == index] for side, index in sides.items()}
-            names = {
-                at: side if len(own) == 1 else f"{side}_{number}" for side, own in columns.items() for number, at in enumerate(own, 1)
-            }
-            logs = np.log(each.table)
-            ratios = np.exp(logs[:, columns["baseline"]].mean(axis=1) - logs[:, columns["arm"]].mean(axis=1))
-            for index, (line, ratio) in enumerate(zip(each.table, ratios, strict=True)):
-                ran = {column: place for place, column in enumerate(orders[each.row.attempt][index])}
-                row = {"attempt": each.row.attempt, "process": each.process, "round": index + 1, "ratio": float(ratio)}
-                row |= {f"{name}_s": float(line[at]) for at, name in names.items()}
-                device = each.data.device_seconds
-                if device is not None and each.series is None:
-                    row |= {f"{name}_device_s": float(device[index, at]) for at, name in names.items()}
-                rows.append(row | {f"place_{name}": ran[at] for at, name in names.items()})
-    return rows

@@ -39,6 +39,10 @@ class Signs(NamedTuple):
     p: float
     """Of a split this uneven where either is as likely (two-sided, exact), the pairs being independent."""
 
+    @classmethod
+    def of(cls, faster: int, slower: int) -> "Signs":
+        return cls(faster, slower, mcnemar(faster, slower))
+
 
 def pair_logs(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> Array:
     """Log of baseline over arm in each round, shape [rounds], from times of shape [rounds, columns].
@@ -56,12 +60,12 @@ def outlying(logs: ArrayLike) -> NDArray[np.bool_]:
 
 
 def running_contrasts(
-    seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int, *, settled: bool = True
+    seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int, *, settled: bool = True, most: int = MOST_PREFIXES
 ) -> list[RunningContrast]:
-    """The contrast of the first rounds for up to `MOST_PREFIXES` numbers of them; the last is that of all rounds."""
+    """The contrast of the first rounds for up to `most` numbers of them; the last is that of all rounds."""
     times = np.asarray(seconds, dtype=np.float64)
     first = min(MIN_ROUNDS, len(times))
-    counts = sorted({round(count) for count in np.geomspace(first, len(times), MOST_PREFIXES)})
+    counts = sorted({round(count) for count in np.geomspace(first, len(times), max(most, 2))})
     return [RunningContrast(count, Rounds(times[:count], arms, settled=settled).contrast(baseline, arm)) for count in counts]
 
 
@@ -76,8 +80,7 @@ def halves(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> 
 def signs(logs: ArrayLike) -> Signs:
     """The sign test of log ratios, shape [pairs]."""
     ratios = np.asarray(logs, dtype=np.float64)
-    faster, slower = int(np.sum(ratios > 0)), int(np.sum(ratios < 0))
-    return Signs(faster, slower, mcnemar(faster, slower))
+    return Signs.of(int(np.sum(ratios > 0)), int(np.sum(ratios < 0)))
 
 
 def no_effect_p(contrast: Contrast) -> float | None:

@@ -1,4 +1,4 @@
-"""Answers side by side: which rows ask the same, and whether two speed-ups differ, at a stated rate of false alarms over all.
+"""Answers side by side: rows of the same question matched, and whether two speed-ups differ, at a stated rate of false alarms.
 
 Only speed-ups are compared, which each side measured against its own baseline; no ratio of times is formed between two places.
 """
@@ -96,8 +96,8 @@ def independent(a: SpeedAnswer, b: SpeedAnswer) -> bool:
     return a.processes is not None and b.processes is not None and not a.processes & b.processes
 
 
-class Matching(NamedTuple):
-    """Rows of two sides, those that ask the same beside each other."""
+class MatchedAnswers(NamedTuple):
+    """Rows of two sides, those that answer the same question beside each other."""
 
     pairs: list[tuple[Row, Row]]
     differing: dict[str, tuple[Any, Any]]
@@ -107,7 +107,7 @@ class Matching(NamedTuple):
     only_b: int
 
 
-def match_answers(a: Sequence[Row], b: Sequence[Row], fields: Iterable[str], free: Collection[str] = ()) -> Matching:
+def match_answers(a: Sequence[Row], b: Sequence[Row], fields: Iterable[str], free: Collection[str] = ()) -> MatchedAnswers:
     """The rows of both sides that are equal in all `fields`, but those in which the sides differ.
 
     A field is what the sides differ in if it is `free`, or if each has a single value of it, and another one. Of rows of one side
@@ -120,4 +120,4 @@ def match_answers(a: Sequence[Row], b: Sequence[Row], fields: Iterable[str], fre
     key = [name for name in names if name not in differing]
     first, second = ({tuple(row[name] for name in key): row for row in side} for side in (a, b))
     pairs = [(row, second[place]) for place, row in first.items() if place in second]
-    return Matching(pairs, differing, len(first) - len(pairs), len(second) - len(pairs))
+    return MatchedAnswers(pairs, differing, len(first) - len(pairs), len(second) - len(pairs))

@@ -1,0 +1,187 @@
+"""What would show that a speed-up is noise: checks as plain statements with their numbers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp, inf
+from typing import NamedTuple
+
+from sweeps.number_format import count
+from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
+from sweeps.stats.pooling import DISAGREEMENT_P, PROCESS_SD, Pooling
+from sweeps.stats.two_way import Contrast
+from sweeps.system_metrics import notes_on
+
+UNUSUAL = 0.01
+"""Less probable than this by chance alone, over all attempts that a statement is about: no chance."""
+
+
+class NoiseFinding(NamedTuple):
+    """One check: what was found, and whether that suggests that the speed-up is noise."""
+
+    check: str
+    statement: str
+    noise: bool
+
+
+class AttemptChecks(NamedTuple):
+    """What is checked of the rounds of one attempt."""
+
+    attempt: int
+    null: Contrast | None
+    """The baseline's second column over its first; `None` where it has one."""
+    halves: Halves | None
+    signs: Signs
+    outlying: int
+    rounds: int
+    readings: Mapping[str, float]
+    """By the names of `sweeps.system_metrics.SYSTEM_METRICS`."""
+
+
+def noise_findings(
+    attempts: Sequence[AttemptChecks], pooling: Pooling, device_nulls: Sequence[tuple[float, str]] = ()
+) -> list[NoiseFinding]:
+    """All checks of a speed-up; `device_nulls` are the speed-ups of equal arms at the same place, with their verdicts."""
+    return [
+        *_interval(pooling),
+        _nulls(attempts, pooling),
+        _processes(pooling),
+        _halves(attempts),
+        _signs(attempts, pooling),
+        _outliers(attempts),
+        _device(device_nulls),
+        *_readings(attempts),
+    ]
+
+
+def noise_in_words(findings: Iterable[NoiseFinding]) -> str:
+    """How many of the checks suggest noise, and which."""
+    listed = list(findings)
+    found = [finding.check.lower() for finding in listed if finding.noise]
+    if not found:
+        return f"None of {count(len(listed), 'check')} suggests noise."
+    verb = "suggests" if len(found) == 1 else "suggest"
+    return f"{len(found)} of {count(len(listed), 'check')} {verb} noise: {', '.join(found)}."
+
+
+def _interval(pooling: Pooling) -> Iterator[NoiseFinding]:
+    found = pooling.found
+    if found.half_width == inf:
+        yield NoiseFinding("Interval", "There is no interval: so few pairs can show anything.", True)
+        return
+    ends = f"[{found.low:.3f}, {found.high:.3f}]"
+    if found.low <= 1 <= found.high:
+        yield NoiseFinding("Interval", f"The interval {ends} holds 1: noise alone may have made {found.value:.3f}×.", True)
+    else:
+        errors = abs(found.log) / found.se if found.se else inf
+        statement = f"The interval {ends} excludes 1: {found.value:.3f}× lies {errors:.1f} standard errors from it."
+        yield NoiseFinding("Interval", statement, False)
+
+
+def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
+    check = "Baseline against itself"
+    known = [(each, null) for each in attempts if (null := each.null) is not None]
+    if not known:
+        statement = "The baseline had one column in each round: no attempt measured it against itself."
+        return NoiseFinding(check, statement, False)
+    each, worst = min(known, key=lambda one: _rank(no_effect_p(one[1])))
+    p = no_effect_p(worst)
+    far = max(abs(null.effect) for _, null in known)
+    times = f"{exp(worst.effect):.4f}×, {_likely(p)}" + (f", in attempt {each.attempt}" if len(known) > 1 else "")
+    sizes = f"the arm lies {_size(pooling.found.log)} from 1, they at most {_size(far)}"
+    statement = f"The ratio of two equal columns of the baseline is {times}; {sizes}."
+    unlikely = p is not None and p < UNUSUAL / len(known)
+    return NoiseFinding(check, statement, unlikely or far >= abs(pooling.found.log))
+
+
+def _processes(pooling: Pooling) -> NoiseFinding:
+    check, parts = "Agreement of processes", pooling.parts
+    if pooling.agreement is None:
+        sd = parts[0].term.sd
+        source = "as calibrated" if parts[0].term.calibration_id else "the stated default" if sd == PROCESS_SD else "for equal work"
+        statement = (
+            f"One process measured it. That others would differ by an SD of {100 * sd:.2g} % ({source}) is assumed and part of the "
+            "interval; only a fresh process can show it."
+        )
+        return NoiseFinding(check, statement, False)
+    values = [exp(part.contrast.effect) for part in parts]
+    spread = f"{min(values):.3f}× to {max(values):.3f}×"
+    statement = f"{len(parts)} processes measured {spread}; by chance alone they lie so far apart {_chance(pooling.agreement)}."
+    if pooling.agreement < DISAGREEMENT_P and pooling.spread > 1:
+        statement += f" The standard error is raised {pooling.spread:.2f} times for it."
+    sides = {value > 1 for value in values}
+    return NoiseFinding(check, statement, len(sides) > 1 or pooling.agreement < UNUSUAL)
+
+
+def _halves(attempts: Sequence[AttemptChecks]) -> NoiseFinding:
+    check = "Earlier and later half"
+    known = [(each, each.halves, each.halves.p) for each in attempts if each.halves is not None and each.halves.p is not None]
+    if not known:
+        return NoiseFinding(check, "A half has too few rounds for an estimate of its own.", False)
+    each, found, p = min(known, key=lambda one: one[2])
+    where = f"Attempt {each.attempt}: the" if len(known) > 1 else "The"
+    values = f"{exp(found.earlier.effect):.3f}×, the later one {exp(found.later.effect):.3f}×"
+    statement = f"{where} earlier half of the rounds measures {values}; by chance alone they lie so far apart {_chance(p)}."
+    return NoiseFinding(check, statement, p < UNUSUAL / len(known))
+
+
+def _signs(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
+    faster, slower = sum(each.signs.faster for each in attempts), sum(each.signs.slower for each in attempts)
+    p = Signs.of(faster, slower).p
+    pairs = count(faster + slower, "pair")
+    statement = f"The arm was faster in {faster} of {pairs}; a coin is as uneven {_chance(p)} (of independent pairs)."
+    against = (faster - slower) * pooling.found.log < 0
+    if against:
+        statement += " Most pairs point the other way than the speed-up."
+    return NoiseFinding("Sign of each pair", statement, p >= UNUSUAL or against)
+
+
+def _outliers(attempts: Sequence[AttemptChecks]) -> NoiseFinding:
+    outlying, rounds = sum(each.outlying for each in attempts), sum(each.rounds for each in attempts)
+    if not outlying:
+        return NoiseFinding("Outliers", f"None of {count(rounds, 'pair')} lies far outside the others.", False)
+    verb = "lies" if outlying == 1 else "lie"
+    kept = "all are kept and shown, with little weight in the fit"
+    statement = f"{outlying} of {count(rounds, 'pair')} {verb} far outside the others; {kept}."
+    return NoiseFinding("Outliers", statement, outlying > rounds / 10)
+
+
+def _device(nulls: Sequence[tuple[float, str]]) -> NoiseFinding:
+    check = "Null comparisons of the machine"
+    if not nulls:
+        statement = "No sweep measured the unmodified model against itself here; breakeven run sweeps/null.yaml does."
+        return NoiseFinding(check, statement, False)
+    wrong = sum(verdict in {"faster", "slower"} for _, verdict in nulls)
+    values = [value for value, _ in nulls]
+    spread = f"{min(values):.3f}× to {max(values):.3f}×" if len(values) > 1 else f"{values[0]:.3f}×"
+    statement = f"Equal arms measured here: {count(len(nulls), 'speed-up')}, {spread}; {wrong} called faster or slower."
+    return NoiseFinding(check, statement, wrong > 0)
+
+
+def _readings(attempts: Sequence[AttemptChecks]) -> Iterator[NoiseFinding]:
+    check = "Readings of the machine"
+    if not any(each.readings for each in attempts):
+        yield NoiseFinding(check, "The machine offered no readings.", False)
+        return
+    notes = {each.attempt: list(notes_on(each.readings)) for each in attempts}
+    if not any(notes.values()):
+        yield NoiseFinding(check, "Steady clocks, and no other work worth a note.", False)
+        return
+    listed = [
+        f"attempt {attempt}: {', '.join(own)}" if len(attempts) > 1 else ", ".join(own) for attempt, own in notes.items() if own
+    ]
+    yield NoiseFinding(check, f"Stands out: {'; '.join(listed)}.", True)
+
+
+def _likely(p: float | None) -> str:
+    return "without an error of it" if p is None else f"by chance alone as far {_chance(p)}"
+
+
+def _chance(p: float) -> str:
+    return "in less than 0.1 % of cases" if p < 1e-3 else f"in {100 * p:.2g} % of cases"
+
+
+def _size(log: float) -> str:
+    return f"{100 * (exp(abs(log)) - 1):.2g} %"
+
+
+def _rank(p: float | None) -> float:
+    return 1.0 if p is None else p
