@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli_options import Database, MaxDrop, MeasuredData, MeasuredDevice, MeasuredRuntime
+from orchestrator.cli_options import Database, MaxDrop, MeasuredData, MeasuredDevice, MeasuredMetric, MeasuredRuntime
+from sweeps.metrics import timed_metrics
 
 
 def advise(
@@ -17,6 +18,7 @@ def advise(
     device: MeasuredDevice = None,
     runtime: MeasuredRuntime = None,
     data: MeasuredData = None,
+    metric: MeasuredMetric = None,
     max_drop: MaxDrop = None,
     pareto: Annotated[
         bool, typer.Option("--pareto", help="Mark the arms that no other surpasses in all that was measured.")
@@ -27,10 +29,20 @@ def advise(
     form: Annotated[Literal["table", "json"], typer.Option("--format")] = "table",
 ) -> None:
     """Which method, parameters and runtime to use for a model, or the unmodified model; nothing is extrapolated."""
-    from orchestrator.commands.advise import AdviceOptions, advise_model
+    from orchestrator.commands.advise import advise_model
+    from store.advice import AdviceRequest
 
-    options = AdviceOptions(model, tokens, batch, device, runtime, data, max_drop, pareto, confirm)
-    raise typer.Exit(advise_model(db, options, form))
+    request = AdviceRequest(model, tokens, batch, device, runtime, data, known_metric(metric), max_drop, pareto)
+    raise typer.Exit(advise_model(db, request, form, confirmed=confirm))
+
+
+def known_metric(name: str | None) -> str | None:
+    """A metric of the command line. Raises `typer.BadParameter` with the known ones."""
+    if name is not None and name not in timed_metrics():
+        raise typer.BadParameter(
+            f"{name!r} is no time that arms are compared by; known are {', '.join(timed_metrics())}", param_hint="--metric"
+        )
+    return name
 
 
 def export_policy(
@@ -41,6 +53,7 @@ def export_policy(
     device: MeasuredDevice = None,
     runtime: MeasuredRuntime = None,
     data: MeasuredData = None,
+    metric: MeasuredMetric = None,
     max_drop: MaxDrop = None,
 ) -> None:
     """Write which arm to use at which sizes, as measured, for sweeps/policy.py to apply at run time."""
@@ -48,5 +61,15 @@ def export_policy(
 
     from orchestrator.commands.export_policy import write_policy
 
-    code = write_policy(out, db=db, model=model, device=device, runtime=runtime, data=data, max_drop=max_drop, now=time.time())
+    code = write_policy(
+        out,
+        db=db,
+        model=model,
+        device=device,
+        runtime=runtime,
+        data=data,
+        metric=known_metric(metric),
+        max_drop=max_drop,
+        now=time.time(),
+    )
     raise typer.Exit(code)

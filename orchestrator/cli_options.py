@@ -19,6 +19,9 @@ MeasuredRuntime = Annotated[
 MeasuredData = Annotated[
     str | None, typer.Option("--data", help="Only quality on this data set; default: on each that was measured.")
 ]
+MeasuredMetric = Annotated[
+    str | None, typer.Option("--metric", help="The time to rank by, such as ttft or tpot; default: the first of the kind.")
+]
 MaxDrop = Annotated[
     float | None,
     typer.Option(

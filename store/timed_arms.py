@@ -1,11 +1,11 @@
-"""Timed arms of a model and what advice rests on: intervals that can be widened, quality on each data set, memory, energy."""
+"""Timed arms of a model and what advice rests on: intervals that can be widened, failures, quality by data set, memory, energy."""
 
 import json
-from collections.abc import Collection, Sequence
-from typing import Any, NoReturn
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Engine, and_, func, or_, select
+from sqlalchemy import ColumnElement, Engine, FromClause, and_, func, or_, select
 
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
@@ -20,57 +20,123 @@ from store.transactions import reading
 from store.views.public import TABLES
 from sweeps.aliases import current
 from sweeps.flags import split_flags, wrong
-from sweeps.job import Comparison
+from sweeps.job import DENSE, Comparison
 from sweeps.kinds import KINDS
-from sweeps.metrics import METRICS
+from sweeps.metrics import METRICS, timed_metrics
 from sweeps.suggestions import did_you_mean
 
-SPEED, EFFECT_VIEW = TABLES["speedup"], TABLES["effect"]
+SPEED, EFFECT_VIEW, FAILED = TABLES["speedup"], TABLES["effect"], TABLES["failures"]
 EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
 ATTEMPT, PAIR = core(AttemptRow), core(ComparisonAttemptRow)
 _AT = ("comparison_id", "environment", "host")
 
 
-def timed_arms(engine: Engine, model: str | None = None, device: str | None = None) -> pd.DataFrame:
-    """Rows of the view `speedup` by the first metric of their kind, published figures aside, oldest first.
+def timed_arms(
+    engine: Engine, model: str | None = None, device: str | None = None, *, metric: str | None = None, batch: int | None = None
+) -> pd.DataFrame:
+    """Rows of the view `speedup` against the unmodified model by one metric of their kind, published figures aside, oldest first.
 
-    Beside the columns of the view: `effect_se`, `effect_freedom` and `process_loads` of the effect, `comparison` (the domain
-    object), and `condition_group`, which the conditions of all sizes share. `device` is `cpu` or `cuda`. Raises `StoreError` that
-    names the nearest models where none of that name was timed.
+    `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or `cuda`; all of the model's batches
+    without `batch`. Beside the columns of the view: `effect_se`, `effect_freedom` and `process_loads` of the effect, `payload` (the
+    comparison as JSON), `condition` (the domain object), and `condition_group`, which the conditions of all sizes share.
+    Raises `StoreError` that names the nearest models where none of that name was timed.
     """
     more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads")]
     same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
-    first = or_(
-        *(
-            and_(SPEED.c.kind == kind.name, SPEED.c.metric == kind.metrics[0])
-            for kind in KINDS.values()
-            if kind.timed and kind.metrics
-        )
-    )
     source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
-    rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(first, SPEED.c.source != "published")
-    if model is not None:
-        rows = rows.where(SPEED.c.model == model)
-    if device is not None:
-        rows = rows.where(SPEED.c.device == device)
+    where = [*_timed_by(metric), *_of_model(SPEED, model, device)]
+    rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(*where)
+    if batch is not None:
+        rows = rows.where(SPEED.c.batch_size == batch)
     found = _frame(engine, rows.order_by(SPEED.c.measured_at, SPEED.c.comparison_id))
     if found.empty:
-        _refuse(engine, model, device)
-    comparisons = [Comparison.model_validate(current(json.loads(payload))) for payload in found["payload"]]
-    groups = [on_curve(comparison.condition) for comparison in comparisons]
-    objects = pd.Series(comparisons, index=found.index, dtype=object)
-    return found.drop(columns="payload").assign(comparison=objects, condition_group=groups)
+        _require_timed(engine, model, device, metric)
+    return _with_conditions(found)
 
 
-def _refuse(engine: Engine, model: str | None, device: str | None) -> NoReturn:
+def timed_batches(engine: Engine, model: str | None = None, device: str | None = None, *, metric: str | None = None) -> list[int]:
+    """The batch sizes of the comparisons that `timed_arms` returns, smallest first."""
+    rows = select(SPEED.c.batch_size).distinct().where(*_timed_by(metric), *_of_model(SPEED, model, device))
     with reading(engine) as connection:
-        known = list(connection.execute(select(SPEED.c.model).distinct().order_by(SPEED.c.model)).scalars())
-    where = display_name(engine.url)
+        return sorted(connection.execute(rows).scalars())
+
+
+def timed_choices(engine: Engine) -> pd.DataFrame:
+    """What advice can be given on: `model`, `device`, `batch_size`, `runtime`, `metric`, `tokens`, with `arms` and newest `at`.
+
+    One row for each combination against the unmodified model that was measured somewhere; metrics in the order of their kind.
+    """
+    columns = [*(COMPARISON.c[name] for name in ("model", "device", "batch_size", "runtime")), EFFECT.c.metric, EFFECT.c.tokens]
+    figures = [func.count().label("arms"), func.max(EFFECT.c.measured_at).label("at")]
+    source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
+    known = (EFFECT.c.metric.in_(timed_metrics()), EFFECT.c.effect.is_not(None), EFFECT.c.source != "published")
+    rows = select(*columns, *figures).select_from(source).where(*known, EFFECT.c.tokens.is_not(None), *_unmodified(COMPARISON))
+    return _frame(engine, rows.group_by(*columns))
+
+
+def failed_arms(engine: Engine, model: str | None = None, device: str | None = None, *, batch: int | None = None) -> pd.DataFrame:
+    """Arms that could not be timed against the unmodified model: rows of the view `failures`, oldest first.
+
+    Beside the columns of the view: `curve_id`, `condition` and `condition_group` as in `timed_arms`.
+    """
+    source = FAILED.join(COMPARISON, COMPARISON.c.comparison_id == FAILED.c.comparison_id)
+    sampled = FAILED.c.kind.in_([kind.name for kind in KINDS.values() if kind.sampled])
+    rows = select(FAILED, COMPARISON.c.curve_id, COMPARISON.c.condition_id, COMPARISON.c.payload).select_from(source)
+    rows = rows.where(sampled, *_of_model(FAILED, model, device))
+    if batch is not None:
+        rows = rows.where(FAILED.c.batch_size == batch)
+    return _with_conditions(_frame(engine, rows.order_by(FAILED.c.at, FAILED.c.comparison_id)))
+
+
+def _timed_by(metric: str | None) -> tuple[ColumnElement[bool], ...]:
+    chosen = SPEED.c.metric == metric
+    if metric is None:
+        first = (and_(SPEED.c.kind == kind.name, SPEED.c.metric == kind.metrics[0]) for kind in KINDS.values() if kind.sampled)
+        chosen = or_(*first)
+    return chosen, SPEED.c.source != "published"
+
+
+def _unmodified(table: FromClause) -> tuple[ColumnElement[bool], ...]:
+    """Against the unmodified model, whatever setting it ran with, and no repeated arm of an A/A test."""
+    dense = or_(table.c.baseline == DENSE.method, table.c.baseline.startswith(f"{DENSE.method} [", autoescape=True))
+    return dense, or_(table.c.params.is_(None), ~table.c.params.contains('"replicate"'))
+
+
+def _of_model(table: FromClause, model: str | None, device: str | None) -> Iterator[ColumnElement[bool]]:
+    yield from _unmodified(table)
+    if model is not None:
+        yield table.c.model == model
+    if device is not None:
+        yield table.c.device == device
+
+
+def _with_conditions(found: pd.DataFrame) -> pd.DataFrame:
+    """With `condition` and `condition_group`, of which comparisons of one `condition_id` have one."""
+    payloads = found.drop_duplicates("condition_id")[["condition_id", "payload"]]
+    known = {
+        name: Comparison.model_validate(current(json.loads(payload))).condition
+        for name, payload in payloads.itertuples(index=False, name=None)
+    }
+    conditions = pd.Series([known[name] for name in found["condition_id"]], index=found.index, dtype=object)
+    return found.assign(condition=conditions, condition_group=[on_curve(condition) for condition in conditions])
+
+
+def _require_timed(engine: Engine, model: str | None, device: str | None, metric: str | None) -> None:
+    with reading(engine) as connection:
+        timed = connection.execute(
+            select(SPEED.c.model, SPEED.c.device, SPEED.c.metric).where(SPEED.c.source != "published").distinct()
+        ).all()
+    where, known = display_name(engine.url), sorted({row.model for row in timed})
     if not known:
         raise StoreError(f"{where} contains no timed comparison; measure some first: breakeven run sweeps/quickstart.yaml")
     if model is not None and model not in known:
         raise StoreError(f"{where} contains no timed comparison of {model}{did_you_mean(model, known)}")
-    raise StoreError(f"{where} contains no comparison of {model or 'any model'} that was timed on device {device}")
+    own = [row for row in timed if model in {None, row.model}]
+    if device is not None and all(row.device != device for row in own):
+        raise StoreError(f"{where} contains no comparison of {model or 'any model'} that was timed on device {device}")
+    metrics = sorted({row.metric for row in own if row.metric in timed_metrics()}, key=timed_metrics().index)
+    if metric is not None and metric not in metrics:
+        raise StoreError(f"{where} contains no comparison of {model or 'any model'} by {metric}; timed are {', '.join(metrics)}")
 
 
 def qualities_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
@@ -131,8 +197,8 @@ def provenance_rows(engine: Engine, name: str) -> pd.DataFrame:
     return _frame(engine, rows)
 
 
-def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *, since: int) -> dict[str, Any] | None:
-    """The effect of a comparison by its kind's first metric, from attempts after the number `since` alone.
+def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *, since: int, metric: str) -> dict[str, Any] | None:
+    """The effect of a comparison by one metric, from attempts after the number `since` alone.
 
     Columns of `effect_row`, and `flags`. `None` where no such attempt measured it.
     """
@@ -142,7 +208,7 @@ def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *
         pairs = [pair for pair in connection.execute(PAIRS, of) if pair.attempt > since and pair.host == place.host]
         used = payload.used(pairs) if pairs else []
         for spec, figures in payload.compare(used, lambda attempt: payload.load(connection, attempt)) if used else ():
-            if spec.name == KINDS[kind].metrics[0]:
+            if spec.name == metric:
                 columns = ("flags", "baseline_flags", "arm_flags")
                 listed = {flag for row in used for name in columns for flag in split_flags(getattr(row, name))}
                 return {**figures, "flags": ",".join(sorted(listed)), "floor": METRICS[spec.name].floor}

@@ -1,37 +1,59 @@
-"""Confirmation: the sweep file that measures one known comparison once more, and nothing else."""
+"""Confirmation: the sweep file that measures known comparisons of one condition once more, or at another size, and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import isqrt
 from typing import Any
 
 import yaml
 
+from sweeps.errors import UserError
 from sweeps.job import Arm, Comparison, Condition, Overrides
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
 
 ALWAYS = ("device", "weights")
 """Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
-BUDGET = "2m"
-"""Time that it may take: enough for the least number of pairs on a machine that is slower than expected."""
+BUDGET_MINUTES = 2
+"""Time that each arm may take: enough for the least number of pairs on a machine that is slower than expected."""
 _DEFAULTS = Condition(model="")
 
 
 def confirmation_sweep(comparison: Comparison, name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
-    """A sweep file with one point, one baseline and one arm: those of `comparison`.
+    """A sweep file with one point, one baseline and one arm: those of `comparison`, as `sweep_of` writes them."""
+    return sweep_of([comparison], name, question, methods)
+
+
+def sweep_of(comparisons: Sequence[Comparison], name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
+    """A sweep file with one point, one baseline and the arms of `comparisons`, which share kind, condition and baseline.
 
     Every field of the condition that is not at its default is written, and every parameter that is not. Expanded with the same
-    methods it requests the same question. Raises `KeyError` for a method that is not among `methods`.
+    methods it requests the same questions. Raises `KeyError` for a method that is not among `methods`.
     """
+    first = comparisons[0]
     content = {
         "schema": 1,
         "name": name,
         "question": question,
-        "defaults": _condition(comparison.condition),
-        "methods": [_arm(comparison.arm, methods)],
-        "baselines": [_arm(comparison.baseline, methods)],
-        "jobs": {comparison.kind: {"budget": BUDGET}},
+        "defaults": _condition(first.condition),
+        "methods": [_arm(each.arm, methods) for each in comparisons],
+        "baselines": [_arm(first.baseline, methods)],
+        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m"}},
     }
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
+
+
+def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Comparison:
+    """The same question at another size: `measured` are the tokens of its own. Raises `UserError` where no input has the size."""
+    condition = comparison.condition
+    if measured == tokens:
+        return comparison
+    if condition.image_size is None:
+        changed: dict[str, int] = {"prompt_tokens": tokens}
+    else:
+        if isqrt(tokens) ** 2 != tokens:
+            raise UserError(f"no square image has {tokens} patch tokens; request a square number, such as {isqrt(tokens) ** 2}")
+        changed = {"image_size": condition.image_size // isqrt(measured) * isqrt(tokens)}
+    return comparison.model_copy(update={"condition": condition.model_copy(update=changed)})
 
 
 def _condition(condition: Condition) -> dict[str, Any]:

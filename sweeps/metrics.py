@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from sweeps.kinds import Modality
+from sweeps.kinds import KINDS, Modality
 
 Compared = Literal["ratio", "amount", "difference"]
 Read = Literal["round", "item", "once", "counter"]
@@ -217,3 +217,8 @@ def metric(name: str) -> MetricSpec:
 def compared(names: Iterable[str], how: Compared) -> tuple[MetricSpec, ...]:
     """Those of the named metrics that are compared in this way."""
     return tuple(spec for name in names if (spec := metric(name)).compared == how)
+
+
+def timed_metrics() -> tuple[str, ...]:
+    """The times by which arms are compared, those that a kind shows first before its others."""
+    return tuple(name for kind in KINDS.values() if kind.sampled for name in kind.metrics)

@@ -3,14 +3,12 @@
 import contextlib
 import sys
 import tempfile
-from math import isqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
 
 from orchestrator import planning
-from orchestrator.advice import Evidence
 from orchestrator.commands.run import ANSWERED, run_sweep
 from orchestrator.sites import here
 from store.engine import connect_readonly
@@ -18,9 +16,9 @@ from store.overlap import newest_attempt
 from store.placement import Place
 from store.timed_arms import fresh_figures
 from sweeps.advice import RankedArm
-from sweeps.confirmation import confirmation_sweep
+from sweeps.advice_text import Evidence
+from sweeps.confirmation import comparison_at, confirmation_sweep
 from sweeps.errors import UserError
-from sweeps.job import Comparison
 from sweeps.labels import SPEEDUP, Conclusion, conclude
 from workers.methods import every
 
@@ -52,13 +50,13 @@ class Confirmation(NamedTuple):
         return own | {"speedup": self.found.value, "low": self.found.low, "high": self.found.high, "word": self.found.word}
 
 
-def confirm(winner: Evidence, tokens: int, db: str | None) -> Confirmation:
+def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confirmation:
     """Measure the arm at that size in a fresh process, with a generated sweep of this comparison alone.
 
     What the run prints goes to stderr. Raises `UserError` where this machine is not the one that the
     advice rests on, and where no sweep file requests the same question.
     """
-    comparison = comparison_at(winner, tokens)
+    comparison = comparison_at(winner.comparison, int(winner.rows[-1].tokens), tokens)
     device = comparison.condition.device
     site = here()[0]
     last = winner.rows[-1]
@@ -86,28 +84,13 @@ def confirm(winner: Evidence, tokens: int, db: str | None) -> Confirmation:
     if code != ANSWERED:
         typer.echo(f"the confirmation ended with exit code {code}", err=True)
     engine = connect_readonly(db)
-    figures = fresh_figures(engine, comparison_id, comparison.kind, Place(last.environment, last.host), since=since)
+    figures = fresh_figures(engine, comparison_id, comparison.kind, Place(last.environment, last.host), since=since, metric=metric)
     engine.dispose()
     if figures is None:
         return Confirmation(None, 0, comparison_id, "", name)
     bounds = (figures["effect"], figures["effect_low"], figures["effect_high"])
     found = conclude(SPEEDUP, *bounds, verdict=figures["verdict"], floor=figures["floor"])
     return Confirmation(found, int(figures["n"]), comparison_id, figures["flags"], name)
-
-
-def comparison_at(winner: Evidence, tokens: int) -> Comparison:
-    """The question of an arm at that size, measured or between two measured ones. Raises `UserError` where no input has it."""
-    found: Comparison = winner.rows[-1].comparison
-    condition = found.condition
-    if not winner.interpolated:
-        return found
-    if condition.image_size is None:
-        return found.model_copy(update={"condition": condition.model_copy(update={"prompt_tokens": tokens})})
-    patch = condition.image_size // isqrt(int(winner.rows[-1].tokens))
-    if isqrt(tokens) ** 2 != tokens:
-        near = isqrt(tokens) ** 2
-        raise UserError(f"--confirm: no square image has {tokens} patch tokens; request a square number, such as {near}")
-    return found.model_copy(update={"condition": condition.model_copy(update={"image_size": patch * isqrt(tokens)})})
 
 
 def _newest(db: str | None) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.advice import at_batch, condition_arms
-from orchestrator.commands.confirm import comparison_at
+from store.advice import condition_arms
+from store.condition_arms import MethodFacts
 from store.engine import connect_readonly
+from sweeps.confirmation import comparison_at
 from sweeps.errors import UserError
 from sweeps.job import DENSE, Arm, Job, Overrides, Pair
 from sweeps.outcome import Outcome
@@ -20,6 +21,8 @@ from tests.store.conftest import a_job, an_outcome
 from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, a_quality_job, a_reading, larosa
 from tests.webapp import simulated
 from tests.webapp.simulated import store_outcomes
+from workers.methods import purpose
+from workers.methods.arm_labels import params_label
 
 DEIT = ("--model", "deit_tiny_patch16_224")
 DIGITS = ("--model", "digits_vit_64")
@@ -264,15 +267,16 @@ def test_a_policy_that_cannot_be_written_or_made(stored: Path, digits: Path) -> 
 def test_between_sizes_a_confirmation_measures_the_size_itself(stored: Path) -> None:
     """An interpolated winner is confirmed at the size that was requested, if an image has it."""
     engine = connect_readonly(str(stored / "breakeven.db"))
-    (condition,) = at_batch(condition_arms(engine, model="deit_tiny_patch16_224"), 1)
+    (condition,) = condition_arms(engine, MethodFacts(params_label, purpose), model="deit_tiny_patch16_224", batch=1)
     engine.dispose()
     found = {each.label: each for each in condition.at(121).found}
     winner = next(each for label, each in found.items() if label.startswith("topk keep_rate=0.5"))
-    assert comparison_at(winner, 121).condition.image_size == 176
+    assert winner.interpolated
+    assert comparison_at(winner.comparison, 144, 121).condition.image_size == 176
     measured = next(each for each in condition.at(196).found)
-    assert comparison_at(measured, 196) == measured.rows[0].comparison
+    assert comparison_at(measured.comparison, 196, 196) == measured.comparison
     with pytest.raises(UserError, match="no square image has 120 patch tokens; request a square number, such as 100"):
-        comparison_at(next(iter(condition.at(120).found)), 120)
+        comparison_at(winner.comparison, 144, 120)
 
 
 def test_advice_elsewhere_is_not_confirmed_here(stored: Path) -> None:

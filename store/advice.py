@@ -1,0 +1,175 @@
+"""Advice from a store: the arms of each condition that was timed, ranked at a requested size, with the rows that show it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from store.condition_arms import ConditionArms, MethodFacts
+from store.engine import Engine
+from store.failed_sizes import FailedArm, failures_by_condition
+from store.frames import groups, rows_of
+from store.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, timed_batches
+from sweeps.advice import QualityCost
+from sweeps.advice_text import Advice, Amount
+from sweeps.errors import UserError
+from sweeps.job import DENSE, Device
+from sweeps.labels import effect_of
+from sweeps.metrics import METRICS
+from sweeps.number_format import is_missing
+from sweeps.suggestions import did_you_mean
+
+CONDITION_KEY = ("environment", "host", "condition_group", "baseline_id")
+"""Equal for arms that may be ranked together: they have the same unmodified model beside them."""
+
+
+class AdviceRequest(NamedTuple):
+    """What is requested of a store."""
+
+    model: str
+    tokens: int
+    batch: int
+    device: Device | None = None
+    runtime: str | None = None
+    data: str | None = None
+    metric: str | None = None
+    """By which arms are ranked; default: the first of the kind."""
+    max_drop: float | None = None
+    pareto: bool = False
+
+
+class RefusedError(UserError):
+    """What was measured does not answer the question; the message names what was measured instead."""
+
+    def __init__(self, message: str, *, tokens: Sequence[int] = (), batches: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.tokens, self.batches = tuple(tokens), tuple(batches)
+        """The nearest sizes, or batch sizes, that were measured."""
+
+
+def advice_of(engine: Engine, request: AdviceRequest, methods: MethodFacts) -> list[Advice]:
+    """The arms of each condition that answers the request, ranked.
+
+    Raises `StoreError` for a model, device or metric that was not timed, and `RefusedError` where what was measured does not
+    answer it: nothing is extrapolated.
+    """
+    conditions = at_batch(engine, request, methods)
+    found = [each.advice(request.tokens, max_drop=request.max_drop, with_pareto=request.pareto) for each in conditions]
+    if answered := [each for each in found if each.found]:
+        return answered
+    sizes = sorted({size for each in conditions for size in each.sizes})
+    reasons = sorted({f"{label}: {reason}" for each in found for label, reason in each.left_out})[:6]
+    nearest = sorted(sorted(sizes, key=lambda size: abs(size - request.tokens))[:2])
+    raise RefusedError(
+        f"no arm of {request.model} is known at {request.tokens} tokens and batch {request.batch}, and nothing is extrapolated; "
+        f"measured at {', '.join(map(str, sizes))} tokens, nearest {' and '.join(map(str, nearest))} ({'; '.join(reasons)})",
+        tokens=nearest,
+    )
+
+
+def at_batch(engine: Engine, request: AdviceRequest, methods: MethodFacts) -> list[ConditionArms]:
+    """The conditions of one batch size. Raises `RefusedError` that names the batch sizes that were measured, and what failed."""
+    limits = {"device": request.device, "runtime": request.runtime, "data": request.data, "metric": request.metric}
+    if found := condition_arms(engine, methods, model=request.model, batch=request.batch, **limits):
+        return found
+    known = timed_batches(engine, request.model, request.device, metric=request.metric)
+    listed = ", ".join(map(str, known)) or "none against the unmodified model"
+    failed = failed_arms(engine, request.model, request.device, batch=request.batch)
+    own = {f"{methods.label(row.method, row.params)}: {FailedArm.of(row).reason}" for row in rows_of(failed)}
+    nearest = sorted(sorted(known, key=lambda batch: abs(log(batch / request.batch)))[:2])
+    raise RefusedError(
+        f"nothing was measured at batch {request.batch}, and nothing is extrapolated; measured batches: {listed}"
+        + (f" ({'; '.join(sorted(own)[:6])})" if own else ""),
+        batches=nearest,
+    )
+
+
+def condition_arms(
+    engine: Engine,
+    methods: MethodFacts,
+    *,
+    model: str | None = None,
+    batch: int | None = None,
+    device: str | None = None,
+    runtime: str | None = None,
+    data: str | None = None,
+    metric: str | None = None,
+) -> list[ConditionArms]:
+    """The conditions of a store in which arms were timed against the unmodified model, by model and batch.
+
+    `runtime` keeps the arms that run with it, `data` the quality on this data set. Raises `StoreError` for a model, device or
+    metric that was not timed, and `RefusedError` for a runtime or data set that was not measured.
+    """
+    rows = timed_arms(engine, model, device, metric=metric, batch=batch)
+    rows = rows[[not _is_replicate(params) for params in rows["params"]]]
+    if rows.empty:
+        return []
+    if runtime is not None:
+        rows = _chosen(rows, "runtime", runtime)
+    qualities = qualities_of(engine, rows)
+    if data is not None:
+        qualities = _chosen(qualities, "data", data)
+    costs = {key["quality_pair_id"]: tuple(map(_cost, rows_of(own))) for key, own in groups(qualities, ("quality_pair_id",))}
+    found = amounts_of(engine, rows)
+    amounts = {
+        (key["environment"], key["host"]): {
+            own_key["comparison_id"]: {row.metric: _amount(row) for row in rows_of(own)}
+            for own_key, own in groups(here, ("comparison_id",))
+        }
+        for key, here in groups(found, ("environment", "host"))
+    }
+    failed = failed_arms(engine, model, device, batch=batch)
+    failures = failures_by_condition(failed if runtime is None else failed[failed["runtime"] == runtime], rows, CONDITION_KEY)
+    conditions = [
+        ConditionArms(
+            rows=own,
+            qualities=costs,
+            amounts=amounts.get((key["environment"], key["host"]), {}),
+            failures=failures.get(tuple(key.values()), ()),
+            methods=methods,
+        )
+        for key, own in groups(rows, CONDITION_KEY)
+    ]
+    return sorted(_plain_baselines(conditions), key=lambda each: (each.condition.model, each.batch))
+
+
+def _plain_baselines(conditions: Sequence[ConditionArms]) -> Iterator[ConditionArms]:
+    """Without those against the unmodified model under another setting, where the same condition has the plain one."""
+
+    def place(each: ConditionArms) -> tuple[Any, ...]:
+        return tuple(each.rows[name].iloc[0] for name in CONDITION_KEY[:-1])
+
+    plain = {place(each) for each in conditions if each.rows["baseline_id"].iloc[0] == DENSE.arm_id}
+    yield from (each for each in conditions if each.rows["baseline_id"].iloc[0] == DENSE.arm_id or place(each) not in plain)
+
+
+def _chosen(rows: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
+    found = rows[rows[column] == value]
+    if found.empty:
+        known = sorted({str(each) for each in rows[column].dropna()})
+        raise RefusedError(f"nothing was measured with {column} {value!r}{did_you_mean(value, known) if known else ''}")
+    return found
+
+
+def _is_replicate(params: str | None) -> bool:
+    """Whether an arm is a repeated one of an A/A test."""
+    requested = json.loads(params) if params else {}
+    return any("replicate" in step for step in (requested if isinstance(requested, list) else [requested]))
+
+
+def _cost(row: Any) -> QualityCost:
+    """By how much the arm is worse, from a row of the view `effect`."""
+    spec = METRICS[row.metric]
+    sign = -1 if spec.better == "higher" else 1
+    value, low, high = (None if is_missing(each) else sign * each for each in (row.effect, row.effect_low, row.effect_high))
+    low, high = (high, low) if sign < 0 else (low, high)
+    data = str(row.data) if is_missing(row.corruption) else f"{row.data} with {row.corruption}, severity {row.severity:.0f}"
+    return QualityCost(row.metric, effect_of(spec).unit, data, value or 0.0, low, high, 0 if is_missing(row.n) else int(row.n))
+
+
+def _amount(row: Any) -> Amount:
+    """From a row of the view `effect`."""
+    baseline, arm = (None if is_missing(each) else each for each in (row.baseline_value, row.arm_value))
+    return Amount(row.effect, baseline, arm, row.unit)
