@@ -97,6 +97,11 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved. Those of `accuracy` have one column more:
     `classes`, the number of outputs that accuracy is about.
     """
+    return _read_frame(engine, sweep_statement(name, view))
+
+
+def sweep_statement(name: str, view: str) -> Select[Any]:
+    """The statement of `sweep_rows`, which may be narrowed."""
     from store.views.public import TABLES  # which imports the models
 
     table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], PAIR
@@ -115,7 +120,7 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     if view == "accuracy":
         classes = select(func.max(PREDICTIONS.c.classes)).join_from(PREDICTIONS, pairs, PREDICTIONS.c.attempt == pairs.c.attempt)
         rows = rows.add_columns(classes.where(pairs.c.comparison_id == table.c.comparison_id).scalar_subquery().label("classes"))
-    return _read_frame(engine, rows.order_by(*order))
+    return rows.order_by(*order)
 
 
 def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], float]:

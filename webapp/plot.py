@@ -14,6 +14,7 @@ from webapp.charts.published import bare_model
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 FileFormat = Literal["png", "svg", "html"]
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
 
 
 class PlotError(ValueError):
@@ -90,7 +91,7 @@ def _published(points: pd.DataFrame, name: str, url: str | None) -> pd.DataFrame
     return found
 
 
-def render_chart(chart: alt.VConcatChart, form: FileFormat) -> bytes:
+def render_chart(chart: Chart, form: FileFormat) -> bytes:
     """The chart as the bytes of a file, on white; HTML contains all its scripts, so that it opens without a network."""
     with alt.data_transformers.enable("default", max_rows=None):
         on_white = chart.properties(background="white", padding=20)

@@ -1,21 +1,28 @@
 """The store's public views as data frames, one function for each thing that a page, a plot or a notebook shows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import pandas as pd
 
+from store import panels as stored_panels
 from store import queries
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from store.references import reference_points
+from store.state_mark import state_mark
 from sweeps.job import Kind
 from webapp.arm_style import label_arms
+from webapp.scope import Scope
 from workers.methods import tuning_control
 
 JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
+T = TypeVar("T")
+KEPT = 64
+"""Results that are kept at once; each holds the rows of one panel."""
 COLUMNS_OF_SWEEPS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *JOB_STATES)
 
 
@@ -30,6 +37,83 @@ def sweeps(url: str | None = None) -> pd.DataFrame:
             pd.DataFrame(queries.sweep_summaries(engine)).rename(columns={"name": "sweep"}).reindex(columns=list(COLUMNS_OF_SWEEPS))
         )
     return frame.assign(submitted_at=pd.to_datetime(frame["submitted_at"], utc=True))
+
+
+def cached(read: Callable[[Any], T], *key: Any, url: str | None = None) -> T:
+    """What `read` makes of the store's engine, kept until something is committed to the store.
+
+    `key` distinguishes what is read: hashable, beginning with a name of its own. Callers change nothing of the result; of a frame
+    they may take a shallow copy. The newest `KEPT` results are kept. Raises `StoreError`.
+    """
+    found: T = _kept(_Reading(read, (*key, url, state_mark(url))), url)
+    return found
+
+
+class _Reading:
+    """A function that is equal to others by its key alone."""
+
+    def __init__(self, read: Callable[[Any], Any], key: tuple[Any, ...]) -> None:
+        self.read, self.key = read, key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Reading) and self.key == other.key
+
+
+@lru_cache(maxsize=KEPT)
+def _kept(reading: _Reading, url: str | None) -> Any:
+    with _store(url) as engine:
+        return reading.read(engine)
+
+
+def measured_sweeps(url: str | None = None) -> list[dict[str, Any]]:
+    """`name`, `question`, `submitted_at` and whether anything is `measured`, newest first, without counting."""
+    return cached(stored_panels.measured_sweeps, "measured_sweeps", url=url)
+
+
+def panels(sweep: str, url: str | None = None) -> pd.DataFrame:
+    """The panels of a sweep and their kinds of arms with the number of their points, see `store.panels.panel_counts`."""
+    return cached(lambda engine: stored_panels.panel_counts(engine, sweep), "panels", sweep, url=url)
+
+
+def scope_rows(scope: Scope, view: str, url: str | None = None) -> pd.DataFrame:
+    """Rows of a sweep view in the scope: restricted to its fixed and chosen values, as far as the view has these columns."""
+
+    def read(engine: Any) -> pd.DataFrame:
+        return stored_panels.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
+
+    return cached(read, "scope_rows", view, scope.key, url=url).copy(deep=False)
+
+
+def scope_sql(scope: Scope, view: str = "speedup") -> str:
+    """The SQL behind `scope_rows`, for `breakeven query`."""
+    return stored_panels.panel_sql(scope.sweep, view, scope.conditions, scope.chosen)
+
+
+def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of the views `speedup` and `break_even` in the scope, with labels of arms and baselines (`arm`, `against`).
+
+    Points have `process_freedom` and `calibrated_at`, as those of `labelled_speedups`.
+    """
+
+    def read(engine: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+        found = (
+            stored_panels.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
+            for view in ("speedup", "break_even")
+        )
+        points, break_evens = found
+        return label_arms(_calibrated(engine, points), break_evens)
+
+    points, break_evens = cached(read, "scope_points", scope.key, url=url)
+    return points.copy(deep=False), break_evens.copy(deep=False)
+
+
+def sweep_file(sweep: str, url: str | None = None) -> str:
+    """The text of the sweep file, newest revision."""
+    with _store(url) as engine:
+        return str(queries.find_sweep(engine, sweep)["text"])
 
 
 def question(sweep: str, url: str | None = None) -> str:
@@ -51,10 +135,14 @@ def labelled_speedups(sweep: str, url: str | None = None) -> tuple[pd.DataFrame,
     """
     points = view_rows(sweep, "speedup", url)
     with _store(url) as engine:
-        known = queries.calibration_rows(engine).set_index("calibration_id")
-    columns = {"process_freedom": "freedom", "calibrated_at": "created_at"}
-    points = points.assign(**{name: points["calibration_id"].map(known[column].to_dict()) for name, column in columns.items()})
+        points = _calibrated(engine, points)
     return label_arms(points, view_rows(sweep, "break_even", url))
+
+
+def _calibrated(engine: Any, points: pd.DataFrame) -> pd.DataFrame:
+    known = queries.calibration_rows(engine).set_index("calibration_id")
+    columns = {"process_freedom": "freedom", "calibrated_at": "created_at"}
+    return points.assign(**{name: points["calibration_id"].map(known[column].to_dict()) for name, column in columns.items()})
 
 
 def comparison_states(sweep: str, kind: Kind, url: str | None = None) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from store.errors import StoreError
 from store.overlap import newest_attempt
 from store.record import reanalyse, record
 from store.references import import_references
+from store.state_mark import state_mark
 from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
 from store.user_sql import run_query
@@ -218,3 +219,14 @@ def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engi
         submit_sweep(engine, NewSweep("sweep", "text", "?"), [whole], [whole], since)
         assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [parts[2]]
         assert [holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"] == [1]
+
+
+def test_commits_change_the_mark(server: Path) -> None:
+    """The mark of a store on PostgreSQL changes with a commit, and not by reading."""
+    url = postgresql.database(server, "marked")
+    engine = connect(url)
+    before = state_mark(url)
+    assert state_mark(url) == before
+    submit_sweep(engine, NewSweep("s", "text", "?"), [], [])
+    assert state_mark(url) != before
+    engine.dispose()

@@ -1,13 +1,16 @@
 """Stores for the web app's tests, and the app opened on one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from streamlit.testing.v1 import AppTest
 
 from store.engine import connect
 from tests.fixtures import big_store
+from tests.webapp.served import CHROMIUM, FLAGS, served_app
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 
 APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
@@ -56,3 +59,33 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
         return app
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is missing; install it with: apt-get install chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Serves the app on a store, once for each, until the module ends; returns the address."""
+    addresses: dict[str, str] = {}
+    with ExitStack() as stack:
+
+        def serve(url: str) -> str:
+            if url not in addresses:
+                addresses[url] = stack.enter_context(served_app(url, tmp_path_factory.mktemp("served")))
+            return addresses[url]
+
+        yield serve
+
+
+@pytest.fixture(scope="module")
+def app(served: Callable[[str], str], filled: str) -> str:
+    """The address of the app on the store `filled`."""
+    return served(filled)

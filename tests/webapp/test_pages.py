@@ -17,7 +17,7 @@ def test_headlines(opened: Open, filled: str) -> None:
     app = opened(filled, sweep="quickstart")
     words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
-    assert "On **Simulated CPU**, deit_tiny_patch16_224, batch 1" in words
+    assert "On Simulated CPU, deit_tiny_patch16_224, batch 1" in words
     assert re.search(r"<b>topk keep_rate=0\.7</b> pays from 3\d tokens on \(3\d to 4\d, by the cost model\)", words)
     assert "<b>tome r_ratio=0.02</b> never pays from 4 to 196 tokens; it can gain nothing" in words
     assert re.search(r"<b>tome r_ratio=0\.06</b> cannot tell; about \d+ s more \(\d+ times as many pairs\) would decide it", words)
@@ -26,9 +26,10 @@ def test_headlines(opened: Open, filled: str) -> None:
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
     """An address reproduces the same view, and a choice that narrows nothing is not offered."""
-    app = opened(filled, sweep="batches", axis="GMACs", batch_size="2", method=["topk"])
+    app = opened(filled, sweep="batches", axis="GMACs", batch="2", method=["topk"])
     assert app.selectbox(key="sweep").value == "batches"
-    assert {element.key: element.value for element in app.multiselect} == {"batch_size": ["2"], "method": ["topk"]}
+    assert {element.key: element.value for element in app.multiselect} == {"method": ["topk"]}
+    assert app.selectbox(key="batch").value == "2"
     assert len(chart(app)["vconcat"]) == 1
     assert "GMACs on" in page_text(app)
     assert "tome" not in page_text(app)
@@ -76,22 +77,22 @@ def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) ->
     """An empty store, a missing one, and a file that is none: a friendly page with the one command to run."""
     strange = tmp_path / "strange.db"
     strange.write_text("This is a letter, not a database. " * 10)
-    for url, reason in (
-        (empty, "holds no sweep"),
-        (str(tmp_path / "none.db"), "does not exist"),
-        (str(strange), "not an SQLite database"),
+    for url, title, reason, command in (
+        (empty, "Nothing to show yet", "holds no sweep", True),
+        (str(tmp_path / "none.db"), "Nothing to show yet", "does not exist", True),
+        (str(strange), "This store cannot be shown", "not an SQLite database; name another file", False),
     ):
         words = page_text(opened(url, page))
-        assert "Nothing to show yet" in words
+        assert title in words
         assert reason in words
-        assert "breakeven run sweeps/quickstart.yaml" in words
+        assert ("Measure your first break-even" in words) == command
 
 
 def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
     """A sweep without a measurement shows that, and where to look."""
     url = str(tmp_path / "waiting.db")
     store_sweep(url, "waiting", [job(64)], lambda _: None)
-    assert "has no measurement yet" in page_text(opened(url))
+    assert "has no measurement of a speed-up yet" in page_text(opened(url))
 
 
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from webapp import texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
 from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import scales
-from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
+from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, point_marks
 from webapp.charts.forest_plot import forest_plot
 from webapp.charts.process_band import process_band
 from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_marks, published_points
@@ -78,6 +78,7 @@ def speedup_chart(
     show_flagged: bool = False,
     styles: Mapping[str, ArmStyle] | None = None,
     references: pd.DataFrame | None = None,
+    links: bool = False,
     width: int = WIDTH,
     height: int = HEIGHT,
 ) -> alt.VConcatChart:
@@ -87,6 +88,7 @@ def speedup_chart(
     Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the share of MACs saved. `width`
     and `height` (pixels) are those of one panel's curves. `styles` are those of the arms (default: `arm_styles` of these points).
     `references` are rows of the view `reference`: those of a panel's model and batch are drawn as hollow marks, no more.
+    `links`: points lead to their evidence, in the app.
     Raises `ValueError` if there is no point to draw, or if there are several metrics.
     """
     if points["metric"].nunique() > 1:
@@ -119,10 +121,10 @@ def speedup_chart(
         if panel.single(axis):
             place = axis_place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
             beside = beside[beside["x"] == panel.points["x"].iloc[0]]
-            rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}", beside)
+            rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}", beside, links=links)
             views.append(rows.properties(title=title, width=width, height=ROW * (len(own) + len(beside))))
             continue
-        curves = _curves(panel, axis, spans, own, beside).properties(title=title, width=width, height=height)
+        curves = _curves(panel, axis, spans, own, beside, links=links).properties(title=title, width=width, height=height)
         strip = _strip(panel, axis, spans[0], own).properties(width=width, height=ROW * len(own))
         views.append(
             alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent", stroke="independent")
@@ -149,7 +151,9 @@ def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     return configured
 
 
-def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle], beside: pd.DataFrame) -> Layers:
+def _curves(
+    panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle], beside: pd.DataFrame, *, links: bool
+) -> Layers:
     points, title = panel.points, _measure(panel)
     x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
@@ -169,7 +173,7 @@ def _curves(panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapp
         alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, alt.StrokeDash("arm:N", scale=dashes, legend=None)),
         intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
         *(mark.encode(x, alt.YDatum(1), colour) for mark in _break_even_marks(panel.break_evens[["arm", *PLACES]])),
-        point_marks(points).encode(x, y, colour),
+        (clickable(point_marks(points)) if links else point_marks(points)).encode(x, y, colour),
         *([published_marks(beside).encode(x, y)] if len(beside) else []),
     )
 

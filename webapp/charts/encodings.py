@@ -8,6 +8,7 @@ import pandas as pd
 
 from webapp.arm_style import ArmStyle
 from webapp.columns import COLUMNS
+from webapp.links import point_link
 
 SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
@@ -32,6 +33,8 @@ HOVER = (
 )
 """Columns of the hover text of a point; those without a value are left out."""
 
+LINKED = "Open the evidence of this point"
+"""What a clickable mark is called for assistive technology."""
 GREY = "#808591"
 """Of rules, notes and the noise floor: legible on white and on black."""
 
@@ -59,6 +62,22 @@ def point_marks(points: pd.DataFrame) -> alt.Chart:
             tooltip=[_tooltip(name) for name in known],
         )
     )
+    return made
+
+
+def clickable(mark: alt.Chart) -> alt.Chart:
+    """The mark, each of whose points is a link to its evidence (`/point?id=…`); for charts of the app.
+
+    A link works in layered, concatenated and faceted charts alike, opens in a new tab on request, and Back returns to the address
+    with all choices. The mark's own data frame has the columns `comparison_id`, `environment` and `host`. Raises `TypeError` for a
+    mark without a data frame of its own.
+    """
+    rows = mark.data
+    if not isinstance(rows, pd.DataFrame):
+        raise TypeError("a clickable mark needs a data frame of its own")
+    places = zip(rows["comparison_id"], rows["environment"], rows["host"], strict=True)
+    linked: alt.Chart = mark.properties(data=rows.assign(href=[point_link(*place) for place in places]))
+    made: alt.Chart = linked.encode(href="href:N", description=alt.value(LINKED))
     return made
 
 

@@ -6,14 +6,14 @@ import altair as alt
 import pandas as pd
 
 from webapp.arm_style import ArmStyle
-from webapp.charts.encodings import GREY, arm_axis, arm_color, point_marks
+from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, point_marks
 from webapp.charts.process_band import process_band
 from webapp.charts.published import published_marks, with_rows
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
 
 def forest_plot(
-    points: pd.DataFrame, span: Extent, styles: Mapping[str, ArmStyle], title: str, published: pd.DataFrame
+    points: pd.DataFrame, span: Extent, styles: Mapping[str, ArmStyle], title: str, published: pd.DataFrame, *, links: bool = False
 ) -> alt.LayerChart | alt.FacetChart:
     """The points of a panel, one for each arm, along an axis of speed-ups with this range and title; below them published ones."""
     labels = {arm: f"{arm}: {estimate}" for arm, estimate in zip(points["arm"], points["estimate"], strict=True)}
@@ -36,6 +36,6 @@ def forest_plot(
         intervals.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
             alt.X("speedup_low:Q", scale=scale), alt.X2("speedup_high:Q"), row, arm_color(styles)
         ),
-        point_marks(points).encode(x, row, arm_color(styles)),
+        (clickable(point_marks(points)) if links else point_marks(points)).encode(x, row, arm_color(styles)),
         *([published_marks(published).encode(x, row)] if len(published) else []),
     )

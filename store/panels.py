@@ -1,0 +1,101 @@
+"""Panels of a sweep: the conditions under which its points are comparable, counted, and the rows of one of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Engine, Select, exists, func, select
+from sqlalchemy.dialects import sqlite
+
+from store.queries import sweep_statement
+from store.row_mapping import timestamp
+from store.tables.lightweight import EFFECT, SWEEP, SWEEP_COMPARISON, newest_revision
+from store.transactions import reading
+from sweeps.kinds import THREAD_FIELDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANEL_COLUMNS = (
+    *("model", "weights", "batch_size", "device_name", "environment", "host", *THREAD_FIELDS, "seed"),
+    *("data", "new_tokens", "decoding", "exclusive", "baseline_id"),
+)
+"""Columns of the views that stay fixed within one panel: points are drawn together where all are equal."""
+ARM_COLUMNS = ("method", "dtype", "attention", "runtime", "kv_cache")
+"""Columns of the views that distinguish arms of one panel."""
+
+
+def measured_sweeps(engine: Engine) -> list[dict[str, Any]]:
+    """`name`, `question`, `submitted_at` and `measured` of the newest revision of each sweep, newest first.
+
+    `measured`: whether any of its comparisons has a figure. Nothing is counted.
+    """
+    answered = exists(
+        select(EFFECT.c.comparison_id)
+        .join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
+        .where(SWEEP_COMPARISON.c.sweep == SWEEP.c.id, EFFECT.c.failure.is_(None))
+        .correlate(SWEEP)
+    )
+    statement = (
+        select(SWEEP.c.name, SWEEP.c.question, SWEEP.c.submitted_at, answered.label("measured"))
+        .where(newest_revision(SWEEP))
+        .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())
+    )
+    with reading(engine) as connection:
+        found = [dict(row._mapping) for row in connection.execute(statement)]
+    return [row | {"submitted_at": timestamp(row["submitted_at"]), "measured": bool(row["measured"])} for row in found]
+
+
+def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
+    """How many `points` of the view `speedup` each panel and kind of arm of a sweep has, by metric, and the last `measured_at`.
+
+    A row for each combination found of `metric`, `PANEL_COLUMNS`, `baseline` and `ARM_COLUMNS`.
+    """
+    import pandas as pd
+
+    speedup, linked = _view("speedup"), _view("sweep_comparison")
+    columns = [speedup.c[name] for name in ("metric", *PANEL_COLUMNS, "baseline", *ARM_COLUMNS)]
+    statement = (
+        select(*columns, func.count().label("points"), func.max(speedup.c.measured_at).label("measured_at"))
+        .where(speedup.c.comparison_id.in_(select(linked.c.comparison_id).where(linked.c.sweep == sweep)))
+        .group_by(*columns)
+    )
+    with reading(engine) as connection:
+        found = connection.execute(statement)
+        return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys())).astype(object)
+
+
+def panel_rows(
+    engine: Engine, sweep: str, view: str, fixed: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]
+) -> "pd.DataFrame":
+    """The rows of one of `SWEEP_VIEWS` that belong to `sweep` and have these values.
+
+    `fixed` maps columns to their one value (`None`: no value), `chosen` to those that are allowed (none: all). Columns that the
+    view lacks do not narrow it.
+    """
+    import pandas as pd
+
+    with reading(engine) as connection:
+        found = connection.execute(_panel_statement(sweep, view, fixed, chosen))
+        return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()), coerce_float=True)
+
+
+def panel_sql(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]) -> str:
+    """The query of `panel_rows` as SQL that `breakeven query` runs."""
+    statement = _panel_statement(sweep, view, fixed, chosen)
+    return str(statement.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
+
+
+def _panel_statement(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]) -> Select[Any]:
+    table = _view(view)
+    given: list[ColumnElement[bool]] = []
+    for name, value in fixed.items():
+        if name in table.c:
+            given.append(table.c[name].is_(None) if value is None else table.c[name] == value)
+    given += [table.c[name].in_(values) for name, values in chosen.items() if values and name in table.c]
+    return sweep_statement(sweep, view).where(*given)
+
+
+def _view(name: str) -> Any:
+    from store.views.public import TABLES  # which imports the models
+
+    return TABLES[name]

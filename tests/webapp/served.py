@@ -1,0 +1,91 @@
+"""The app as people see it: served by its command, for a real browser."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import ConsoleMessage, Page
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WAIT_MS = 20_000
+CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
+POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence of this point']"
+"""Points of charts that lead to their evidence."""
+
+
+@contextmanager
+def served_app(url: str, folder: Path) -> Iterator[str]:
+    """The address of the app on a store, started in `folder`; it must end cleanly at Ctrl-C."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "webapp", "app", "--no-browser", "--port", str(port), "--db", url]
+    log = folder / f"app-{port}.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, cwd=folder, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        )
+    try:
+        yield _answering(f"http://localhost:{port}", process, log)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            ended = process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        assert ended in (0, 130), log.read_text()
+        assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def _answering(address: str, process: "subprocess.Popen[bytes]", log: Path) -> str:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
+                return address
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+class Watch:
+    """What a page requested from elsewhere, and its errors; begins when it is made."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        self.foreign: list[str] = []
+        self.errors: list[str] = []
+        page.on("request", lambda request: self._requested(request.url))
+        page.on("console", self._message)
+        page.on("pageerror", lambda problem: self.errors.append(str(problem)))
+
+    def _requested(self, url: str) -> None:
+        if not url.startswith((self.address, self.address.replace("http", "ws", 1), "data:", "blob:")):
+            self.foreign.append(url)
+
+    def _message(self, message: ConsoleMessage) -> None:
+        # Opened at a page's own address, Streamlit first looks for its server below that address, and is refused.
+        if message.type == "error" and "/_stcore/" not in message.location.get("url", ""):
+            self.errors.append(message.text)
+
+    def check(self) -> None:
+        """No request beyond the server, no error in the console, no exception on the page."""
+        assert self.foreign == []
+        assert self.errors == []
+        assert self.page.locator("[data-testid=stException]").count() == 0

@@ -1,0 +1,25 @@
+"""Addresses of pages: relative ones, so that they also hold behind a prefix, with every choice as a query parameter."""
+
+from typing import NoReturn
+from urllib.parse import urlencode
+
+import streamlit as st
+
+EVIDENCE = "point"
+"""Address of the page with the evidence of one point."""
+
+
+def page_link(path: str, **query: str | int | float | None) -> str:
+    """The address of a page with these query parameters, such as `explain?sweep=quickstart`; `None` is left out."""
+    given = {name: str(value) for name, value in query.items() if value is not None}
+    return f"{path or './'}?{urlencode(given)}" if given else path or "./"
+
+
+def point_link(comparison_id: str, environment: str, host: str) -> str:
+    """The address of the evidence of one point of the view `speedup` or `effect`."""
+    return page_link(EVIDENCE, id=comparison_id, environment=environment, host=host)
+
+
+def open_point(comparison_id: str, environment: str, host: str) -> NoReturn:
+    """Leaves the running page for the evidence of a point; for choices in tables. Points of charts are links."""
+    st.switch_page("screens/point.py", query_params={"id": comparison_id, "environment": environment, "host": host})

@@ -1,0 +1,34 @@
+"""Text that is data (questions, names, errors, logs) on a page: shown letter by letter, never as Markdown or HTML."""
+
+from html import escape
+from typing import Literal
+
+import streamlit as st
+
+Tone = Literal["", "muted", "strong"]
+LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
+TONES = {
+    "": "",
+    "muted": "opacity: 0.68; font-size: 0.875rem; ",
+    "strong": "font-weight: 600; font-size: 1.25rem; line-height: 1.5; ",
+}
+
+
+def heading(text: str) -> None:
+    """The title of a page."""
+    st.html(f'<h1 style="{LOOK}font-size: 1.75rem; font-weight: 600; line-height: 1.3; padding: 0">{escape(text)}</h1>')
+
+
+def sentence(text: str, tone: Tone = "") -> None:
+    """A paragraph."""
+    st.html(f'<p style="{LOOK}{TONES[tone]}">{escape(text)}</p>')
+
+
+def text_block(text: str) -> None:
+    """Several lines as they are: a log, a traceback, a file."""
+    st.code(text, language=None, wrap_lines=True)
+
+
+def link(label: str, address: str) -> str:
+    """HTML of a link to a page of this app, for `st.html`; the address is one of `webapp.links`."""
+    return f'<a href="{escape(address)}" target="_self">{escape(label)}</a>'
