@@ -44,6 +44,14 @@ COUNTERS = {
 """Hardware counters of kernels and their units."""
 
 
+class Bounded(FrozenModel):
+    """A figure and its interval, whose ends are `None` where there are too few rounds for one."""
+
+    value: float = Field(allow_inf_nan=False)
+    low: float | None = Field(default=None, allow_inf_nan=False)
+    high: float | None = Field(default=None, allow_inf_nan=False)
+
+
 class ArmProfile(FrozenModel):
     """One arm and phase under a profiler: seconds, counts and bytes are means of one forward (or decode step)."""
 
@@ -69,6 +77,16 @@ class ArmProfile(FrozenModel):
     """Memory allocations per forward."""
     allocated_bytes: float | None = None
     """Bytes allocated per forward."""
+    baseline: int | None = Field(default=None, ge=0)
+    """Index into `Job.arms` of the arm that the following compare it with, by pairs inside rounds; `None` without such rounds."""
+    rounds: int | None = Field(default=None, ge=1)
+    """Rounds under the profiler, in each of which every arm of the job ran in random order."""
+    speedup: Bounded | None = None
+    """Of the walls without a profiler, baseline over arm, with the interval of any speed-up (`sweeps.stats.pooling`)."""
+    profiled_speedup: Bounded | None = None
+    """The same under the profiler, less its own time."""
+    changes: dict[TimeClass, Bounded] = Field(default_factory=dict)
+    """By class what the arm takes more than its baseline, as a share of the baseline's wall, each with an interval of that level."""
 
 
 class Peaks(FrozenModel):

@@ -62,16 +62,13 @@ class Rounds:
             self._earlier = Rounds(times[: len(times) // 2], arms)
             times = times[len(times) // 2 :]
         logs = np.log(times)
-        start = np.median(logs - np.median(logs, axis=1, keepdims=True), axis=0)
-        groups = np.array_split(np.arange(len(times)), max(1, min(len(times) // ROUNDS_PER_GROUP, MAX_GROUPS)))
-        kept = np.ones((len(groups), len(times)))
-        for index, group in enumerate(groups):
-            kept[index, group] = 0
-        columns, noise = _fit(logs, start[None], np.ones((1, len(times))))
-        self.columns: Array = columns[0]
-        """Log time of each column less the mean over columns, shape [columns]."""
-        self._without: Array = _fit(logs, np.repeat(columns, len(groups), axis=0), kept, noise)[0] if len(groups) > 1 else columns
-        """The same without one group of rounds each, shape [groups, columns]."""
+        self.columns, self._without = _fits(logs)
+        """Log time of each column less the mean over columns, shape [columns]; without one group of rounds each [groups, columns]."""
+        self._level = float(np.median(logs - self.columns))
+
+    def seconds(self, arm: int) -> float:
+        """The time of an arm in a typical round; the ratio of two of them is that of their contrast."""
+        return float(np.exp(self._level + self.columns[self.arms == arm].mean()))
 
     def contrast(self, baseline: int, arm: int) -> Contrast:
         """Log speed-up of `arm` over `baseline`; the columns of an arm are averaged."""
@@ -89,12 +86,68 @@ class Rounds:
         groups = len(self._without)
         if self.rounds < MIN_ROUNDS or groups < MIN_GROUPS:
             return Contrast(effect, float("inf"), 1.0)
-        left_out = self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)
-        # Jackknife, (groups - 1) / groups, times (groups / (groups - 1))^2: weights follow the noise, which makes it too small.
-        variance = groups / (groups - 1) * np.sum((left_out - left_out.mean()) ** 2)
+        variance = jackknife_se(self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)) ** 2
         if self._earlier is not None:
             variance += (SETTLING * (effect - self._earlier._between(baseline, arm).effect)) ** 2
         return Contrast(effect, float(np.sqrt(variance)), groups - 1.0)
+
+
+class Levels:
+    """Robust levels of columns of numbers that add up as round + column + noise, such as shares of a time."""
+
+    def __init__(self, values: ArrayLike, arms: Sequence[int]) -> None:
+        """`values` has shape [rounds, columns], `arms` names the arm of each column. Raises `ValueError` for another shape."""
+        numbers = np.asarray(values, dtype=np.float64)
+        if numbers.ndim != 2 or numbers.size == 0 or not np.isfinite(numbers).all():
+            raise ValueError(f"expected finite numbers of shape [rounds, columns], got shape {numbers.shape}")
+        self._arms = np.asarray(arms)
+        columns, without = _fits(numbers)
+        self._levels = columns + np.median(numbers - columns)
+        groups = _groups(len(numbers))
+        self._without: Array = self._levels[None]
+        if len(groups) > 1:
+            left = [np.median(np.delete(numbers, group, axis=0) - own) for group, own in zip(groups, without, strict=True)]
+            self._without = without + np.array(left)[:, None]
+        rounds = np.median(numbers - columns, axis=1)
+        self.drift = float(np.std([np.median(rounds[group]) for group in groups]))
+        """Standard deviation, between groups of rounds, of what all columns have in common."""
+
+    def level(self, arm: int) -> float:
+        """That of an arm, whose columns are averaged."""
+        return float(self._levels[self._arms == arm].mean())
+
+    def left_out(self, arm: int) -> Array:
+        """The same without one group of rounds each, shape [groups]."""
+        means: Array = self._without[:, self._arms == arm].mean(axis=1)
+        return means
+
+
+def jackknife_se(left_out: Array) -> float:
+    """The standard error of an estimate from those without one group of rounds each; infinite for fewer than `MIN_GROUPS`.
+
+    The factor is (groups - 1) / groups times (groups / (groups - 1))^2: weights follow the noise, which makes it too small.
+    """
+    groups = len(left_out)
+    if groups < MIN_GROUPS:
+        return float("inf")
+    return float(np.sqrt(groups / (groups - 1) * np.sum((left_out - left_out.mean()) ** 2)))
+
+
+def _groups(rounds: int) -> list[NDArray[np.intp]]:
+    """Contiguous groups of rounds."""
+    return np.array_split(np.arange(rounds), max(1, min(rounds // ROUNDS_PER_GROUP, MAX_GROUPS)))
+
+
+def _fits(values: Array) -> tuple[Array, Array]:
+    """Column effects of all rounds [columns], and without one group of rounds each [groups, columns]."""
+    start = np.median(values - np.median(values, axis=1, keepdims=True), axis=0)
+    groups = _groups(len(values))
+    kept = np.ones((len(groups), len(values)))
+    for index, group in enumerate(groups):
+        kept[index, group] = 0
+    columns, noise = _fit(values, start[None], np.ones((1, len(values))))
+    without = _fit(values, np.repeat(columns, len(groups), axis=0), kept, noise)[0] if len(groups) > 1 else columns
+    return columns[0], without
 
 
 def _fit(logs: Array, columns: Array, kept: Array, noise: Array | None = None) -> tuple[Array, Array]:
