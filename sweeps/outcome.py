@@ -1,6 +1,6 @@
 """Outcome: what a worker returns for a job, as plain data; raw samples are the truth, everything else can be derived again."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -180,10 +180,8 @@ class Outcome(FrozenModel):
     """The project's commit: provenance, not identity."""
 
     def same_work(self, pair: Pair) -> bool:
-        """Whether the arms of a pair have equal counts under equal conditions: replicates, controls, methods without effect."""
-        counts = {one.arm: tuple(getattr(one, name) for name in SAME_COUNTS) for one in self.arms}
-        conditions = [self.job.arms[arm].condition(self.job.condition) for arm in pair]
-        return set(pair) <= counts.keys() and counts[pair.baseline] == counts[pair.arm] and conditions[0] == conditions[1]
+        """See `do_same_work`."""
+        return do_same_work(self.job, self.arms, pair)
 
     @model_validator(mode="before")
     @classmethod
@@ -213,6 +211,13 @@ class Outcome(FrozenModel):
         if large is not None:
             raise ValueError(f"an integer of {large.bit_length()} bits is too large; a database holds 63")
         return self
+
+
+def do_same_work(job: Job, arms: Iterable[ArmOutcome], pair: Pair) -> bool:
+    """Whether the arms of a pair have equal counts under equal conditions: replicates, controls, methods without effect."""
+    counts = {one.arm: tuple(getattr(one, name) for name in SAME_COUNTS) for one in arms}
+    conditions = [job.arms[arm].condition(job.condition) for arm in pair]
+    return set(pair) <= counts.keys() and counts[pair.baseline] == counts[pair.arm] and conditions[0] == conditions[1]
 
 
 def _check_arms(name: str, arms: Collection[int], job: Job) -> None:

@@ -86,7 +86,7 @@ class ArmProfile(FrozenModel):
     profiled_speedup: Bounded | None = None
     """The same under the profiler, less its own time."""
     changes: dict[TimeClass, Bounded] = Field(default_factory=dict)
-    """By class what the arm takes more than its baseline, as a share of the baseline's wall, each with an interval of that level."""
+    """By class what the arm takes more than its baseline, as a share of the baseline's wall, with intervals of the same level."""
 
 
 class Peaks(FrozenModel):

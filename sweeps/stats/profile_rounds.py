@@ -2,12 +2,12 @@
 
 What is fitted are shares: on a CPU of the profiled forward, on a GPU of its gaps beside the seconds of the device, whose clock no
 profiler slows. They become seconds by the walls without a profiler, so that the differences of all classes add up to that of the
-walls. The error of a difference is that of the shares (delete-group jackknife over the profiled rounds), that of the speed-up, and on
-a GPU how far its clock drifted, since the walls are those of other rounds.
+walls. The error of a difference is that of the shares (delete-group jackknife over the profiled rounds), that of the speed-up, and
+on a GPU how far its clock drifted, since the walls are those of other rounds.
 """
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf
+from math import exp, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +65,8 @@ class PhaseRounds:
     def changes(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp, profiled: SpeedUp) -> dict[TimeClass, Bounded]:
         """What an arm takes more than its baseline in each class, as shares of the baseline's wall.
 
-        `speedup` is that of the walls. Where the profiled forwards have another one than its interval and theirs allow (`profiled`),
-        the profiler does not slow both arms alike; by how much is a part of every interval, since any class may hold it.
+        `speedup` is that of the walls. Where the profiled forwards have another one (`profiled`) than both intervals allow, the
+        profiler does not slow both arms alike; by how much is a part of every interval, since any class may hold it.
         """
         known = self.rounds >= MIN_ROUNDS and speedup.half_width < inf
         astray = _apart(speedup, profiled) if self.device == "cpu" else 0.0
@@ -82,9 +82,12 @@ class PhaseRounds:
         """The variance that the speed-up and the drift of a GPU add to the difference of each class, to first order."""
         walls = [self._differences(baseline, arm._replace(seconds=arm.seconds * exp(way * speedup.se))) for way in (1, -1)]
         device = self._levels.get("device")
-        drift = device.drift / device.level(baseline.arm) if self.device == "cuda" and device and device.level(baseline.arm) else 0.0
+        drift = (
+            device.drift / device.level(baseline.arm) if self.device == "cuda" and device and device.level(baseline.arm) else 0.0
+        )
         scales = [self._differences(baseline, arm, scale=exp(way * drift)) for way in (1, -1)]
-        found: Array = sum((np.subtract(*each) / 2) ** 2 for each in (walls, scales))
+        both = [(np.array(more) - np.array(less)) / 2 for more, less in (walls, scales)]
+        found: Array = both[0] ** 2 + both[1] ** 2
         return found
 
     @property
@@ -119,11 +122,11 @@ def bounded(speedup: SpeedUp) -> Bounded:
 
 def _reach(shares: float, freedom: float, wall: float, speedup: SpeedUp) -> float:
     """Half-width of an interval of the level of a speed-up, from the variances of both parts (Welch and Satterthwaite)."""
-    total = shares + wall
+    total = float(shares + wall)
     if not total:
         return 0.0
     joint = total**2 / (shares**2 / freedom + wall**2 / speedup.freedom)
-    return quantile(speedup.alpha / (speedup.looks * (speedup.looks + 1)), joint) * total**0.5
+    return quantile(speedup.alpha / (speedup.looks * (speedup.looks + 1)), joint) * sqrt(total)
 
 
 def _apart(one: SpeedUp, other: SpeedUp) -> float:

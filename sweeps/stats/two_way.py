@@ -63,7 +63,7 @@ class Rounds:
             times = times[len(times) // 2 :]
         logs = np.log(times)
         self.columns, self._without = _fits(logs)
-        """Log time of each column less the mean over columns, shape [columns]; without one group of rounds each [groups, columns]."""
+        """Log time of each column less the mean over columns, shape [columns]; without a group of rounds each [groups, columns]."""
         self._level = float(np.median(logs - self.columns))
 
     def seconds(self, arm: int) -> float:

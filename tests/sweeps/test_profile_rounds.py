@@ -14,7 +14,11 @@ from sweeps.stats.two_way import Rounds
 
 ARMS = (0, 1, 2, 0)
 """The baseline has two columns."""
-CPU_MS: tuple[Mapping[TimeClass, float], ...] = ({"device": 3.0, "host": 1.0}, {"device": 2.0, "host": 1.1}, {"device": 3.0, "host": 1.0})
+CPU_MS: tuple[Mapping[TimeClass, float], ...] = (
+    {"device": 3.0, "host": 1.0},
+    {"device": 2.0, "host": 1.1},
+    {"device": 3.0, "host": 1.0},
+)
 """Of the arms: the second saves a quarter of the wall in operators and adds 2.5 % outside, the third is the first again."""
 GPU_MS: tuple[Mapping[TimeClass, float], ...] = (
     {"device": 2.0, "launch": 1.0, "host": 0.8, "sync": 0.2, "idle": 0.0},
@@ -146,7 +150,10 @@ def test_a_profiler_that_slows_one_arm_more_widens_its_intervals() -> None:
 def test_slow_forwards_have_no_weight() -> None:
     """A tenth of the rounds in which one class takes ten times as long changes shares by less than 1 % of the wall."""
     source = np.random.default_rng(0)
-    tables: dict[TimeClass, np.ndarray] = {"device": np.exp(source.normal(0, 0.01, (40, 2))), "host": np.exp(source.normal(0, 0.01, (40, 2)))}
+    tables: dict[TimeClass, np.ndarray] = {
+        "device": np.exp(source.normal(0, 0.01, (40, 2))),
+        "host": np.exp(source.normal(0, 0.01, (40, 2))),
+    }
     before = PhaseRounds(tables, (0, 1), "cpu").times(ArmWall(1, 1.0))[0]
     tables["host"][::10, 1] *= 10
     after = PhaseRounds(tables, (0, 1), "cpu").times(ArmWall(1, 1.0))[0]

@@ -1,55 +1,98 @@
 """Profile jobs: what those of vision and of language models have in common."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import uuid4
 
-from sweeps.job import Job
+from sweeps.job import Device, Job, Pair
+from sweeps.outcome import do_same_work
 from sweeps.profile import ArmProfile, Phase
+from sweeps.stats.pooling import pool, stated_term
+from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded
+from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm, raised
 from workers.kinds import KindResult
-from workers.kinds.timed_job import ArmMetrics
+from workers.kinds.failures import FailureCollector
+from workers.kinds.timed_job import ArmMetrics, Timed
+from workers.measure.interleaved import ArmError
 from workers.measure.metric_values import metric_value
 from workers.measure.peaks import measure_peaks
+from workers.measure.profiled_rounds import PhaseTable, profile_rounds
 from workers.measure.profiler import profile_phase
-from workers.measure.recording import Recorded
+from workers.measure.recording import Recorded, Recording, called
+from workers.models.cpp_build import observed_functions
 
-PROFILE_S = 5.0
-"""Kept free of each job's time for the passes under the profiler, which take about as long."""
-FEWEST, MOST = 3, 10
-"""Forwards under the profiler, besides a first one that does not count."""
+ROUNDS_S, DETAILS_S = 4.0, 1.0
+"""Kept free of each job's time for each arm: its part of the rounds under the profiler, and its forwards with shapes."""
+PROFILE_S = ROUNDS_S + DETAILS_S
+
+_A = TypeVar("_A", bound=PreparedArm)
 
 
 class PhaseProfiler:
-    """Profiles of a job's arms, each by the walls of its phases without a profiler, which are set before."""
+    """Profiles of a job's arms, phase by phase, from rounds with and without the profiler."""
 
     def __init__(self) -> None:
-        self.walls: dict[int, dict[Phase, float]] = {}
-        """By arm: median seconds of each phase in the rounds."""
+        self.walls: dict[Phase, Rounds] = {}
+        """Fitted rounds without a profiler."""
+        self.columns: tuple[int, ...] = ()
+        """The arm of each column of the rounds under the profiler."""
+        self.tables: dict[Phase, PhaseTable] = {}
+        self.fitted: dict[Phase, PhaseRounds] = {}
         self.found: list[ArmProfile] = []
 
-    def forwards(self, arm: int) -> int:
-        """How many forwards of an arm fit into half of `PROFILE_S`, within bounds."""
-        return max(FEWEST, min(MOST, int(PROFILE_S / 2 / sum(self.walls[arm].values()))))
+    def record(
+        self,
+        arms: Sequence[_A],
+        timed: Timed,
+        walls: Mapping[Phase, Sequence[Sequence[float]]],
+        run: Callable[[_A, Recording], object],
+        failures: FailureCollector,
+    ) -> None:
+        """Run the arms in rounds under the profiler, without one that fails meanwhile.
 
-    def add(self, arm: PreparedArm, timed: Sequence[Recorded], detailed: Sequence[Recorded]) -> ArmMetrics:
+        `walls` are seconds of the rounds without it, by phase and of the shape of the samples; `run` runs an arm once and marks its
+        forwards. Nothing is recorded where less time is left than the arms need afterwards.
+        """
+        samples = timed.samples
+        self.walls = {phase: Rounds(table, samples.arms, settled=timed.warmup.steady) for phase, table in walls.items()}
+        allowed_s = min(ROUNDS_S * len(arms), failures.left_s - DETAILS_S * len(arms))
+        while allowed_s > 0:
+            left = {arm.index: arm for arm in arms if arm.index not in failures.arms}
+            self.columns = tuple(index for index in samples.arms if index in left)
+            if not left:
+                return
+            device = next(iter(left.values())).condition.device
+            steps = [lambda recording, own=left[index]: run(own, recording) for index in self.columns]
+            deadline = time.monotonic() + allowed_s
+            try:
+                with observed_functions(called):
+                    self.tables = profile_rounds(steps, arms=self.columns, device=device, seed=uuid4().hex, deadline=deadline)
+                break
+            except ArmError as error:
+                failed = left[self.columns[error.column]]
+                failures.add(failed.index, error.__cause__ or error, f"profiling {failed.arm}")
+        self.fitted = {phase: PhaseRounds(table.times, self.columns, device) for phase, table in self.tables.items()}
+
+    def add(self, arm: PreparedArm, record_details: Callable[[Recording], object], itemsize: int) -> ArmMetrics:
         """Keep the profile of every phase of an arm; the flag where its device time cannot be that of its wall.
 
-        Nothing sees inside what is compiled for a CPU, so that such an arm has no classes of time.
+        `record_details` runs it once and marks its forwards; `itemsize` is that of its numbers in bytes. Nothing sees inside what
+        is compiled for a CPU, so that such an arm has no classes of time.
         """
         condition = arm.condition
         visible = (condition.device, condition.runtime) != ("cpu", "compile")
         metrics, possible = [], True
-        for phase, wall_s in self.walls[arm.index].items():
-            profile, sound = profile_phase(
-                phase,
-                arm=arm.index,
-                device=condition.device,
-                wall_s=wall_s,
-                timed=timed,
-                detailed=detailed,
-                visible=visible,
-            )
+        if not self.fitted:
+            return ArmMetrics(flags=["pass_skipped"])
+        detailed = [_details(condition.device, record_details, itemsize)]
+        for phase, fitted in self.fitted.items():
+            wall = ArmWall(arm.index, self.walls[phase].seconds(arm.index))
+            rounds: Any = {"table": self.tables[phase], "fitted": fitted, "columns": self.columns}
+            profile, sound = profile_phase(phase, wall, **rounds, detailed=detailed, visible=visible)
             self.found.append(profile)
-            metrics.append(metric_value(f"{phase}_wall", 1e3 * wall_s))
+            metrics.append(metric_value(f"{phase}_wall", 1e3 * wall.seconds))
             possible = possible and sound
         return ArmMetrics(metrics, raised(consistency_check_failed=not possible))
 
@@ -57,4 +100,32 @@ class PhaseProfiler:
         """The result of the job: profiles in place of samples, with the peaks of the machine for the dtypes of its arms."""
         dtypes = [arm.condition(job.condition).dtype for arm in job.arms]
         peaks = measure_peaks(job.condition.device, dtypes) if self.found else ()
-        return measured._replace(samples=None, profiles=tuple(self.found), peaks=peaks)
+        compared = tuple(self._compared(profile, job, measured) for profile in self.found)
+        return measured._replace(samples=None, profiles=compared, peaks=peaks)
+
+    def _compared(self, profile: ArmProfile, job: Job, measured: KindResult) -> ArmProfile:
+        """A profile with what distinguishes it from that of its first baseline."""
+        baseline = next((pair.baseline for pair in job.pairs if pair.arm == profile.arm), None)
+        walls, fitted = self.walls[profile.phase], self.fitted[profile.phase]
+        if baseline is None or baseline not in self.columns:
+            return profile
+        pair = Pair(baseline, profile.arm)
+        same = do_same_work(job, measured.arms, pair)
+        speedup = pool([[walls.contrast(*pair)]], walls.rounds, [stated_term(same_work=same)])
+        profiled = fitted.profiled_speedup(*pair, same_work=same)
+        before, after = (ArmWall(arm, walls.seconds(arm)) for arm in pair)
+        changes = fitted.changes(before, after, speedup, profiled) if profile.times else {}
+        figures = {"speedup": bounded(speedup), "profiled_speedup": bounded(profiled), "changes": changes}
+        return profile.model_copy(update={"baseline": baseline, **figures})
+
+
+def _details(device: Device, run: Callable[[Recording], object], itemsize: int) -> Recorded:
+    """One run with shapes and allocations; one more before it does not count, as what it sets up is no part of a forward."""
+    with observed_functions(called), Recording(device, details=True) as recording:
+        run(recording)
+        recording.close()
+        skipped = recording.opened
+        run(recording)
+    recorded = recording.read(itemsize)
+    del recorded.windows[:skipped]
+    return recorded

@@ -83,6 +83,9 @@ class TimedKind(ABC, Generic[_A]):
         """Further seconds of the samples taken so far, by metric."""
         return {}
 
+    def measure_together(self, arms: Sequence[_A], timed: "Timed") -> None:
+        """After the rounds, before each arm is measured alone: what the arms that were timed are measured for side by side."""
+
     @abstractmethod
     def read(self, arm: _A, samples: Samples) -> ArmMetrics:
         """The metrics of the arm's samples."""
@@ -179,6 +182,9 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
         kind = declare(job, failures)
         arms = failures.prepare(job, kind.prepare)
         timed = kind.time(arms)
+        if timed is not None:
+            with _no_garbage_collection():
+                kind.measure_together([arm for arm in arms if arm.index in timed.samples.arms], timed)
         outcomes = [kind.measure_alone(arm, timed) for arm in arms]
     flags = set(timed.watch.flags if timed else ())
     if timed and not timed.warmup.steady:

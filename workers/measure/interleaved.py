@@ -78,7 +78,7 @@ def warm_up(
     for block in range(WARMUP_BLOCKS):
         times: list[list[float]] = [[] for _ in steps]
         for sample in range(samples):
-            for column in _order(len(steps), f"{seed}:warm-up:{block}:{sample}"):
+            for column in random_order(len(steps), f"{seed}:warm-up:{block}:{sample}"):
                 wall = _run(stopwatch, steps, column, inner).wall
                 times[column].append(wall)
                 seconds[column] += wall * inner
@@ -128,14 +128,14 @@ def time_rounds(
     bursts: list[tuple[float, ...]] = []
     look, stopped = protocol.pairs_min, None
     while stopped is None:
-        order = _order(len(steps), f"{seed}:{len(walls)}")
+        order = random_order(len(steps), f"{seed}:{len(walls)}")
         timings = dict(zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True))
         row = [timings[column] for column in range(len(steps))]
         walls.append(tuple(timing.wall for timing in row))
         devices.append(tuple(timing.device for timing in row if timing.device is not None))
         orders.append(order)
         if burst and len(walls) % BURST_EVERY == 1:
-            turns = [once[place] for place in _order(len(once), f"{seed}:burst:{len(walls)}")]
+            turns = [once[place] for place in random_order(len(once), f"{seed}:burst:{len(walls)}")]
             times = {column: _run(stopwatch, steps, column, inner * burst).wall for column in turns}
             bursts.append(tuple(times[column] for column in once))
         if len(walls) == look:
@@ -178,7 +178,8 @@ def _run(stopwatch: Stopwatch, steps: Sequence[TimedStep], column: int, inner: i
         raise ArmError(column) from error
 
 
-def _order(count: int, seed: str) -> tuple[int, ...]:
+def random_order(count: int, seed: str) -> tuple[int, ...]:
+    """The columns 0 to `count` - 1 in an order that the seed decides."""
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - an order of arms is no secret, but must be repeatable
     return tuple(order)

@@ -6,27 +6,17 @@ CPU the operators are the device, by the clock of the host: less the profiler's 
 shares (`share_of_wall`). Shapes and allocations come from forwards of their own, whose times are not used.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
 from sweeps.job import Device
-from sweeps.profile import Activities, Activity, ArmProfile, Phase, TimeClass
-from sweeps.stats.operator_work import DISPATCH, Work
-from sweeps.stats.timeline import (
-    OperatorRun,
-    Timeline,
-    fit_to_wall,
-    median_times,
-    place_of_time,
-    share_of_wall,
-    split_operators,
-    split_time,
-)
-from workers.measure.recording import MarkedForward, Recorded, overhead_s
-
-OPERATOR: Activity = "operator"
+from sweeps.profile import Activities, ArmProfile, Phase
+from sweeps.stats.operator_work import Work
+from sweeps.stats.profile_rounds import ArmWall, PhaseRounds
+from sweeps.stats.timeline import place_of_time
+from workers.measure.profiled_rounds import PhaseTable, Ran
+from workers.measure.recording import Recorded
 
 
 class Profiled(NamedTuple):
@@ -36,90 +26,45 @@ class Profiled(NamedTuple):
     possible: bool
 
 
-@dataclass
-class _Total:
-    """Runs of one kernel or operator."""
-
-    activity: Activity
-    count: int = 0
-    seconds: float = 0.0
-
-
 def profile_phase(
     phase: Phase,
+    arm: ArmWall,
     *,
-    arm: int,
-    device: Device,
-    wall_s: float,
-    timed: Sequence[Recorded],
+    table: PhaseTable,
+    fitted: PhaseRounds,
+    columns: Sequence[int],
     detailed: Sequence[Recorded],
     visible: bool = True,
 ) -> Profiled:
-    """The profile of one phase, whose forwards without a profiler take `wall_s`.
+    """The profile of one phase of an arm, from the rounds of a job whose `columns` name its arms.
 
-    `timed` are recordings without details, `detailed` those with shapes and allocations; `visible` is false for an arm whose code
-    no profiler sees inside (compiled for a CPU): it has no classes of time then. Raises `ValueError` if no forward of the phase was
-    recorded.
+    `detailed` are recordings of the arm with shapes and allocations; `visible` is false for an arm whose code no profiler sees
+    inside (compiled for a CPU): it has no classes of time then. Raises `ValueError` if the phase of the arm was not recorded.
     """
-    forwards = [(recorded, window) for recorded in timed for window in recorded.windows if window.phase == phase]
+    forwards = table.forwards.get(arm.arm, 0)
     if not forwards:
-        raise ValueError(f"the profiler recorded no {phase} of this arm; it holds {sum(len(each.windows) for each in timed)} marks")
-    split = [_split(recorded, window, device) for recorded, window in forwards]
-    times, possible = median_times(split), True
-    if device == "cpu":
-        times = share_of_wall(times, wall_s)
-    else:
-        times, possible = fit_to_wall(times, wall_s)
-    totals = _totals(timed, phase, device)
-    work, allocations, observed = _details(detailed, phase, device)
-    activities = [_mean(name, total, work.get(name), len(forwards), observed) for name, total in totals.items()]
+        raise ValueError(f"the profiler recorded no {phase} of this arm")
+    times, possible = fitted.times(arm)
+    ran = table.ran.get(arm.arm, {})
+    work, allocations, observed = _details(detailed, phase, fitted.device)
+    activities = [_mean(name, total, work.get(name), forwards, observed) for name, total in ran.items()]
+    own = [column for column, index in enumerate(columns) if index == arm.arm]
     profile = ArmProfile(
-        arm=arm,
+        arm=arm.arm,
         tool="torch",
         phase=phase,
-        forwards=len(forwards),
-        wall_s=wall_s,
-        profiled_wall_s=median(window.end - window.start for _, window in forwards),
+        forwards=forwards,
+        wall_s=arm.seconds,
+        profiled_wall_s=median(row[column] for row in table.walls for column in own),
         times=times if visible else {},
-        launches=sum(total.count for total in totals.values()) / len(forwards),
-        covered=1.0 if totals else None,
+        launches=sum(total.count for total in ran.values()) / forwards,
+        covered=1.0 if ran else None,
         activities=tuple(sorted(activities, key=lambda each: -each.seconds)),
         allocations=len(allocations) / observed if observed else None,
         allocated_bytes=sum(allocations) / observed if observed else None,
+        rounds=fitted.rounds,
     )
     return Profiled(profile, possible or not visible)
-
-
-def _split(recorded: Recorded, window: MarkedForward, device: Device) -> dict[TimeClass, float]:
-    """The classes of one profiled forward: its host runs Python where it neither launches nor waits."""
-    _, start, end = window
-    if device == "cpu":
-        recorded_s = overhead_s() * sum(start <= run.start < end for run, _ in recorded.operators)
-        return split_operators(start, end, _working(recorded), recorded_s)
-    runs = [run for run, _ in recorded.runs if start <= run.start < end]
-    return split_time(Timeline(start, end, runs, recorded.syncs, [(start, end)]))
-
-
-def _working(recorded: Recorded) -> Iterator[OperatorRun]:
-    """The operators that work on data, and do not only dispatch."""
-    return (run for run, _ in recorded.operators if run.name not in DISPATCH)
-
-
-def _totals(timed: Iterable[Recorded], phase: Phase, device: Device) -> dict[str, _Total]:
-    """Runs and seconds of each kernel, copy or operator in all forwards of a phase."""
-    totals: dict[str, _Total] = {}
-    for recorded in timed:
-        spans = _spans(recorded, phase)
-        if device == "cpu":
-            ran = [(run.name, OPERATOR, run.start, run.own_s) for run in _working(recorded)]
-        else:
-            ran = [(run.name, activity, run.start, run.end - run.start) for run, activity in recorded.runs]
-        for name, activity, start, seconds in ran:
-            if place_of_time(spans, start) is not None:
-                total = totals.setdefault(name, _Total(activity))
-                total.count += 1
-                total.seconds += seconds
-    return totals
 
 
 def _details(detailed: Iterable[Recorded], phase: Phase, device: Device) -> tuple[dict[str, list[Work]], list[int], int]:
@@ -127,7 +72,7 @@ def _details(detailed: Iterable[Recorded], phase: Phase, device: Device) -> tupl
     work: dict[str, list[Work]] = {}
     allocations, forwards = [], 0
     for recorded in detailed:
-        spans = _spans(recorded, phase)
+        spans = [(window.start, window.end) for window in recorded.windows if window.phase == phase]
         forwards += len(spans)
         done = ((run.name, run.start, each) for run, each in recorded.operators) if device == "cpu" else recorded.kernel_work
         for name, start, each in done:
@@ -137,11 +82,7 @@ def _details(detailed: Iterable[Recorded], phase: Phase, device: Device) -> tupl
     return work, allocations, forwards
 
 
-def _spans(recorded: Recorded, phase: Phase) -> list[tuple[float, float]]:
-    return [(window.start, window.end) for window in recorded.windows if window.phase == phase]
-
-
-def _mean(name: str, total: _Total, work: Sequence[Work] | None, forwards: int, observed: int) -> Activities:
+def _mean(name: str, total: Ran, work: Sequence[Work] | None, forwards: int, observed: int) -> Activities:
     """Means of one forward. The work of an operator is known if that of all its runs is."""
     macs = [each.macs for each in work or () if each.macs is not None]
     moved = [each.bytes_moved for each in work or () if each.bytes_moved is not None]
