@@ -13,12 +13,18 @@ from store.tables.planned import EnvironmentRow, core
 from store.tables.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
 from store.transactions import reading, writing
 from sweeps.identity import canonical, digest_of
+from sweeps.number_format import is_missing
 from sweeps.outcome import Environment
-from sweeps.profile import COUNTERS, Activities, ArmProfile, Peaks, Side
+from sweeps.profile import COUNTERS, Activities, ArmProfile, Bounded, Peaks, Side
 
 _PROFILE, _TIME, _KERNEL, _PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
-_OWN = tuple(name for name in ArmProfile.model_fields if name in ProfileRow.model_fields)
+_BOUNDED = ("speedup", "profiled_speedup")
+"""Fields of a profile with an interval: three columns of `profile_row`."""
+_OWN = tuple(name for name in ArmProfile.model_fields if name in ProfileRow.model_fields and name not in _BOUNDED)
 """Fields of a profile that are columns of `profile_row`."""
+_OF_ROUNDS = ("baseline", "rounds", "changes", *_BOUNDED)
+"""Fields that a profile without rounds lacks."""
+_ENDS = ("", "_low", "_high")
 _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counters")
 
 
@@ -29,18 +35,40 @@ def profile_rows(
 
     `columns` are further columns of `profile_row`. Raises `ValueError` for a counter that is not in `sweeps.profile.COUNTERS`.
     """
-    profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{profile.model_dump_json()}}}')
-    absent = dict.fromkeys(ProfileRow.model_fields)
+    absent = absent_fields(profile)
+    content = profile.model_dump_json(exclude=absent)
+    profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{content}}}')
     own = {name: getattr(profile, name) for name in _OWN}
-    yield ProfileRow, {**absent, **own, **columns, "profile_id": profile_id}
+    for name in _BOUNDED:
+        own |= _ends(name, getattr(profile, name))
+    row = {**dict.fromkeys(ProfileRow.model_fields), **own, **columns, "profile_id": profile_id}
+    without = {f"{name}{end}" for name in absent for end in _ENDS}
+    yield ProfileRow, {name: value for name, value in row.items() if name not in without}
     key = {"profile_id": profile_id, "attempt": None}
     for time_class, seconds in profile.times.items():
-        yield ProfileTimeRow, {**key, "time_class": time_class, "seconds": seconds}
+        change = {} if absent else _ends("change", profile.changes.get(time_class))
+        yield ProfileTimeRow, {**key, "time_class": time_class, "seconds": seconds, **change}
     for place, each in enumerate(profile.activities):
         if other := sorted(set(each.counters) - set(COUNTERS)):
             raise ValueError(f"{other[0]!r} is no counter; known are {', '.join(COUNTERS)}")
         activity = {name: getattr(each, name) for name in _OF_ACTIVITY}
         yield KernelRow, {**key, "place": place, **activity, **dict.fromkeys(COUNTERS), **each.counters}
+
+
+def absent_fields(profile: ArmProfile) -> set[str]:
+    """Fields that the profile lacks because it has no rounds: left out, profiles of schema 0009 keep their digests."""
+    return set(_OF_ROUNDS) if profile.rounds is None else set()
+
+
+def _ends(name: str, found: Bounded | None) -> dict[str, float | None]:
+    """The columns of a figure with its interval."""
+    return {name: found and found.value, f"{name}_low": found and found.low, f"{name}_high": found and found.high}
+
+
+def bounded_figure(row: Any, name: str) -> Bounded | None:
+    """The figure and its interval in the columns of `name`; `None` where it is NULL (in a frame: missing)."""
+    value, low, high = (None if is_missing(end) else float(end) for end in (getattr(row, f"{name}{end}") for end in _ENDS))
+    return None if value is None else Bounded(value=value, low=low, high=high)
 
 
 def record_profiles(
@@ -83,7 +111,11 @@ def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...
     return tuple(
         ArmProfile(
             **{name: getattr(row, name) for name in _OWN},
+            **{name: bounded_figure(row, name) for name in _BOUNDED},
             times={each.time_class: each.seconds for each in times.get(row.profile_id, ())},
+            changes={
+                each.time_class: change for each in times.get(row.profile_id, ()) if (change := bounded_figure(each, "change"))
+            },
             activities=tuple(_activities(each) for each in kernels.get(row.profile_id, ())),
         )
         for row in found

@@ -56,6 +56,15 @@ class ProfileRow(SQLModel, table=True):
     covered: float | None = None
     allocations: float | None = None
     allocated_bytes: float | None = None
+    baseline: int | None = None
+    """This and the rest: of an attempt with rounds under the profiler; NULL in profiles of schema 0009 and of files."""
+    rounds: int | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    profiled_speedup: float | None = None
+    profiled_speedup_low: float | None = None
+    profiled_speedup_high: float | None = None
 
 
 class ProfileTimeRow(SQLModel, table=True):
@@ -69,6 +78,10 @@ class ProfileTimeRow(SQLModel, table=True):
     attempt: int | None = Field(default=None, foreign_key="attempt.id", index=True)
     """That of the profile."""
     seconds: float
+    change: float | None = None
+    """What the arm takes more than its baseline, as a share of the baseline's wall; NULL of the baseline and without rounds."""
+    change_low: float | None = None
+    change_high: float | None = None
 
 
 class KernelRow(SQLModel, table=True):

@@ -12,6 +12,7 @@ from sweeps.profile import COUNTERS
 
 PROFILE, PROFILE_TIME, KERNEL, PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
 
+_BASELINE = ARM.alias("baseline_arm")
 _CONDITION = tuple(name for name in CONDITION if name not in {"method", "params"})
 _SOURCE = (
     PROFILE.outerjoin(ATTEMPT, ATTEMPT.c.id == PROFILE.c.attempt)
@@ -71,8 +72,13 @@ def profile_view() -> Select[Any]:
         ARM.c.flags.label("arm_flags"),
         ATTEMPT.c.flags.label("job_flags"),
         PROFILE.c.recorded_at,
+        *named(PROFILE_TIME, "change change_low change_high"),
+        *named(PROFILE, "speedup speedup_low speedup_high profiled_speedup profiled_speedup_low profiled_speedup_high rounds"),
+        _BASELINE.c.arm_id.label("baseline_arm_id"),
     )
-    source = _SOURCE.join(PROFILE_TIME, PROFILE_TIME.c.profile_id == PROFILE.c.profile_id)
+    source = _SOURCE.join(PROFILE_TIME, PROFILE_TIME.c.profile_id == PROFILE.c.profile_id).outerjoin(
+        _BASELINE, and_(_BASELINE.c.attempt == PROFILE.c.attempt, _BASELINE.c.arm == PROFILE.c.baseline)
+    )
     return select(*_identity(), *figures).select_from(source)
 
 

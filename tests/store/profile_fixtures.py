@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from sweeps.job import Arm, Condition, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome
-from sweeps.profile import Activities, ArmProfile, Peaks, Phase, TimeClass
+from sweeps.profile import Activities, ArmProfile, Bounded, Peaks, Phase, TimeClass
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2"})
 GPU = Environment(device="cuda", device_name="Imaginary GPU")
@@ -70,3 +70,25 @@ def a_profiled_outcome(
         peaks=(Peaks(gflops=100.0, gb_per_s=10.0, dtype="float32", threads=2),),
         flags=tuple(flags),
     )
+
+
+def with_changes(
+    outcome: Outcome, half: float = 0.01, *, slowed: float = 1.2, profiled: Mapping[int, float] | None = None
+) -> Outcome:
+    """The outcome as if 30 rounds had been profiled: every difference with an interval of `half` of the wall to each side.
+
+    Profiled forwards take `slowed` times as long; `profiled` names speed-ups of theirs by arm that are not those of the walls.
+    """
+    found = []
+    baselines = {(each.arm, each.phase): each for each in outcome.profiles or ()}
+    of = {pair.arm: pair.baseline for pair in reversed(outcome.job.pairs)}
+    for profile in outcome.profiles or ():
+        update: dict[str, object] = {"rounds": 30, "profiled_wall_s": slowed * (profile.wall_s or 0)}
+        if profile.arm in of and (base := baselines.get((of[profile.arm], profile.phase))) and base.wall_s and profile.wall_s:
+            shares = {name: (seconds - base.times.get(name, 0.0)) / base.wall_s for name, seconds in profile.times.items()}
+            speedup, seen = base.wall_s / profile.wall_s, (profiled or {}).get(profile.arm, base.wall_s / profile.wall_s)
+            changes = {name: Bounded(value=share, low=share - half, high=share + half) for name, share in shares.items()}
+            ratios = [Bounded(value=each, low=each / (1 + half), high=each * (1 + half)) for each in (speedup, seen)]
+            update |= {"baseline": base.arm, "speedup": ratios[0], "profiled_speedup": ratios[1], "changes": changes}
+        found.append(profile.model_copy(update=update))
+    return outcome.model_copy(update={"profiles": tuple(found)})

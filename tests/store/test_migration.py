@@ -27,8 +27,8 @@ NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 
 
 def upgrade() -> None:
@@ -42,9 +42,9 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-@pytest.fixture(params=["new", "0002", "0005", "0006", "0007", "0008"])
+@pytest.fixture(params=["new", "0002", "0005", "0006", "0007", "0008", "0009"])
 def opened(request: pytest.FixtureRequest, path: Path) -> Iterator[Engine]:
-    """A new store, and stores that are rebuilt from an older schema."""
+    """A new store, and stores that are rebuilt or upgraded from an older schema."""
     if request.param != "new":
         older(path, request.param)
     engine = connect(str(path))
@@ -129,13 +129,13 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0010_colour.py").write_text(NEXT)
+    (scripts / "versions" / "0011_colour.py").write_text(NEXT)
     migration.migrate(engine, path, scripts=scripts)
     with engine.connect() as connection:
-        assert migration.version(connection) == "0010"
+        assert migration.version(connection) == "0011"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0009.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0010.*.backup")
     assert dump(backup) == before
 
 

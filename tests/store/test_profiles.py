@@ -1,11 +1,13 @@
 """Profiles in the store: nothing is lost, the views have them, and a file is imported once."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
+from store.engine import connect
 from store.errors import StoreError
 from store.profiles import keep_peaks, load_profiles, newest_peaks, record_profiles
 from store.queries import sweep_summaries
@@ -14,7 +16,8 @@ from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.outcome import Failure
 from sweeps.profile import Activities, ArmProfile, Peaks
-from tests.store.profile_fixtures import CPU, NOW, a_profile, a_profile_job, a_profiled_outcome
+from tests.store.conftest import older
+from tests.store.profile_fixtures import CPU, NOW, a_profile, a_profile_job, a_profiled_outcome, with_changes
 
 TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]
 
@@ -31,6 +34,35 @@ def test_nothing_of_a_profile_is_lost(engine: Engine) -> None:
     assert not record(engine, None, None, outcome)
     with engine.connect() as connection:
         assert load_profiles(connection, 1) == outcome.profiles
+
+
+def test_profiles_of_schema_9_stay(path: Path) -> None:
+    """They gain columns without a value, and the outcome that wrote them is known again."""
+    older(path, "0009")
+    engine = connect(str(path))
+    outcome = a_profiled_outcome(a_profile_job(), TIMES)
+    assert not record(engine, None, None, outcome)
+    with engine.connect() as connection:
+        assert load_profiles(connection, 1) == outcome.profiles
+    assert {(row["change"], row["speedup"], row["rounds"]) for row in rows(engine, "SELECT * FROM profile")} == {(None, None, None)}
+    engine.dispose()
+
+
+def test_differences_are_stored_with_their_intervals(engine: Engine) -> None:
+    """The arm has them by class, its baseline has none, and nothing of them is lost."""
+    outcome = with_changes(a_profiled_outcome(a_profile_job(), TIMES))
+    record(engine, None, None, outcome)
+    with engine.connect() as connection:
+        assert load_profiles(connection, 1) == outcome.profiles
+    found = {(row["method"], row["time_class"]): row for row in rows(engine, "SELECT * FROM profile")}
+    row = found["topk", "device"]
+    assert (row["change"], row["change_low"], row["change_high"]) == pytest.approx((-0.32, -0.33, -0.31))
+    assert (row["speedup"], row["speedup_low"], row["speedup_high"], row["rounds"]) == pytest.approx(
+        (25 / 18, 25 / 18 / 1.01, 25 / 18 * 1.01, 30)
+    )
+    dense = found["dense", "device"]
+    assert (dense["change"], dense["speedup"], dense["rounds"], dense["baseline_arm_id"]) == (None, None, 30, None)
+    assert row["baseline_arm_id"] == dense["arm_id"]
 
 
 def test_another_profile_is_another_outcome(engine: Engine) -> None:
