@@ -6,6 +6,7 @@ import pytest
 
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import Outcome
+from sweeps.profile import ArmProfile
 from sweeps.protocol import Protocol
 from sweeps.stats.explanation import explain_wall
 from sweeps.stats.roofline import gmacs_of, roofline
@@ -13,13 +14,17 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import TOPK, job, metrics
 from workers.kinds.generation_profile import PROFILED_STEPS
-from workers.kinds.profiled_job import FEWEST
+from workers.measure.profiled_rounds import FEWEST, ROUNDS
 from workers.run import run
 
 QUICK = Protocol(pairs_min=6, pairs_max=6)
 FREE = Arm(stack=(Step(method="free", params={"keep_rate": 0.5}),))
 
 scripted_arm = pytest.fixture(method_files)
+
+
+NOTHING = Arm(stack=(Step(method="free", params={"keep_rate": 1.0}),))
+"""The same token counts as the unmodified model."""
 
 
 def profile_job(*arms: Arm, **condition: object) -> Job:
@@ -47,7 +52,9 @@ def test_a_vision_model_is_profiled(vision: Outcome) -> None:
         assert set(profile.times) == {"device", "host"}
         assert sum(profile.times.values()) == pytest.approx(profile.wall_s)
         assert profile.times["device"] > 0
-        assert profile.forwards >= FEWEST
+        assert profile.rounds is not None
+        assert FEWEST <= profile.rounds <= ROUNDS
+        assert profile.forwards == profile.rounds * (2 if profile.arm == 0 else 1), "the baseline has two columns"
         assert profile.launches > 50
         assert profile.allocations is not None
         assert profile.allocated_bytes is not None
@@ -55,6 +62,42 @@ def test_a_vision_model_is_profiled(vision: Outcome) -> None:
         assert [each.seconds for each in profile.activities] == sorted((each.seconds for each in profile.activities), reverse=True)
         assert {each.activity for each in profile.activities} == {"operator"}
     assert Outcome.model_validate_json(vision.model_dump_json()) == vision
+
+
+def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
+    """Both other arms have them, they add up to that of the walls, and half of the tokens save time in operators."""
+    assert vision.profiles is not None
+    dense, *others = vision.profiles
+    assert (dense.baseline, dense.speedup, dense.changes) == (None, None, {})
+    for profile in others:
+        assert profile.baseline == 0
+        assert profile.speedup is not None
+        assert dense.wall_s is not None
+        assert profile.wall_s == pytest.approx(dense.wall_s / profile.speedup.value)
+        assert sum(each.value for each in profile.changes.values()) == pytest.approx(1 / profile.speedup.value - 1)
+        for name, change in profile.changes.items():
+            seconds = profile.times[name] - dense.times[name]
+            assert change.value == pytest.approx(seconds / dense.wall_s, abs=1e-6)
+
+
+def unclear(profile: ArmProfile) -> list[str]:
+    """Classes whose interval excludes no difference."""
+    return [
+        name
+        for name, each in profile.changes.items()
+        if each.low is not None and each.high is not None and not each.low <= 0 <= each.high
+    ]
+
+
+def test_nothing_saved_is_nothing_found() -> None:
+    """`free` that keeps all tokens beside the unmodified model, on 64 pixels: no class differs, and none is missing."""
+    outcome = run(job([DENSE, NOTHING], Protocol(pairs_min=30, pairs_max=30), image_size=64).model_copy(update={"kind": "profile"}))
+    assert not outcome.failures
+    assert outcome.profiles is not None
+    (profile,) = (each for each in outcome.profiles if each.arm == 1)
+    assert outcome.same_work(Pair(0, 1))
+    assert set(profile.changes) == {"device", "host"}
+    assert unclear(profile) == []
 
 
 def test_macs_from_shapes_are_those_of_the_model(vision: Outcome) -> None:
@@ -114,10 +157,32 @@ def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
     for profile in outcome.profiles:
         assert profile.wall_s is not None
         assert sum(profile.times.values()) == pytest.approx(profile.wall_s)
-        assert profile.forwards == (FEWEST if profile.phase == "prefill" else FEWEST * steps)
+        assert profile.rounds is not None
+        runs = profile.rounds * (2 if profile.arm == 0 else 1)
+        assert profile.forwards == (runs if profile.phase == "prefill" else runs * steps)
         assert gmacs_of(profile) is not None
     prefill, decode = outcome.profiles[:2]
     assert (gmacs_of(prefill) or 0) > 5 * (gmacs_of(decode) or 0)
     assert metrics(outcome.arms[0])["decode_wall"] == pytest.approx(1e3 * (decode.wall_s or 0))
     macs = metrics(outcome.arms[0])
     assert gmacs_of(decode) == pytest.approx(macs["gmacs_tpot"], rel=0.1)
+
+
+def test_a_language_model_beside_itself(tmp_path: Path) -> None:
+    """A replicate: no class of prefill or decode step differs."""
+    place = {"model": str(saved(tmp_path / "model")), "data": written(tmp_path / "text")}
+    condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, decoding="teacher_forcing", **place)
+    protocol = Protocol(pairs_min=20, pairs_max=20)
+    arms = (DENSE, Arm(replicate=1))
+    outcome = run(Job(kind="generation_profile", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=protocol))
+    assert not outcome.failures
+    found = {profile.phase: profile for profile in outcome.profiles or () if profile.arm == 1}
+    assert set(found) == {"prefill", "decode"}
+    assert [unclear(profile) for profile in found.values()] == [[], []]
+
+
+def test_an_arm_that_fails_under_the_profiler(scripted_arm) -> None:
+    """A failure of its own, and the others are profiled, in rounds without it."""
+    outcome = run(profile_job(DENSE, scripted_arm("shy", "if torch.autograd._profiler_enabled(): raise ValueError('seen')"), TOPK))
+    assert [(failure.arm, "profiling shy" in failure.message) for failure in outcome.failures] == [(1, True)]
+    assert [profile.arm for profile in outcome.profiles or ()] == [0, 2]

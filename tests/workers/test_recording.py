@@ -1,5 +1,6 @@
 """Recordings of torch's profiler: what of a real one on a CPU is read, and events of a GPU, made by hand, by class."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,9 +8,13 @@ import torch
 from torch.autograd import DeviceType
 from torch.autograd.profiler_util import EventList, FunctionEvent
 
+from sweeps.job import Device
+from sweeps.profile import Phase
 from sweeps.stats.operator_work import DISPATCH, Work
-from workers.measure.profiler import profile_phase
-from workers.measure.recording import Recording, called, read_events
+from sweeps.stats.profile_rounds import ArmWall, PhaseRounds
+from workers.measure.profiled_rounds import PhaseTable, add_rounds
+from workers.measure.profiler import Profiled, profile_phase
+from workers.measure.recording import Recorded, Recording, called, read_events
 from workers.models import cpp_build
 
 MAIN = 1
@@ -34,13 +39,22 @@ def gpu_forward(start: float) -> list[FunctionEvent]:
     ]
 
 
+def profiled(phase: Phase, recorded: Recorded, *, wall_s: float, device: Device, detailed: Sequence[Recorded] = ()) -> Profiled:
+    """The profile of one arm whose every marked forward is a round."""
+    tables: dict[Phase, PhaseTable] = {}
+    add_rounds(tables, recorded, [[[window]] for window in recorded.windows], [0], device)
+    table = tables.get(phase, PhaseTable())
+    fitted = PhaseRounds(tables["forward"].times, [0], device)
+    return profile_phase(phase, ArmWall(0, wall_s), table=table, fitted=fitted, columns=[0], detailed=detailed)
+
+
 def test_a_gpu_timeline_by_hand() -> None:
     """Kernels and copies are device time, the range on the GPU is not; gaps are launch, wait and Python."""
     events = [each for start in (0, 1000, 2000) for each in gpu_forward(start)]
     recorded = read_events(events, 4)
     assert [window.phase for window in recorded.windows] == ["forward"] * 3
     assert [run.name for run, _ in recorded.runs][:2] == ["gemm_kernel", "Memcpy DtoH (Device -> Pageable)"]
-    found, possible = profile_phase("forward", arm=1, device="cuda", wall_s=90e-6, timed=[recorded], detailed=[])
+    found, possible = profiled("forward", recorded, device="cuda", wall_s=90e-6)
     assert possible
     assert found.profiled_wall_s == pytest.approx(100e-6)
     # device 50; the gaps of 10 (launch), 30 (wait) and 10 (Python) share the 40 that the wall of 90 leaves
@@ -57,7 +71,7 @@ def test_a_gpu_timeline_by_hand() -> None:
 def test_device_time_beyond_the_wall_is_marked() -> None:
     """A kernel cannot run longer than the forward that waits for it."""
     recorded = read_events(gpu_forward(0), 4)
-    assert not profile_phase("forward", arm=0, device="cuda", wall_s=30e-6, timed=[recorded], detailed=[]).possible
+    assert not profiled("forward", recorded, device="cuda", wall_s=30e-6).possible
 
 
 def test_kernels_share_the_work_of_their_operator() -> None:
@@ -72,8 +86,8 @@ def test_kernels_share_the_work_of_their_operator() -> None:
 
 def test_no_forward_of_a_phase_is_an_error() -> None:
     """A message names the phase that is missing."""
-    with pytest.raises(ValueError, match="no decode of this arm; it holds 1 marks"):
-        profile_phase("decode", arm=0, device="cpu", wall_s=1.0, timed=[read_events(gpu_forward(0), 4)], detailed=[])
+    with pytest.raises(ValueError, match="recorded no decode of this arm"):
+        profiled("decode", read_events(gpu_forward(0), 4), device="cuda", wall_s=1.0)
 
 
 def test_a_real_recording_on_a_cpu() -> None:
@@ -94,10 +108,28 @@ def test_a_real_recording_on_a_cpu() -> None:
         own = [run.own_s for run, _ in recorded.operators if window.start <= run.start < window.end]
         assert 0 < sum(own) <= (window.end - window.start) * 1.001
     assert sum(each.size for each in recorded.allocations) >= 3 * 4 * 200 * 100
-    found, _ = profile_phase("forward", arm=0, device="cpu", wall_s=1.0, timed=[recorded], detailed=[recorded])
+    found, _ = profiled("forward", recorded, device="cpu", wall_s=1.0, detailed=[recorded])
     assert sum(each.gmacs or 0 for each in found.activities) == pytest.approx(6e-3)
     assert found.allocations is not None
     assert found.allocations >= 2
+
+
+def test_kinetos_own_events_are_those_of_torch() -> None:
+    """Marks, names and own times of operators are those of torch's tree, which takes longer to make."""
+    left = torch.randn(50, 60)
+    with torch.inference_mode(), Recording("cpu") as recording:
+        for _ in range(3):
+            recording.open("forward")
+            torch.nn.functional.layer_norm(left @ left.T, (50,)).softmax(-1)
+    bare, full = recording.read(4), read_events(recording._profile.events(), 4)
+    assert [window.phase for window in bare.windows] == [window.phase for window in full.windows]
+    for one, other in zip(bare.windows, full.windows, strict=True):
+        assert one.end - one.start == pytest.approx(other.end - other.start)
+    runs = [sorted((run for run, _ in each.operators), key=lambda run: run.start) for each in (bare, full)]
+    assert [run.name for run in runs[0]] == [run.name for run in runs[1]]
+    assert [run.own_s for run in runs[0]] == pytest.approx([run.own_s for run in runs[1]])
+    steps = [[run.start - own[0].start for run in own] for own in runs]
+    assert steps[0] == pytest.approx(steps[1], abs=1e-8)
 
 
 def test_nothing_is_recorded_after_the_stop() -> None:

@@ -57,6 +57,7 @@ class PhaseProfiler:
         """
         samples = timed.samples
         self.walls = {phase: Rounds(table, samples.arms, settled=timed.warmup.steady) for phase, table in walls.items()}
+        self.columns = samples.arms
         allowed_s = min(ROUNDS_S * len(arms), failures.left_s - DETAILS_S * len(arms))
         while allowed_s > 0:
             left = {arm.index: arm for arm in arms if arm.index not in failures.arms}
@@ -84,6 +85,8 @@ class PhaseProfiler:
         condition = arm.condition
         visible = (condition.device, condition.runtime) != ("cpu", "compile")
         metrics, possible = [], True
+        if arm.index not in self.columns:
+            return ArmMetrics()  # it failed under the profiler
         if not self.fitted:
             return ArmMetrics(flags=["pass_skipped"])
         detailed = [_details(condition.device, record_details, itemsize)]
