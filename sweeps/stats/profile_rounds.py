@@ -19,12 +19,12 @@ from sweeps.stats.pooling import SpeedUp, pool, quantile, stated_term
 from sweeps.stats.timeline import fit_to_wall, share_of_wall
 from sweeps.stats.two_way import MIN_ROUNDS, Levels, Rounds, jackknife_se
 
-WIDEST = 1.0
+WIDEST_SHARE = 1.0
 """Half-width of the interval of a difference, as a share of the baseline's wall, beyond which there is none: too few rounds."""
 _LEAST = 1e-9
 """Seconds that a forward counts as at least, so that its logarithm exists."""
 
-Array = NDArray[np.float64]
+_Array = NDArray[np.float64]
 
 
 class ArmWall(NamedTuple):
@@ -44,7 +44,7 @@ class PhaseRounds:
         """
         if not times:
             raise ValueError("no class of time was recorded; at least one is needed")
-        tables: dict[TimeClass, Array] = {name: np.asarray(table, dtype=np.float64) for name, table in times.items()}
+        tables: dict[TimeClass, _Array] = {name: np.asarray(table, dtype=np.float64) for name, table in times.items()}
         total = np.sum(list(tables.values()), axis=0)
         self.device, self.rounds = device, len(total)
         gaps = total if device == "cpu" else np.sum([table for name, table in tables.items() if name != "device"], axis=0)
@@ -75,10 +75,10 @@ class PhaseRounds:
         found = {}
         for place, (name, value) in enumerate(zip(self._levels, self._differences(baseline, arm), strict=True)):
             half = astray + _reach(jackknife_se(own[:, place]) ** 2, len(own) - 1.0, errors[place], speedup) if known else inf
-            found[name] = Bounded(value=value, low=value - half, high=value + half) if half <= WIDEST else Bounded(value=value)
+            found[name] = Bounded(value=value, low=value - half, high=value + half) if half <= WIDEST_SHARE else Bounded(value=value)
         return found
 
-    def _other_errors(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp) -> Array:
+    def _other_errors(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp) -> _Array:
         """The variance that the speed-up and the drift of a GPU add to the difference of each class, to first order."""
         walls = [self._differences(baseline, arm._replace(seconds=arm.seconds * exp(way * speedup.se))) for way in (1, -1)]
         device = self._levels.get("device")
@@ -87,7 +87,7 @@ class PhaseRounds:
         )
         scales = [self._differences(baseline, arm, scale=exp(way * drift)) for way in (1, -1)]
         both = [(np.array(more) - np.array(less)) / 2 for more, less in (walls, scales)]
-        found: Array = both[0] ** 2 + both[1] ** 2
+        found: _Array = both[0] ** 2 + both[1] ** 2
         return found
 
     @property
