@@ -75,7 +75,8 @@ class PhaseRounds:
         found = {}
         for place, (name, value) in enumerate(zip(self._levels, self._differences(baseline, arm), strict=True)):
             half = astray + _reach(jackknife_se(own[:, place]) ** 2, len(own) - 1.0, errors[place], speedup) if known else inf
-            found[name] = Bounded(value=value, low=value - half, high=value + half) if half <= WIDEST_SHARE else Bounded(value=value)
+            ends = {"low": value - half, "high": value + half} if half <= WIDEST_SHARE else {}
+            found[name] = Bounded(value=value, **ends)
         return found
 
     def _other_errors(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp) -> _Array:
