@@ -62,7 +62,8 @@ def absent_fields(profile: ArmProfile) -> set[str]:
 
 def _ends(name: str, found: Bounded | None) -> dict[str, float | None]:
     """The columns of a figure with its interval."""
-    return {name: found and found.value, f"{name}_low": found and found.low, f"{name}_high": found and found.high}
+    values = (None, None, None) if found is None else (found.value, found.low, found.high)
+    return {f"{name}{end}": value for end, value in zip(_ENDS, values, strict=True)}
 
 
 def bounded_figure(row: Any, name: str) -> Bounded | None:
