@@ -251,10 +251,14 @@ def rebuild(
     db: Database = None,
 ) -> None:
     """Rebuild statistics, verdicts and break-even points from the raw samples."""
+    from store.arm_labels import label_stored_arms
     from store.engine import connect
     from store.record import reanalyse
+    from workers.methods.arm_labels import params_label
 
-    typer.echo(f"{reanalyse(connect(db), name)} comparisons analysed again")
+    engine = connect(db)
+    typer.echo(f"{reanalyse(engine, name)} comparisons analysed again")
+    label_stored_arms(engine, params_label)
 
 
 @app.command()

@@ -17,6 +17,7 @@ from orchestrator.sites import Site, by_device, require_sites
 from store import queue
 from store.answers import Round
 from store.answers import answers as stored_answers
+from store.arm_labels import store_arm_labels
 from store.engine import Engine
 from store.overlap import newest_attempt
 from store.placement import Place, Wanted
@@ -29,6 +30,7 @@ from sweeps.protocol import Protocol
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
+from workers.methods.arm_labels import arm_label
 from workers.training.recipes import recipe_hash
 
 
@@ -163,7 +165,16 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
         from sweeps.stats.search import point_alpha  # imports NumPy
 
         settings["point_alpha"] = point_alpha(sweep.search.max_points)
-    return submit_sweep(engine, NewSweep(sweep.name, plan.expansion.text, sweep.question, settings), jobs, plan.wanted, plan.since)
+    new = NewSweep(sweep.name, plan.expansion.text, sweep.question, settings)
+    row = submit_sweep(engine, new, jobs, plan.wanted, plan.since)
+    store_arm_labels(engine, job_arm_labels(jobs))
+    return row
+
+
+def job_arm_labels(jobs: Iterable[Job]) -> dict[str, str]:
+    """The label of each arm of some jobs, by its `arm_id`."""
+    arms = {arm.arm_id: arm for job in jobs for arm in job.arms}
+    return {key: arm_label(arm) for key, arm in arms.items()}
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Engine, Select, and_, case, distinct, func, or_, select
+from sqlalchemy import ColumnElement, Engine, Select, and_, case, func, or_, select
 
 from store.errors import StoreError
 from store.location import display_name
@@ -14,13 +14,12 @@ from store.row_mapping import timestamp
 from store.tables.lightweight import (
     ATTEMPT,
     CALIBRATION,
-    EFFECT,
-    FAILURES,
     JOB,
     PAIR,
+    PANEL_PROGRESS,
+    PANEL_ROWS,
     PREDICTIONS,
     SWEEP,
-    SWEEP_COMPARISON,
     SWEEP_JOB,
     newest_revision,
 )
@@ -46,15 +45,18 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
 
 
 def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
-    """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state."""
-    linked = select(func.count(distinct(SWEEP_COMPARISON.c.comparison_id))).where(SWEEP_COMPARISON.c.sweep == SWEEP.c.id)
-    measured = linked.join(EFFECT, EFFECT.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
-    failed = linked.join(FAILURES, FAILURES.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
-    counts = {"comparisons": linked, "measured": measured.where(EFFECT.c.failure.is_(None)), "failures": failed}
+    """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state.
+
+    `best` is the largest clear speed-up, `None` where there is none.
+    """
+    counts = (func.sum(PANEL_PROGRESS.c[name]) for name in ("comparisons", "measured", "failures"))
+    of_panels = [select(func.coalesce(count, 0)).where(PANEL_PROGRESS.c.sweep == SWEEP.c.id) for count in counts]
+    best = select(func.max(PANEL_ROWS.c.best)).where(PANEL_ROWS.c.sweep == SWEEP.c.id)
+    numbers = dict(zip(("comparisons", "measured", "failures", "best"), (*of_panels, best), strict=True))
     revisions = (
         select(
             *(SWEEP.c.id, SWEEP.c.name, SWEEP.c.revision, SWEEP.c.question, SWEEP.c.submitted_at),
-            *(count.correlate(SWEEP).scalar_subquery().label(name) for name, count in counts.items()),
+            *(number.correlate(SWEEP).scalar_subquery().label(name) for name, number in numbers.items()),
         )
         .where(newest_revision(SWEEP))
         .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())

@@ -13,6 +13,7 @@ from store.calibrations import newest_calibration, recalibrate
 from store.derive.break_evens import BATCH, derive_break_evens
 from store.derive.effects import derive_effects
 from store.derive.pair_status import pair_statuses
+from store.derive.panels import derive_all_panels, derive_panels
 from store.derive.payloads import STORES, payload_of
 from store.errors import StoreError
 from store.profiles import record_peaks
@@ -80,6 +81,7 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
         environment, touched = attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
         if touched:
             derive_break_evens(connection, touched, environment)
+        derive_panels(connection, attempt.comparison_ids)
     return True
 
 
@@ -91,16 +93,19 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[
     load_distributions()
     attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
     touched: dict[str, set[str]] = {}
+    answered = set[str]()
     with writing(engine) as connection:
         for attempt in attempts:
             if not attempt.known(connection):
                 before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
-                environment, answered = attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
-                touched.setdefault(environment, set()).update(answered)
+                environment, on_curves = attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                touched.setdefault(environment, set()).update(on_curves)
+                answered.update(attempt.comparison_ids)
                 new += 1
         for environment, comparisons in touched.items():
             for batch in _by_curve(connection, comparisons):
                 derive_break_evens(connection, batch, environment)
+        derive_panels(connection, answered)
         if then is not None:
             then(connection)
     return new
@@ -117,6 +122,8 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
         for environment, comparisons in batches:
             with writing(engine) as connection:
                 derive(connection, comparisons, environment)
+    with writing(engine) as connection:
+        derive_all_panels(connection)
     return sum(len(comparisons) for _, comparisons in batches)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Dialect, Insert, TableClause, column, func, i
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert
 
+from store.panel_ids import panel_id
 from store.placement import on_curve
 from store.quality_ids import quality_ids
 from store.tables.lightweight import JOB, SWEEP_JOB
@@ -54,6 +55,7 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
         "baseline_id": baseline.arm_id,
         "condition_id": digest_of(condition.canonical_text),
     }
+    row["panel_id"] = panel_id(row)
     return row | quality_ids(row, row["baseline"])
 
 

@@ -59,8 +59,10 @@ def submit_sweep(
             insert_new(connection, COMPARISON, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
             insert_new(connection, SWEEP_COMPARISON, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
             from store.derive.break_evens import derive_sweep  # imports the models, which a plan submitted again does not need
+            from store.derive.panels import derive_sweep_panels
 
             derive_sweep(connection, sweep)
+            derive_sweep_panels(connection, sweep)
         pins = placement.live_pins(connection, new.name, owner(), is_alive)
         queued = _queue(connection, jobs, pins, find_overlap(connection, new.name, since))
         _drop_stale_plan(connection, new.name, queued)

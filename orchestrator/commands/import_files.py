@@ -13,6 +13,7 @@ from orchestrator import planning
 from orchestrator.commands.run import ANSWERED
 from orchestrator.planning import make_plan
 from orchestrator.sites import Site
+from store.arm_labels import store_arm_labels
 from store.engine import Engine, connect
 from store.errors import StoreError
 from store.record import record_imported
@@ -67,6 +68,7 @@ def import_files(
     engine = connect(db)
     recorded: list[RecordedTrace] = []
     fresh = record_imported(engine, outcomes, lambda connection: recorded.extend(record_traces(connection, traces, requested)))
+    store_arm_labels(engine, planning.job_arm_labels(outcome.job for outcome in outcomes))
     if outcomes or not traces:
         known = len(outcomes) - fresh
         typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))

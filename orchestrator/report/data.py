@@ -25,8 +25,7 @@ class Report:
     effects: pd.DataFrame
     """View `effect`: every metric."""
     speedups: pd.DataFrame
-    """View `speedup`, and `speedup_macs`: the speed-up that the MACs alone promise, the method's own included; `system_notes`: what
-    stood out of the machine while it was measured."""
+    """View `speedup`, and `system_notes`: what stood out of the machine while it was measured."""
     break_evens: pd.DataFrame
     cost_models: pd.DataFrame
     """View `cost_model`."""
@@ -60,14 +59,13 @@ def load_report(db: str | None, name: str) -> Report:
     engine = connect_readonly(db)
     found = find_sweep(engine, name)
     speedups = sweep_rows(engine, name, "speedup")
-    macs_speedup = speedups["gmacs_baseline"] / speedups["gmacs_total"]
     executions = execution_rows(engine, name)
     return Report(
         name,
         found["question"],
         found["text"],
         sweep_rows(engine, name, "effect"),
-        with_system_notes(speedups, executions).assign(speedup_macs=macs_speedup),
+        with_system_notes(speedups, executions),
         sweep_rows(engine, name, "break_even"),
         sweep_rows(engine, name, "cost_model"),
         sweep_rows(engine, name, "failures"),

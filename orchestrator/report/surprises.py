@@ -8,8 +8,8 @@ import pandas as pd
 
 from store.frames import rows_of
 from sweeps.flags import split_flags, wrong
-from sweeps.metrics import SPEED_FLOOR
 from sweeps.number_format import is_missing
+from sweeps.stats.promise import delivered
 
 _ARM = ("method", "params")
 
@@ -17,13 +17,10 @@ _ARM = ("method", "params")
 def arrived(row: Any) -> float | None:
     """The share of the promised saving that arrived, of a row of the view `speedup` with `speedup_macs`: 1 is all of it.
 
-    It is the log speed-up over the log of what the MACs promise, below 0 where the arm is slower. `None` where the promise is
-    within 2 % of nothing, since the share would be noise.
+    See `sweeps.stats.promise.delivered`.
     """
     promise = getattr(row, "speedup_macs", None)
-    if promise is None or is_missing(promise) or is_missing(row.speedup) or promise <= 0:
-        return None
-    return None if 1 / (1 + SPEED_FLOOR) <= promise <= 1 + SPEED_FLOOR else log(row.speedup) / log(promise)
+    return None if is_missing(promise) or is_missing(row.speedup) else delivered(row.speedup, promise)
 
 
 def arrived_text(row: Any) -> str:

@@ -15,6 +15,7 @@ from store.tables.planned import ComparisonRow, core
 from store.tables.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow, MetricRow, ReportedColumns
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
+from sweeps.stats.promise import delivered, macs_speedup
 
 EFFECT, METRIC = core(EffectRow), core(MetricRow)
 _NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EffectRow.model_fields)
@@ -138,7 +139,9 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         stage = f"_{spec.stage}" if spec.stage else ""
         macs = {name: getattr(last, f"{name}{stage}") for name in ("gmacs_baseline", "gmacs", "gmacs_overhead")}
         if any(value is not None for name, value in figures.items() if name != "n"):
-            yield {**common, **_declared(spec), **macs, **figures}
+            promise = macs_speedup(macs["gmacs_baseline"], (macs["gmacs"] or 0.0) + (macs["gmacs_overhead"] or 0.0))
+            share = delivered(figures.get("effect"), promise) if spec.compared == "ratio" else None
+            yield {**common, **_declared(spec), **macs, **figures, "delivered": share}
 
 
 def _declared(spec: MetricSpec) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from sqlalchemy.schema import CreateTableAs
 
 from store.derive.break_evens import derive_break_evens
 from store.derive.effects import derive_effects
+from store.derive.panels import derive_all_panels
+from store.panel_ids import panel_id
 from store.quality_ids import quality_ids
 from store.record import comparisons_by_environment
 from store.row_mapping import arm_columns
@@ -56,6 +58,7 @@ def rebuild(connection: Connection) -> None:
                 connection.execute(tables["arm_result"].insert(), arms)
         _rename_values(connection, tables)
         _add_quality_ids(connection, tables["comparison"])
+    _add_panel_ids(connection, tables["comparison"])
     for copied in copies.values():
         copied.drop(connection)
     if connection.dialect.name == "postgresql":  # its sequences do not notice rows that have their numbers already
@@ -67,6 +70,7 @@ def rebuild(connection: Connection) -> None:
     for derive in (derive_effects, derive_break_evens):
         for environment, comparisons in batches:
             derive(connection, comparisons, environment)
+    derive_all_panels(connection)
 
 
 def _value(source: FromClause, name: str) -> ColumnElement[Any]:
@@ -111,7 +115,16 @@ def _replace(connection: Connection, column: Any, old: str, new: str) -> None:
 
 def _add_quality_ids(connection: Connection, comparison: Table) -> None:
     rows = connection.execute(select(comparison)).mappings()
-    found = [{"key": row["comparison_id"], **quality_ids(row, row["baseline"])} for row in rows]
+    _update(connection, comparison, [{"key": row["comparison_id"], **quality_ids(row, row["baseline"])} for row in rows])
+
+
+def _add_panel_ids(connection: Connection, comparison: Table) -> None:
+    rows = connection.execute(select(comparison)).mappings()
+    _update(connection, comparison, [{"key": row["comparison_id"], "panel_id": panel_id(row)} for row in rows])
+
+
+def _update(connection: Connection, comparison: Table, found: list[dict[str, Any]]) -> None:
+    """Change the columns, other than `key`, of the comparisons of these identities."""
     if found:
-        values: dict[str, Any] = {name: bindparam(name) for name in ("quality_arm_id", "quality_pair_id")}
+        values: dict[str, Any] = {name: bindparam(name) for name in found[0] if name != "key"}
         connection.execute(comparison.update().where(comparison.c.comparison_id == bindparam("key")).values(values), found)

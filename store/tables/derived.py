@@ -90,6 +90,8 @@ class EffectRow(ReportedColumns, table=True):
     """Time that these attempts took, with all of their arms."""
     verdict: str | None
     flags: str
+    delivered: float | None = None
+    """Of a ratio: its logarithm over that of what the MACs promise; NULL where the promise is no change (`sweeps.stats.timing`)."""
 
 
 class BreakEvenRow(SQLModel, table=True):
@@ -107,6 +109,7 @@ class BreakEvenRow(SQLModel, table=True):
         finite_number("points", ">= 0"),
         finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
+        Index(None, "comparison_id"),
     )
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
@@ -165,6 +168,7 @@ class CostModelRow(SQLModel, table=True):
         finite_number("misfit_p", ">= 0"),
         finite_number("points", ">= 0"),
         Index(None, "curve_id", "environment"),
+        Index(None, "comparison_id"),
     )
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
@@ -207,3 +211,48 @@ class CostModelRow(SQLModel, table=True):
     measured_x_low: float | None = None
     measured_x_high: float | None = None
     analysis_version: int
+
+
+class PanelProgressRow(SQLModel, table=True):
+    """Derived: how far a panel of a sweep is. A panel has the comparisons that differ in sizes and parameters alone."""
+
+    __tablename__ = "panel_progress"
+    __table_args__: Any = (*(finite_number(column, ">= 0") for column in ("comparisons", "measured", "failures")),)
+
+    sweep: int = Field(primary_key=True, foreign_key="sweep.id")
+    panel_id: str = Field(primary_key=True, index=True)
+    comparison_id: str = Field(foreign_key="comparison.comparison_id")
+    """One of the panel, which identifies model, method and condition."""
+    comparisons: int
+    measured: int
+    """Comparisons with an answer that is no failure, in whatever environment."""
+    failures: int
+    """Comparisons with nothing but failures."""
+
+
+class PanelRow(SQLModel, table=True):
+    """Derived: the points of a panel of a sweep in an environment on a host, counted: rows of the view `speedup`."""
+
+    __tablename__ = "panel_row"
+    __table_args__: Any = (finite_number("points", "> 0"), finite_number("best"))
+
+    sweep: int = Field(primary_key=True, foreign_key="sweep.id")
+    panel_id: str = Field(primary_key=True, index=True)
+    environment: str = Field(primary_key=True, foreign_key="environment.environment_id")
+    host: str = Field(primary_key=True)
+    metric: str = Field(primary_key=True)
+    threads: int | None
+    points: int
+    measured_at: str
+    """Of its newest point."""
+    best: float | None
+    """The largest speed-up among those that are clear; NULL where none is."""
+
+
+class ArmLabelRow(SQLModel, table=True):
+    """What an arm is called in reports, charts and pages; made by the command line, which knows the defaults of methods."""
+
+    __tablename__ = "arm_label"
+
+    arm_id: str = Field(primary_key=True)
+    label: str

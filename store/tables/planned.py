@@ -121,6 +121,8 @@ class ComparisonRow(ArmColumns, table=True):
     """Equal for arms whose outputs are the same: all but runtime, KV cache and the machine."""
     quality_pair_id: str | None = None
     """Equal for a speed-up and the accuracy or quality that belongs to it: `quality_arm_id` and the same of the baseline."""
+    panel_id: str | None = Field(default=None, index=True)
+    """Equal for comparisons that differ in sizes and parameters alone (`store.panel_ids`)."""
     payload: str
     """The comparison, as canonical JSON."""
     content_hashes: str

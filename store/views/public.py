@@ -11,19 +11,22 @@ from sqlalchemy import (
     Connection,
     CreateView,
     DropView,
+    Float,
     FromClause,
     Integer,
     MetaData,
     Select,
     Table,
     and_,
+    case,
     cast,
+    func,
     literal,
     or_,
     select,
 )
 
-from store.tables.derived import COSTS, BreakEvenRow, CostModelRow
+from store.tables.derived import COSTS, ArmLabelRow, BreakEvenRow, CostModelRow
 from store.tables.lightweight import newest_revision
 from store.tables.planned import SweepComparisonRow, SweepRow, core
 from store.tables.references import ReferenceRow
@@ -36,7 +39,7 @@ from store.views.profiles import kernel_view, profile_view
 
 SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
 BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
-REFERENCE_ROW = core(ReferenceRow)
+REFERENCE_ROW, ARM_LABEL = core(ReferenceRow), core(ArmLabelRow)
 
 FORMER = ("language",)
 """Views of older schemas, which a migration drops."""
@@ -89,9 +92,21 @@ def _speedup() -> Select[Any]:
         *named(EFFECT, "rounds verdict floor flags"),
         *named(EFFECT, REPORTED),
         *named(EFFECT, "process_sd calibration_id"),
+        (EFFECT.c.gmacs_baseline / func.nullif(gmacs_total(EFFECT), 0.0, type_=Float())).label("speedup_macs"),
+        EFFECT.c.delivered,
+        _label(),
     )
     measured = and_(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(measured)
+
+
+def _label() -> ColumnElement[str]:
+    """What the arm is called: method and all parameters where no label is stored."""
+    plain = case(
+        (COMPARISON.c.params == "{}", COMPARISON.c.method), else_=COMPARISON.c.method.concat(" ").concat(COMPARISON.c.params)
+    )
+    stored = select(ARM_LABEL.c.label).where(ARM_LABEL.c.arm_id == COMPARISON.c.arm_id).correlate(COMPARISON).scalar_subquery()
+    return func.coalesce(stored, plain).label("arm_label")
 
 
 def _beside(main: str, columns: Iterable[ColumnElement[Any]], figures: Mapping[str, str], counts: Mapping[str, str]) -> Select[Any]:
@@ -199,7 +214,7 @@ def _failures() -> Select[Any]:
 def _break_even() -> Select[Any]:
     figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
     added = "fitted worst_loss largest_gain pairs_factor point_alpha more_seconds"
-    return _of_curves(BREAK_EVEN, figures, added)
+    return _of_curves(BREAK_EVEN, figures, added).add_columns(_label())
 
 
 def _cost_model() -> Select[Any]:

@@ -22,9 +22,9 @@ FIT_ALPHA = 0.03
 """Probability that the interval of a fit misses its crossing."""
 GRID = 2048
 """Places between the first and the last point at which the fit is evaluated."""
-STEPS = 30
+_STEPS = 30
 """Damped Gauss-Newton steps before the slower, bounded search takes over."""
-CONVERGED = 1e-10
+_CONVERGED = 1e-10
 """A step of parameters, which are logarithms, that is no change any more."""
 
 
@@ -110,7 +110,7 @@ def _damped(weighted: Callable[[Array], tuple[Array, Array]], start: Array) -> A
     at, damping = start, 1e-3
     residuals, gradient = weighted(at)
     cost = residuals @ residuals
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         normal = gradient.T @ gradient
         try:
             step = -np.linalg.solve(normal + np.diag(damping * np.diag(normal)), gradient.T @ residuals)
@@ -118,7 +118,7 @@ def _damped(weighted: Callable[[Array], tuple[Array, Array]], start: Array) -> A
             return None
         if not np.all(np.abs(at + step - start) < 12):
             return None
-        if np.max(np.abs(step)) < CONVERGED:
+        if np.max(np.abs(step)) < _CONVERGED:
             return at
         tried = weighted(at + step)
         if (lower := tried[0] @ tried[0]) <= cost:

@@ -184,7 +184,7 @@ def test_read_only_file(open_folder: Path) -> None:
 
 def test_full_disk_loses_nothing(engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> None:
     """When the file cannot grow the error states it, what was stored stays, and recording goes on once there is room."""
-    room = {"pages": 100}
+    room = {"pages": 130}
     event.listen(engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {room['pages']}"))
     outcomes = [make_outcome(make_job(16 * size), pairs=300, seed=size) for size in range(2, 60)]
     stored = 0

@@ -24,8 +24,8 @@ MIGRATION = '''"""What a worker reports of the first call, in the tables of arms
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 
 
 def upgrade() -> None:
@@ -120,7 +120,7 @@ def test_a_column_of_speedup_needs_two_files(
     declared = "    route: str | None = None\n"
     assert tables.read_text().count(declared) == 1
     tables.write_text(tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n"))
-    (source / "store/migrations/versions/0011_first_call.py").write_text(MIGRATION)
+    (source / "store/migrations/versions/0012_first_call.py").write_text(MIGRATION)
     command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "outcome.json")]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["False", "True", "[('here', None), ('new', 1.5)]", "[]"], done.stderr

@@ -27,8 +27,8 @@ NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 
 
 def upgrade() -> None:
@@ -129,13 +129,13 @@ def test_upgrade_keeps_everything_and_a_backup(
     before = dump(path)
     scripts = tmp_path / "migrations"
     shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0011_colour.py").write_text(NEXT)
+    (scripts / "versions" / "0012_colour.py").write_text(NEXT)
     migration.migrate(engine, path, scripts=scripts)
     with engine.connect() as connection:
-        assert migration.version(connection) == "0011"
+        assert migration.version(connection) == "0012"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0010.*.backup")
+    (backup,) = path.parent.glob("breakeven.db.schema-0011.*.backup")
     assert dump(backup) == before
 
 

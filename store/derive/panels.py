@@ -1,0 +1,93 @@
+"""Derived rows: the panels of each sweep with their counts, so that no page reads a whole sweep to offer its choices."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, delete, func, insert, select
+
+from store.tables.derived import EffectRow, PanelProgressRow, PanelRow
+from store.tables.planned import ComparisonRow, SweepComparisonRow, core
+from store.views.columns import newest_answer
+
+EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
+PANEL, PROGRESS = core(PanelRow), core(PanelProgressRow)
+_LINKED = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
+_TOUCHED = (
+    select(COMPARISON.c.panel_id)
+    .where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)), COMPARISON.c.panel_id.is_not(None))
+    .distinct()
+)
+
+
+def derive_panels(connection: Connection, comparisons: Iterable[str]) -> None:
+    """Count again the panels, in every sweep, that these comparisons belong to."""
+    given = list(comparisons)
+    panels = sorted(
+        {str(panel) for batch in _batches(given) for panel in connection.execute(_TOUCHED, {"comparisons": batch}).scalars()}
+    )
+    for batch in _batches(panels):
+        for table in (PANEL, PROGRESS):
+            connection.execute(delete(table).where(table.c.panel_id.in_(batch)))
+        _insert(connection, COMPARISON.c.panel_id.in_(batch))
+
+
+def derive_sweep_panels(connection: Connection, sweep: int) -> None:
+    """Count all panels of a newly submitted sweep."""
+    for table in (PANEL, PROGRESS):
+        connection.execute(delete(table).where(table.c.sweep == sweep))
+    _insert(connection, LINK.c.sweep == sweep)
+
+
+def derive_all_panels(connection: Connection) -> None:
+    """Count all panels of all sweeps."""
+    for table in (PANEL, PROGRESS):
+        connection.execute(delete(table))
+    _insert(connection, LINK.c.sweep.is_not(None))
+
+
+def _insert(connection: Connection, which: ColumnElement[bool]) -> None:
+    for table, statement in ((PROGRESS, _progress()), (PANEL, _points())):
+        chosen = statement.where(which, COMPARISON.c.panel_id.is_not(None))
+        connection.execute(insert(table).from_select([column.name for column in statement.selected_columns], chosen))
+
+
+def _progress() -> Select[Any]:
+    """Counts of comparisons by sweep and panel: all, those with an answer anywhere, and those with nothing but failures."""
+    state = (
+        select(func.max(case((EFFECT.c.failure.is_(None), 1), else_=0)))
+        .where(EFFECT.c.comparison_id == COMPARISON.c.comparison_id)
+        .correlate(COMPARISON)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            *(LINK.c.sweep, COMPARISON.c.panel_id, func.min(COMPARISON.c.comparison_id).label("comparison_id")),
+            func.count().label("comparisons"),
+            func.coalesce(func.sum(state), 0).label("measured"),
+            (func.count(state) - func.coalesce(func.sum(state), 0)).label("failures"),
+        )
+        .select_from(_LINKED)
+        .group_by(LINK.c.sweep, COMPARISON.c.panel_id)
+    )
+
+
+def _points() -> Select[Any]:
+    """The rows of the view `speedup` by sweep, panel, environment, host and metric, counted."""
+    faster = case((EFFECT.c.verdict == "faster", EFFECT.c.effect))
+    key = (LINK.c.sweep, COMPARISON.c.panel_id, EFFECT.c.environment, EFFECT.c.host, EFFECT.c.metric)
+    return (
+        select(
+            *key,
+            func.max(EFFECT.c.threads).label("threads"),
+            func.count().label("points"),
+            func.max(EFFECT.c.measured_at).label("measured_at"),
+            func.max(faster).label("best"),
+        )
+        .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+        .where(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
+        .group_by(*key)
+    )
+
+
+def _batches(names: Sequence[str]) -> Iterable[list[str]]:
+    return (list(names[start : start + 500]) for start in range(0, len(names), 500))

@@ -1,0 +1,105 @@
+"""Panels of a sweep: their stored counts are those of the views, whatever wrote them; and columns that views gained with them."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from store.arm_labels import label_stored_arms, store_arm_labels
+from store.engine import connect
+from store.queries import sweep_summaries
+from store.record import reanalyse, record, record_imported
+from sweeps.outcome import Failure
+from sweeps.stats.promise import delivered
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import MakeJob, MakeOutcome, submit
+
+COUNTED = """
+    SELECT r.id AS sweep, c.panel_id, s.environment, s.host, s.metric, max(s.threads) AS threads, count(*) AS points,
+        max(s.measured_at) AS measured_at, max(CASE WHEN s.verdict = 'faster' THEN s.speedup END) AS best
+    FROM sweep AS r JOIN sweep_comparison_row AS l ON l.sweep = r.id JOIN comparison AS c USING (comparison_id)
+    JOIN speedup AS s USING (comparison_id) GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"""
+STORED = "SELECT * FROM panel_row ORDER BY 1, 2, 3, 4, 5"
+
+
+def check(engine: Engine) -> None:
+    found = rows(engine, STORED)
+    assert found
+    assert found == rows(engine, COUNTED)
+
+
+def summary(engine: Engine, name: str = "sweep") -> tuple[int, int, int]:
+    (found,) = (sweep for sweep in sweep_summaries(engine) if sweep["name"] == name)
+    return found["comparisons"], found["measured"], found["failures"]
+
+
+def test_counts_are_those_of_the_views(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """After outcomes, an import from another host, a sweep submitted later, a failure that was tried again, and `reanalyse`."""
+    jobs = [make_job(size, (0.5, 0.7), batch_size=batch) for size in (64, 128) for batch in (1, 4)]
+    submit(engine, jobs)
+    failed = make_outcome(jobs[0], failures=[Failure(arm=None, reason="error", message="so")])
+    record(engine, None, None, failed)
+    assert summary(engine) == (8, 0, 2)
+    for number, job in enumerate(jobs):
+        record(engine, None, None, make_outcome(job, speedups=(1.5, 0.8), seed=number, ended_at=1.79e9 + number))
+        check(engine)
+    assert summary(engine) == (8, 8, 0)
+    record_imported(engine, [make_outcome(job, speedups=(1.4, 1.1), host="there") for job in jobs[:2]])
+    check(engine)
+    submit(engine, jobs[:1], "second")
+    check(engine)
+    assert summary(engine, "second") == (2, 2, 0)
+    reanalyse(engine)
+    check(engine)
+
+
+@pytest.mark.parametrize("stored", ["version_2", "version_5", "version_8", "version_9_timed"])
+def test_an_older_store_gets_its_panels(path: Path, stored: str) -> None:
+    """An upgrade fills what new rows have: panels, and the share of the promise that arrived."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / f"{stored}.sql").read_text())
+    engine = connect(str(path))
+    check(engine)
+    for row in rows(engine, "SELECT speedup, speedup_macs, delivered FROM speedup"):
+        assert row["delivered"] == delivered(row["speedup"], row["speedup_macs"])
+    engine.dispose()
+
+
+def test_the_view_has_what_the_macs_promise(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """`speedup_macs` counts the method's own MACs; `delivered` is the share of the logarithm that arrived."""
+    job = make_job(224, (0.5,))
+    outcome = make_outcome(job, speedups=(1.5,))
+    record(engine, None, None, outcome)
+    (row,) = rows(engine, "SELECT * FROM speedup")
+    assert list(row)[-3:] == ["speedup_macs", "delivered", "arm_label"]
+    assert row["speedup_macs"] == pytest.approx(row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_overhead"]))
+    assert row["delivered"] == pytest.approx(delivered(row["speedup"], row["speedup_macs"]))
+
+
+def test_there_is_no_share_of_a_promise_of_nothing() -> None:
+    """Within 2 % of no change the share would be noise; without a figure there is none."""
+    assert [delivered(1.2, promise) for promise in (1.0, 1.02, 1 / 1.02, 0.0, None)] == [None] * 5
+    assert delivered(None, 2.0) is None
+    assert delivered(2.0, 4.0) == pytest.approx(0.5)
+    assert delivered(0.5, 2.0) == pytest.approx(-1)
+
+
+def test_labels_are_shown_where_they_are_stored(
+    engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
+) -> None:
+    """Without a label the arm is named by its method and all parameters; a label that changed replaces the one before."""
+    job = make_job(224, (0.5,))
+    record(engine, None, None, make_outcome(job))
+    labels = "SELECT arm_label FROM speedup"
+    assert rows(engine, labels) == [{"arm_label": 'topk {"keep_rate":0.5,"layers":[3,6,9]}'}]
+    for label in ("topk keep_rate=0.5", "topk half"):
+        store_arm_labels(engine, {job.arms[1].arm_id: label})
+        assert rows(engine, labels) == [{"arm_label": label}]
+    label_stored_arms(engine, lambda method, params: f"{method} of {len(params)}")
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM arm_label")).scalar() == 1
+    assert rows(engine, labels) == [{"arm_label": "topk of 34"}]
