@@ -1,7 +1,6 @@
 """Identity of a panel: the comparisons of a page's chart, which differ in sizes and in parameters of a method alone."""
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,7 @@ PANEL_FIELDS = (
 """Columns of `comparison` that are equal for the comparisons of one panel."""
 
 
-def panel_id(comparison: Mapping[str, Any]) -> str:
+def panel_id(comparison: Any) -> str:
     """The column `panel_id` for the other columns of a comparison."""
     return _digest(tuple([comparison[name] for name in PANEL_FIELDS]))
 
