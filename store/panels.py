@@ -24,7 +24,7 @@ ARM_COLUMNS = ("method", "dtype", "attention", "runtime", "kv_cache")
 """Columns of the views that distinguish arms of one panel."""
 
 
-def measured_sweeps(engine: Engine) -> list[dict[str, Any]]:
+def sweep_list(engine: Engine) -> list[dict[str, Any]]:
     """`name`, `question`, `submitted_at` and `measured` of the newest revision of each sweep, newest first.
 
     `measured`: whether any of its comparisons has a figure. Nothing is counted.

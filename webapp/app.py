@@ -62,9 +62,9 @@ pages = {
     st.Page(f"screens/{screen.script}.py", title=screen.title, url_path=screen.path or None, default=not screen.path): screen
     for screen in SCREENS
 }
-shown = st.navigation(list(pages), position="top")
+page_shown = st.navigation(list(pages), position="top")
 try:
-    _run(shown, next(screen.needs for page, screen in pages.items() if page.url_path == shown.url_path))
+    _run(page_shown, next(screen.needs for page, screen in pages.items() if page.url_path == page_shown.url_path))
 except EmptyStoreError as problem:
     _nothing(f"{problem}.", known=False)
 except StoreError as problem:

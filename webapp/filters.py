@@ -50,7 +50,7 @@ NONE = "none"
 """The option for rows without a value."""
 
 
-class Choice(NamedTuple):
+class FilterChoice(NamedTuple):
     """One widget: its query parameter, label, options, and the one that is chosen."""
 
     key: str
@@ -61,11 +61,11 @@ class Choice(NamedTuple):
     """What the address leaves out, if it is the same for every state of the store."""
 
 
-class Plan(NamedTuple):
+class FilterPlan(NamedTuple):
     """What the filters of a sweep offer, given what was requested."""
 
-    choices: list[Choice]
-    arms: list[Choice]
+    choices: list[FilterChoice]
+    arms: list[FilterChoice]
     """Of several values each; `value` is unused."""
     scope: Scope
     unknown: list[str]
@@ -136,13 +136,13 @@ def chosen_scope() -> Scope:
     return scope
 
 
-def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Sequence[str]]) -> Plan:
+def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Sequence[str]]) -> FilterPlan:
     """The filters of a sweep whose panels are `counts` (`webapp.queries.panels`), by what was `requested` (query parameters).
 
     Each filter offers what is left by those before it; the default is the panel with the most points.
     """
     unknown: list[str] = []
-    choices: list[Choice] = []
+    choices: list[FilterChoice] = []
 
     def take(key: str, label: str, options: list[str], default: str, everywhere: Sequence[str], *, constant: bool = False) -> str:
         asked = next(iter(requested.get(key, ())), None)
@@ -151,7 +151,7 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
             where = "not measured with the choices before it" if asked in everywhere else "not in this sweep"
             unknown.append(f"{label} {asked} of the address is {where}; {value} is shown.")
         if len(options) > 1:
-            choices.append(Choice(key, label, options, value, default if constant else None))
+            choices.append(FilterChoice(key, label, options, value, default if constant else None))
         return value
 
     labels = {METRICS[name].label: name for name in texts.metrics_in(counts["metric"])}
@@ -181,8 +181,8 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
         kept = tuple(name for name in asked if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
         if len(options) > 1:
-            arms.append(Choice(key, label, options, ""))
-    return Plan(choices, arms, Scope(sweep, metric, fixed, facet, chosen), unknown)
+            arms.append(FilterChoice(key, label, options, ""))
+    return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen), unknown)
 
 
 def _fullest(rest: pd.DataFrame, shown: "pd.Series[Any]", free: Sequence[str | None]) -> str:

@@ -6,8 +6,8 @@ from typing import Literal
 import streamlit as st
 
 Tone = Literal["", "muted", "strong"]
-LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
-TONES = {
+_LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
+_TONES = {
     "": "",
     "muted": "opacity: 0.68; font-size: 0.875rem; ",
     "strong": "font-weight: 600; font-size: 1.25rem; line-height: 1.5; ",
@@ -16,12 +16,12 @@ TONES = {
 
 def heading(text: str) -> None:
     """The title of a page."""
-    st.html(f'<h1 style="{LOOK}font-size: 1.75rem; font-weight: 600; line-height: 1.3; padding: 0">{escape(text)}</h1>')
+    st.html(f'<h1 style="{_LOOK}font-size: 1.75rem; font-weight: 600; line-height: 1.3; padding: 0">{escape(text)}</h1>')
 
 
 def sentence(text: str, tone: Tone = "") -> None:
     """A paragraph."""
-    st.html(f'<p style="{LOOK}{TONES[tone]}">{escape(text)}</p>')
+    st.html(f'<p style="{_LOOK}{_TONES[tone]}">{escape(text)}</p>')
 
 
 def text_block(text: str) -> None:

@@ -20,7 +20,7 @@ from webapp.scope import Scope
 from workers.methods import tuning_control
 
 JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
-T = TypeVar("T")
+_Content = TypeVar("_Content")
 KEPT = 64
 """Results that are kept at once; each holds the rows of one panel."""
 COLUMNS_OF_SWEEPS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *JOB_STATES)
@@ -39,13 +39,13 @@ def sweeps(url: str | None = None) -> pd.DataFrame:
     return frame.assign(submitted_at=pd.to_datetime(frame["submitted_at"], utc=True))
 
 
-def cached(read: Callable[[Any], T], *key: Any, url: str | None = None) -> T:
+def kept(read: Callable[[Any], _Content], *key: Any, url: str | None = None) -> _Content:
     """What `read` makes of the store's engine, kept until something is committed to the store.
 
     `key` distinguishes what is read: hashable, beginning with a name of its own. Callers change nothing of the result; of a frame
     they may take a shallow copy. The newest `KEPT` results are kept. Raises `StoreError`.
     """
-    found: T = _kept(_Reading(read, (*key, url, state_mark(url))), url)
+    found: _Content = _kept(_Reading(read, (*key, url, state_mark(url))), url)
     return found
 
 
@@ -70,12 +70,12 @@ def _kept(reading: _Reading, url: str | None) -> Any:
 
 def measured_sweeps(url: str | None = None) -> list[dict[str, Any]]:
     """`name`, `question`, `submitted_at` and whether anything is `measured`, newest first, without counting."""
-    return cached(stored_panels.measured_sweeps, "measured_sweeps", url=url)
+    return kept(stored_panels.sweep_list, "measured_sweeps", url=url)
 
 
 def panels(sweep: str, url: str | None = None) -> pd.DataFrame:
     """The panels of a sweep and their kinds of arms with the number of their points, see `store.panels.panel_counts`."""
-    return cached(lambda engine: stored_panels.panel_counts(engine, sweep), "panels", sweep, url=url)
+    return kept(lambda engine: stored_panels.panel_counts(engine, sweep), "panels", sweep, url=url)
 
 
 def scope_rows(scope: Scope, view: str, url: str | None = None) -> pd.DataFrame:
@@ -84,7 +84,7 @@ def scope_rows(scope: Scope, view: str, url: str | None = None) -> pd.DataFrame:
     def read(engine: Any) -> pd.DataFrame:
         return stored_panels.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
 
-    return cached(read, "scope_rows", view, scope.key, url=url).copy(deep=False)
+    return kept(read, "scope_rows", view, scope.key, url=url).copy(deep=False)
 
 
 def scope_sql(scope: Scope, view: str = "speedup") -> str:
@@ -106,7 +106,7 @@ def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd
         points, break_evens = found
         return label_arms(_calibrated(engine, points), break_evens)
 
-    points, break_evens = cached(read, "scope_points", scope.key, url=url)
+    points, break_evens = kept(read, "scope_points", scope.key, url=url)
     return points.copy(deep=False), break_evens.copy(deep=False)
 
 

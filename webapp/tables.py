@@ -16,7 +16,7 @@ POINT_COLUMNS = (
     *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
     *("gmacs_saved", "gmacs_baseline", "baseline_ms", "arm_ms", "speedup", "interval", "word", "pairs", "flags"),
 )
-ARM_COLUMNS = ("arm", "against", "model", "image_size", "prompt_tokens", "speedup")
+QUALITY_COLUMNS = ("arm", "against", "model", "image_size", "prompt_tokens", "speedup")
 ITEMS: Mapping[Payload, str] = {"predictions": "images", "text_scores": "windows of text"}
 """What a kind of job that is not timed reads."""
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
@@ -65,6 +65,6 @@ def quality_table(points: pd.DataFrame, sweep: str, metric: str, kind: KindSpec,
         .sort_values(["against", "arm"])
     )
     beside = [name for name, other in METRICS.items() if name in rows.columns and other.read == "item" and other.better]
-    columns = [*ARM_COLUMNS, *dict.fromkeys((spec.name, "change", *beside)), "quality_verdict", "control_change"]
+    columns = [*QUALITY_COLUMNS, *dict.fromkeys((spec.name, "change", *beside)), "quality_verdict", "control_change"]
     known = [name for name in columns if name in shown and (name == "speedup" or shown[name].notna().any())]
     show_table(shown, known, SIZES)

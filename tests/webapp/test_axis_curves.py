@@ -54,7 +54,7 @@ def test_a_parameter_moves_at_one_size(url: str) -> None:
     assert set(points["arm"]) == {"topk, keep_rate varied"}
     assert set(break_evens["arm"]) == set(points["arm"])
     assert sorted(points["gmacs_saved"].round(1)) == [0.3, 0.3, 0.5, 0.5, 0.7, 0.7]
-    panels = list(curves.panels(points, break_evens, "gmacs_saved"))
+    panels = list(curves.curve_panels(points, break_evens, "gmacs_saved"))
     assert [panel.about["image_size"] for panel in panels] == [64, 224]
     assert [list(panel.break_evens["verdict"]) for panel in panels] == [["never"], ["crossing"]]
     again = curves_along(points, break_evens, "gmacs_saved")
@@ -109,7 +109,7 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
     """Language models have curves along the MACs saved too, one for each length of the prompt."""
     points, break_evens = curves_along(*generation(url, "tpot"), "gmacs_saved")
     assert set(points["arm"]) == {"larosa, sparsity varied"}
-    assert [panel.about["prompt_tokens"] for panel in curves.panels(points, break_evens, "gmacs_saved")] == [64, 128]
+    assert [panel.about["prompt_tokens"] for panel in curves.curve_panels(points, break_evens, "gmacs_saved")] == [64, 128]
     assert "128 tokens of the prompt" in str(curves.speedup_chart(points, break_evens, "gmacs_saved").to_dict())
 
 

@@ -28,7 +28,7 @@ def two_hosts(tmp_path: Path) -> str:
 def test_each_host_has_its_panel(two_hosts: str) -> None:
     """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
     points, break_evens = queries.labelled_speedups("hosts", two_hosts)
-    panels = list(curves.panels(points, break_evens))
+    panels = list(curves.curve_panels(points, break_evens))
     assert [(panel.about["host"], len(panel.points)) for panel in panels] == [("lost", 15), ("simulated", 40)]
     assert {frozenset(panel.break_evens["host"]) for panel in panels} == {frozenset(["lost"]), frozenset(["simulated"])}
     titles = [

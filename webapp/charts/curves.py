@@ -54,7 +54,7 @@ class Panel(NamedTuple):
         return METRICS[self.points["metric"].iloc[0]]
 
 
-def panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
+def curve_panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
     """The panels of some points along an axis, as `curves_along` returns them, in reading order."""
     columns = (*PANEL, *SIZES) if axis == "gmacs_saved" else PANEL
     against = sorted(points["against"].unique(), key=lambda name: (not name.startswith("dense"), name))
@@ -113,7 +113,7 @@ def speedup_chart(
     spans = scales.x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis), scales.y_span(*ratios)
     names = label_hosts(points)
     views = []
-    for panel in panels(shown, break_evens, axis):
+    for panel in curve_panels(shown, break_evens, axis):
         host = names[panel.about["environment"], panel.about["host"]]
         beside = of_panel(published, panel.about)
         title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host, published=len(beside))

@@ -75,7 +75,7 @@ if points.empty:
     st.stop()
 styles = arm_styles(points) if axis == "gmacs_saved" else styles
 distrusted = curves.flagged(points)
-drawn_panels = list(curves.panels(points, break_evens, axis))
+drawn_panels = list(curves.curve_panels(points, break_evens, axis))
 for panel in drawn_panels:
     arm_sentences(panel, axis, styles, label_hosts(points))
 notes(drawn_panels, _scope.sweep, axis)
