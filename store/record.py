@@ -53,6 +53,8 @@ END_LEASE = (
 )
 HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
 STORED = select(COMPARISON.c.comparison_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+_TOGETHER = (func.coalesce(COMPARISON.c.panel_id, "").label("panel_id"), COMPARISON.c.curve_id)
+"""What comparisons are ordered by, so that the points of a curve come together."""
 IMPORTED_BEFORE = select(func.count()).where(ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None))
 
 
@@ -128,12 +130,16 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
 
 
 def comparisons_by_environment(connection: Connection, sweep: str | None = None) -> Iterator[tuple[str, list[str]]]:
-    """The comparisons (of the sweep of that name) that were measured or failed in each environment, in batches."""
-    pairs = select(ATTEMPT.c.environment, PAIR.c.comparison_id).join_from(PAIR, ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).distinct()
+    """The comparisons (of the sweep of that name) that were measured or failed in each environment, in batches.
+
+    Those of one curve are together as far as possible, because a curve is derived for each batch that has one of its points.
+    """
+    source = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
+    pairs = select(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id).select_from(source).distinct()
     if sweep is not None:
         link = TABLES["sweep_comparison"]
         pairs = pairs.where(PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep)))
-    found = connection.execute(pairs.order_by(ATTEMPT.c.environment, PAIR.c.comparison_id)).all()
+    found = connection.execute(pairs.order_by(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
         for batch in _batches([row.comparison_id for row in rows]):
             yield environment, list(batch)
@@ -141,12 +147,11 @@ def comparisons_by_environment(connection: Connection, sweep: str | None = None)
 
 def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
     """The comparisons in batches, those of one curve together as far as possible."""
-    known = select(COMPARISON.c.curve_id, COMPARISON.c.comparison_id)
-    found: list[tuple[str, str]] = []
+    known = select(*_TOGETHER, COMPARISON.c.comparison_id)
+    found: list[tuple[str, ...]] = []
     for batch in _batches(sorted(comparisons)):
-        rows = connection.execute(known.where(COMPARISON.c.comparison_id.in_(batch)))
-        found += [(row.curve_id, row.comparison_id) for row in rows]
-    for batch in _batches([comparison for _, comparison in sorted(found)]):
+        found += map(tuple, connection.execute(known.where(COMPARISON.c.comparison_id.in_(batch))))
+    for batch in _batches([comparison for *_, comparison in sorted(found)]):
         yield list(batch)
 
 

@@ -21,7 +21,7 @@ from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import AMOUNT_WORDS, Curve, describe_curve
 from sweeps.stats.timing import ANALYSIS_VERSION
 
-BATCH = 200
+BATCH = 1000
 """Comparisons that one statement may name; databases allow some ten thousand."""
 EFFECT, COMPARISON, LINK, BREAK_EVEN = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow), core(BreakEvenRow)
 COST_MODEL, _SWEEP = core(CostModelRow), core(SweepRow)
