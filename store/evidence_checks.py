@@ -11,7 +11,7 @@ from store.evidence import PointEvidence, TimedPairs
 from store.row_mapping import timestamp
 from sweeps.noise_findings import AttemptChecks, NoiseFinding, noise_findings
 from sweeps.stats.noise_checks import MOST_PREFIXES, halves, outlying, pair_logs, running_contrasts, signs
-from sweeps.stats.pooling import SpeedUp, pool
+from sweeps.stats.pooling import ProcessTerm, SpeedUp, pool
 from sweeps.stats.two_way import Contrast
 from sweeps.verdict_rule import RuleLine, WorkedAttempt, rule_lines
 
@@ -45,6 +45,8 @@ class NullContrast(NamedTuple):
     attempt: int
     arm: int
     contrast: Contrast
+    found: SpeedUp
+    """The same with an interval, by these errors alone."""
 
 
 def worked_rule(evidence: PointEvidence, timed: TimedPairs) -> list[RuleLine]:
@@ -115,7 +117,12 @@ def null_contrasts(timed: TimedPairs) -> list[NullContrast]:
     for each in timed.attempts:
         fitted = each.data.rounds(each.series, settled=each.settled)
         nulls = {arm: fitted.null(arm) for arm in each.data.arms}
-        found += [NullContrast(each.row.attempt, arm, null) for arm, null in nulls.items() if null is not None]
+        exact = ProcessTerm(0.0)
+        found += [
+            NullContrast(each.row.attempt, arm, null, pool([[null]], each.row.size, [exact]))
+            for arm, null in nulls.items()
+            if null is not None
+        ]
     return found
 
 

@@ -1,8 +1,69 @@
-"""Page: the evidence of one point."""
+"""Page: the evidence of one point, so that every number can be doubted."""
 
 import streamlit as st
 
-from webapp import plain
+from store.errors import StoreError
+from sweeps.metrics import METRICS
+from webapp import evidence_blocks, plain, queries_point
+from webapp.links import point_link
 
-plain.heading("Evidence")
-plain.sentence(st.query_params.get("id", "No point is named in the address; click on one in a chart."))
+
+def search() -> None:
+    """A field to find a comparison by words or by the beginning of its id."""
+    words = st.text_input("Find a comparison", key="find", bind="query-params", placeholder="model, method, parameter or id")
+    if not words:
+        return
+    rows = queries_point.search_points(words)
+    if rows.empty:
+        plain.sentence(f"No answer whose id begins with these words, or whose model, method or parameters hold each: {words}")
+        return
+    listed = []
+    for row in rows.to_dict("records"):
+        size = row["image_size"] if row["image_size"] == row["image_size"] else row["prompt_tokens"]
+        label = (
+            f"{row['method']} {row['params']}, {row['model']}, {row['kind']}, {size:g}" if size == size else row["comparison_id"]
+        )
+        where = f"{row['device_name']}, {str(row['measured_at'])[:16].replace('T', ' ')}"
+        link = plain.link(label, point_link(row["comparison_id"], row["environment"], row["host"]))
+        listed.append(f"<li>{link}<br>{plain.escape(where)}</li>")
+    st.html(f"<ul style='overflow-wrap: anywhere'>{''.join(listed)}</ul>")
+
+
+def show(comparison_id: str, environment: str | None, host: str | None) -> None:
+    """All sections about one comparison."""
+    found = queries_point.point(comparison_id, environment, host)
+    evidence_blocks.title(found)
+    names = [each.metric.name for each in found.timed]
+    metric = names[0] if names else ""
+    if len(names) > 1:
+        labels = {METRICS[name].label: name for name in names}
+        chosen = st.segmented_control(
+            "Metric", list(labels), default=METRICS[metric].label, required=True, key="of", bind="query-params"
+        )
+        metric = labels[str(chosen)]
+    evidence_blocks.answer(found, metric)
+    evidence_blocks.elsewhere(found)
+    evidence_blocks.failures(found)
+    if metric:
+        frames = queries_point.point_frames(found, metric)
+        evidence_blocks.pairs(found, frames)
+        evidence_blocks.rule(frames)
+        evidence_blocks.noise(found, frames)
+        evidence_blocks.times(found, frames)
+        evidence_blocks.counts(frames)
+    evidence_blocks.provenance(found)
+    evidence_blocks.again(found)
+
+
+requested = st.query_params.get("id", "")
+if not requested:
+    plain.heading("Evidence")
+    plain.sentence("Click on a point of any chart, or find a comparison here.")
+    search()
+else:
+    try:
+        show(requested, st.query_params.get("environment"), st.query_params.get("host"))
+    except StoreError as problem:
+        plain.heading("No evidence")
+        plain.sentence(str(problem))
+        search()

@@ -1,0 +1,235 @@
+"""Sections of the page with the evidence of one point; all text of the store is shown as it is."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from store.evidence import PointEvidence, StoredAttempt
+from store.row_mapping import timestamp
+from sweeps.condition_text import describe_condition
+from sweeps.flags import FLAGS, split_flags
+from sweeps.labels import conclude, conclude_change
+from sweeps.metrics import METRICS
+from sweeps.noise_findings import noise_in_words
+from sweeps.number_format import duration, format_number
+from sweeps.system_metrics import RATES, SYSTEM_METRICS
+from webapp import plain, queries_point, texts
+from webapp.chart_block import show_chart
+from webapp.charts.pair_series import attempt_chart, pair_chart, reading_chart, time_chart
+from webapp.links import point_link
+from webapp.queries_point import PointFrames
+from workers.methods.arm_labels import arm_label
+
+STYLE = (
+    "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows th{text-align:left;vertical-align:top;"
+    "padding:6px 20px 6px 0;border:0;border-bottom:1px solid rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}"
+    ".rows th{font-weight:600;white-space:nowrap}.rows td:last-child{padding-right:0}.rows .quiet{opacity:.68}</style>"
+)
+
+
+def show_rows(rows: Iterable[Sequence[str]], *, quiet: int | None = None) -> None:
+    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted."""
+    lines = []
+    for head, *cells in rows:
+        own = [f"<td{' class=quiet' if place == quiet else ''}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)]
+        lines.append(f"<tr><th>{escape(head)}</th>{''.join(own)}</tr>")
+    st.html(f"{STYLE}<table class=rows>{''.join(lines)}</table>")
+
+
+def title(found: PointEvidence) -> None:
+    """What was compared, in words."""
+    comparison = found.comparison
+    plain.heading(f"{arm_label(comparison.arm)} against {arm_label(comparison.baseline)}")
+    ran = dict(comparison.arm.condition(comparison.condition))
+    condition = {name: value for name, value in ran.items() if value is not None}
+    threads = next((row["threads"] for row in found.effects if row["threads"]), None)
+    condition |= {"device_name": found.device_name, "kind": comparison.kind} | ({"threads": threads} if threads else {})
+    plain.sentence(f"{describe_condition(condition)}; {comparison.kind}", "muted")
+
+
+def answer(found: PointEvidence, metric: str) -> None:
+    """The answer by each metric, and what its flags mean."""
+    flags: dict[str, None] = {}
+    for row in found.effects:
+        spec = METRICS[row["metric"]]
+        flags |= dict.fromkeys(split_flags(row["flags"]))
+        words = _answer_words(row)
+        times = ""
+        if row["compared"] == "ratio" and row["baseline_value"] is not None:
+            times = f": {row['baseline_value']:,.4g} ms → {row['arm_value']:,.4g} ms (medians), {row['n']:,} pairs"
+        plain.sentence(f"{spec.label[:1].upper()}{spec.label[1:]}: {words}{times}", "strong" if row["metric"] == metric else "")
+    if flags:
+        show_rows((flag, FLAGS[flag].meaning if flag in FLAGS else "not declared", _weight(flag)) for flag in flags)
+
+
+def _answer_words(row: Mapping[str, Any]) -> str:
+    spec = METRICS[row["metric"]]
+    if row["failure"] is not None:
+        return "failed"
+    if spec.compared is None or row["effect"] is None:
+        value = row["arm_value"] if row["arm_value"] is not None else row["baseline_value"]
+        return f"{format_number(value, f'.{spec.digits}f')} {spec.unit}"
+    ends, rule = (row["effect"], row["effect_low"], row["effect_high"]), {"verdict": row["verdict"], "floor": row["floor"]}
+    if spec.compared == "difference":
+        return conclude_change(spec, *ends, **rule).phrase
+    return conclude(texts.SHOWN, *ends, **rule).phrase
+
+
+def _weight(flag: str) -> str:
+    spec = FLAGS.get(flag)
+    if spec is None or spec.wrong:
+        return "the figures are not those of the question" + ("; quarantined" if spec and spec.quarantine else "")
+    return "only information" if spec.harmless else "the figures stand, with more noise or without a part"
+
+
+def pairs(found: PointEvidence, frames: PointFrames) -> None:
+    """Every pair in time order, and the readings of the machine below them."""
+    st.subheader("Every pair in the order of time", anchor=False)
+    st.caption(
+        "Each dot is a pair: the baseline's time over the arm's in one round. The line is the speed-up by all pairs until then, with "
+        "the interval that it had; attempts are added one after the other. Nothing is left out: triangles lie beyond the edge."
+    )
+    scope = found.requested_by[0].name if found.requested_by else ""
+    metric = frames.timed.metric.name
+    show_chart(pair_chart(frames.pairs), name=f"pairs-{found.comparison_id}", data=frames.pairs.pairs, scope_or_sweep=scope)
+    present = [name for name in RATES if name in set(frames.readings["reading"])]
+    changing = [name for name in present if frames.readings.loc[frames.readings["reading"] == name, "value"].nunique() > 1]
+    for name in changing:
+        rows = frames.readings[frames.readings["reading"] == name]
+        st.altair_chart(reading_chart(rows, RATES[name], frames.pairs), width="stretch", key=f"reading-{name}")
+    constant = [name for name in present if name not in changing]
+    for name in constant:
+        value = frames.readings.loc[frames.readings["reading"] == name, "value"].iloc[0]
+        plain.sentence(f"{RATES[name]}: {value:,.4g} throughout", "muted")
+    if not present:
+        plain.sentence("No readings between rounds: the machine offered none, or an older version measured this.", "muted")
+    st.download_button(
+        "All pairs as CSV, raw times in seconds",
+        lambda: queries_point.pairs_csv(found, metric),
+        f"pairs-{found.comparison_id}-{metric}.csv",
+        "text/csv",
+        on_click="ignore",
+        icon=":material/download:",
+    )
+
+
+def rule(frames: PointFrames) -> None:
+    """The rule of the verdict, worked out."""
+    st.subheader("The rule, worked out", anchor=False)
+    show_rows((line.what, line.value, line.how) for line in frames.rule)
+
+
+def noise(found: PointEvidence, frames: PointFrames) -> None:
+    """What would show that the speed-up is noise, and the same in a chart."""
+    st.subheader("What would convince me that this is noise?", anchor=False)
+    plain.sentence(noise_in_words(frames.findings))
+    marks = {True: "suggests noise", False: "–"}
+    show_rows((line.check, line.statement, marks[line.noise]) for line in frames.findings)
+    st.caption(
+        "Attempts by themselves, the baseline's two columns against each other (errors within the process alone), and the answer."
+    )
+    scope = found.requested_by[0].name if found.requested_by else ""
+    chart = attempt_chart(frames.attempts, frames.timed.metric.floor)
+    show_chart(chart, name=f"attempts-{found.comparison_id}", data=frames.attempts, scope_or_sweep=scope)
+    for each in found.calibrations.values():
+        sd = f"SD {each['process_sd']:.4f} ({each['tau']:.4f} [{each['tau_low']:.4f}, {each['tau_high']:.4f}] estimated)"
+        made = f"{each['processes']} processes, {each['contrasts']} contrasts, models {each['size_class']}"
+        plain.sentence(f"Calibration {each['calibration_id']} of {timestamp(each['created_at'])[:16]}: {sd}; {made}", "muted")
+
+
+def times(found: PointEvidence, frames: PointFrames) -> None:
+    """The distribution of the two arms' times."""
+    st.subheader("Times of both arms", anchor=False)
+    scope = found.requested_by[0].name if found.requested_by else ""
+    show_chart(time_chart(frames.times), name=f"times-{found.comparison_id}", data=frames.times, scope_or_sweep=scope)
+
+
+def counts(frames: PointFrames) -> None:
+    """Counts that must agree."""
+    st.subheader("Counts that must agree", anchor=False)
+    marks = {True: "holds", False: "violated", None: ""}
+    show_rows((line.what, line.statement, marks[line.holds]) for line in frames.checks)
+
+
+def failures(found: PointEvidence) -> None:
+    """Failed attempts with message and traceback."""
+    failed = [each for each in found.attempts if each.failure is not None]
+    if not failed:
+        return
+    st.subheader("Failures", anchor=False)
+    for each in reversed(failed):
+        if each.failure is not None:
+            when = f"Attempt {each.attempt}, {timestamp(each.ended_at)[:19]}Z"
+            plain.sentence(f"{when}: {each.failure.reason.replace('_', ' ')}: {each.failure.message}")
+            if each.failure.detail:
+                plain.text_block(each.failure.detail)
+
+
+def provenance(found: PointEvidence) -> None:
+    """Where every number comes from."""
+    st.subheader("Where it comes from", anchor=False)
+    for each in reversed(found.attempts):
+        show_rows(_attempt_rows(each))
+    versions = {step: str(version) for arm in (found.comparison.arm, found.comparison.baseline) for step, version in arm.versions}
+    ids = {
+        "Comparison": found.comparison_id,
+        "Question": found.question_id,
+        "Environment": found.place.environment,
+        "Host": found.place.host or "any: the answer does not depend on it",
+        "Device": found.device_name,
+        "Versions of methods": ", ".join(f"{name} {version}" for name, version in versions.items()) or "none: no method",
+        "Analysis version": ", ".join(sorted({str(row["analysis_version"]) for row in found.effects})),
+        "Content hashes": json.dumps(dict(found.content_hashes)) if found.content_hashes else "none",
+        **{f"Environment: {name}": value for name, value in found.facts.items()},
+    }
+    show_rows(ids.items())
+
+
+def _attempt_rows(each: StoredAttempt) -> list[tuple[str, str]]:
+    span = f"{timestamp(each.started_at)[:19]}Z, {duration(each.ended_at - each.started_at)}"
+    state = "the answer rests on it" if each.used else "not used" if each.failure is None else f"failed: {each.failure.reason}"
+    precision = each.protocol
+    requested = f"{precision.pairs_min} to {precision.pairs_max} pairs, ±{100 * precision.half_width:g} %, {precision.budget_s:g} s"
+    ended = "" if each.stopped is None else f"; timing ended by {each.stopped.replace('_', ' ')}"
+    own = [flag for joined in (each.flags, each.baseline_flags, each.arm_flags) for flag in split_flags(joined)]
+    listed = f"job {each.job_id}, execution {each.n}, round {each.round}, process {each.process or 'not known'}, {each.source}"
+    rows = [
+        (f"Attempt {each.attempt}", f"{span}; {state}"),
+        ("", listed),
+        ("", f"commit {each.commit or 'not known'}; requested {requested}{ended}; flags: {', '.join(own) or 'none'}"),
+        *(("", note) for note in each.notes),
+    ]
+    shown = ", ".join(f"{name} {value:.4g}" for name, value in each.readings.items() if name in SYSTEM_METRICS)
+    return [*rows, ("", shown)] if shown else rows
+
+
+def again(found: PointEvidence) -> None:
+    """How to measure it again, and the sweeps that request it."""
+    st.subheader("Measure it again", anchor=False)
+    text = queries_point.single_sweep(found)
+    if text:
+        st.code(f"breakeven run point-{found.question_id}.yaml --again", language="bash")
+        plain.text_block(text)
+        file = f"point-{found.question_id}.yaml"
+        st.download_button("This sweep file", text, file, "application/yaml", on_click="ignore", icon=":material/download:")
+    for sweep in found.requested_by:
+        with st.expander(f"Sweep file of revision {sweep.revision} that requests it"):
+            plain.sentence(sweep.name)
+            plain.text_block(sweep.text)
+
+
+def elsewhere(found: PointEvidence) -> None:
+    """Links to the other places that answer it."""
+    if not found.elsewhere:
+        return
+    links = [
+        plain.link(
+            f"{row['device_name']}, host {row['host'] or 'any'}, environment {str(row['environment'])[:8]}, {str(row['measured_at'])[:10]}",
+            point_link(found.comparison_id, str(row["environment"]), str(row["host"])),
+        )
+        for row in found.elsewhere
+    ]
+    st.html(f"<p>Also answered on {'; '.join(links)}</p>")
