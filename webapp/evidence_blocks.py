@@ -23,7 +23,7 @@ from webapp.links import point_link
 from webapp.queries_point import PointFrames
 from workers.methods.arm_labels import arm_label
 
-STYLE = (
+TABLE_STYLE = (
     "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows th{text-align:left;vertical-align:top;"
     "padding:6px 20px 6px 0;border:0;border-bottom:1px solid rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}"
     ".rows th{font-weight:600;white-space:nowrap}.rows td:last-child{padding-right:0}.rows .quiet{opacity:.68}</style>"
@@ -36,7 +36,7 @@ def show_rows(rows: Iterable[Sequence[str]], *, quiet: int | None = None) -> Non
     for head, *cells in rows:
         own = [f"<td{' class=quiet' if place == quiet else ''}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)]
         lines.append(f"<tr><th>{escape(head)}</th>{''.join(own)}</tr>")
-    st.html(f"{STYLE}<table class=rows>{''.join(lines)}</table>")
+    st.html(f"{TABLE_STYLE}<table class=rows>{''.join(lines)}</table>")
 
 
 def title(found: PointEvidence) -> None:
@@ -154,7 +154,7 @@ def counts(frames: PointFrames) -> None:
     show_rows((line.what, line.statement, marks[line.holds]) for line in frames.checks)
 
 
-def failures(found: PointEvidence) -> None:
+def failed_attempts(found: PointEvidence) -> None:
     """Failed attempts with message and traceback."""
     failed = [each for each in found.attempts if each.failure is not None]
     if not failed:

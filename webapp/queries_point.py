@@ -32,7 +32,7 @@ class PointFrames(NamedTuple):
     """`number`, `attempt`, `reading`, `value`."""
 
 
-def point(comparison_id: str, environment: str | None, host: str | None, url: str | None = None) -> PointEvidence:
+def read_point(comparison_id: str, environment: str | None, host: str | None, url: str | None = None) -> PointEvidence:
     """See `store.evidence.point_evidence`, whose `StoreError` it raises."""
 
     def read(engine: Any) -> PointEvidence:

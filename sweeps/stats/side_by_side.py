@@ -13,9 +13,9 @@ from sweeps.stats.pooling import WIDEST_LOG, quantile, ratio_verdict
 FAMILY_ALPHA = 0.05
 """Probability that any of the questions side by side is called different where none is, however often each was measured."""
 
-Contrasted = Literal["different", "apart", "same", "overlap", "unclear", "one answer", "no interval"]
+Contrasted = Literal["different", "apart", "same", "overlap", "unclear", "one answer", "not comparable"]
 """`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`, `overlap`: of answers with a process in
-common, by their own intervals. `one answer`: both sides show the same measurement. `no interval`: a side has too few pairs."""
+common, by their own intervals. `one answer`: both show the same measurement. `not comparable`: one has no interval or verdict."""
 DIFFERENT: frozenset[Contrasted] = frozenset({"different", "apart"})
 
 Row = Mapping[str, Any]
@@ -78,14 +78,14 @@ def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: floa
     if not independent(a, b):
         widths = a.half_width(alpha / 2) + b.half_width(alpha / 2)
         if widths == inf:
-            return SpeedDifference("no interval", ratio, None, None)
+            return SpeedDifference("not comparable", ratio, None, None)
         return SpeedDifference("apart" if abs(a.log - b.log) > widths else "overlap", ratio, None, None)
     if a.se is None or b.se is None:
-        return SpeedDifference("no interval", ratio, None, None)
+        return SpeedDifference("not comparable", ratio, None, None)
     spent = alpha / (a.looks * (a.looks + 1) * b.looks * (b.looks + 1))
     width = quantile(spent, min(a.freedom, b.freedom)) * hypot(a.se, b.se)
     if width > WIDEST_LOG:
-        return SpeedDifference("no interval", ratio, None, None)
+        return SpeedDifference("not comparable", ratio, None, None)
     low, high = ratio * exp(-width), ratio * exp(width)
     verdict = ratio_verdict(low, high, floor)
     return SpeedDifference("same" if verdict == "same" else "unclear" if verdict == "unclear" else "different", ratio, low, high)

@@ -76,7 +76,7 @@ def test_what_cannot_be_compared_is_named() -> None:
     one = SpeedAnswer(0.1, 0.01, 29, 1, frozenset("a"), key=1)
     assert speed_difference(one, one, 1).found == "one answer"
     without = SpeedAnswer(0.1, None, 1, 1, frozenset("b"))
-    assert speed_difference(one, without, 1).found == "no interval"
+    assert speed_difference(one, without, 1).found == "not comparable"
     assert not independent(one, one._replace(processes=None))
     assert speed_difference(one, one._replace(processes=None, key=2), 1).found == "overlap"
     with pytest.raises(ValueError, match="at least one"):

@@ -11,7 +11,7 @@ from webapp.charts.process_band import BLUE
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
 ORANGE = "#c2500c"
-MARGIN = 58
+PAIR_MARGIN = 58
 """Pixels left of every chart along pairs, so that they lie below each other."""
 PAIRS_HEIGHT, READING_HEIGHT, ROW_HEIGHT, TIMES_HEIGHT = 300, 74, 26, 220
 
@@ -60,7 +60,7 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
     )
     x = alt.X("number:Q", scale=frames.x, axis=alt.Axis(title="Pairs in the order of time", grid=False, format="d"))
     y_axis = ratio_axis(span, "Baseline over arm")
-    y_axis.minExtent = y_axis.maxExtent = MARGIN
+    y_axis.minExtent = y_axis.maxExtent = PAIR_MARGIN
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + frames.floor)], "floor_high": [1 + frames.floor]}))
     running = frames.running.assign(low_drawn=frames.running["low"].clip(*span), high_drawn=frames.running["high"].clip(*span))
     dots = alt.Chart(shown).mark_point(filled=True, size=22)
@@ -109,7 +109,7 @@ def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> alt.Lay
     low, high = float(rows["value"].min()), float(rows["value"].max())
     room = max(0.12 * (high - low), 0.02 * abs(high), 1e-3)
     scale = alt.Scale(domain=[max(low - room, 0.0) if low >= 0 else low - room, high + room], nice=False, zero=False)
-    axis = alt.Axis(title=None, tickCount=3, minExtent=MARGIN, maxExtent=MARGIN, format="~s")
+    axis = alt.Axis(title=None, tickCount=3, minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, format="~s")
     y = alt.Y("value:Q", scale=scale, axis=axis)
     hover = [
         alt.Tooltip("attempt:Q", title="Attempt"),
@@ -170,7 +170,9 @@ def time_chart(times: pd.DataFrame) -> alt.LayerChart:
     reach = float(times.groupby("side")["ms"].quantile(0.99).max()) * 1.05
     scale = alt.Scale(type="log", domain=[float(times["ms"].min()) * 0.98, reach], nice=False)
     x = alt.X("ms:Q", scale=scale, axis=alt.Axis(title="Time of a forward, ms", format="~r", tickCount=8, grid=False))
-    y_axis = alt.Axis(title="Share of times at most so long", format=".0%", minExtent=MARGIN, maxExtent=MARGIN, tickCount=5)
+    y_axis = alt.Axis(
+        title="Share of times at most so long", format=".0%", minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, tickCount=5
+    )
     sides = alt.Scale(domain=["baseline", "arm"], range=[GREY, BLUE])
     colour = alt.Color("side:N", scale=sides, legend=alt.Legend(title=None, orient="top", symbolType="stroke"))
     medians = times.groupby("side", as_index=False)["ms"].median()

@@ -31,7 +31,7 @@ def search() -> None:
 
 def show(comparison_id: str, environment: str | None, host: str | None) -> None:
     """All sections about one comparison."""
-    found = queries_point.point(comparison_id, environment, host)
+    found = queries_point.read_point(comparison_id, environment, host)
     evidence_blocks.title(found)
     names = [each.metric.name for each in found.timed]
     metric = names[0] if names else ""
@@ -43,7 +43,7 @@ def show(comparison_id: str, environment: str | None, host: str | None) -> None:
         metric = labels[str(chosen)]
     evidence_blocks.answer(found, metric)
     evidence_blocks.elsewhere(found)
-    evidence_blocks.failures(found)
+    evidence_blocks.failed_attempts(found)
     if metric:
         frames = queries_point.point_frames(found, metric)
         evidence_blocks.pairs(found, frames)
