@@ -44,7 +44,7 @@ def rule_lines(
     processes = list(dict.fromkeys(each.process for each in attempts))
     weights = {process: part.weight for process, part in zip(processes, pooling.parts, strict=True)}
     alone = 1 < len(processes) == len(attempts)
-    lines = [_attempt_line(each, weights[each.process] if alone else None) for each in attempts]
+    lines = [_attempt_line(each, weights[each.process] if alone else None, first=not place) for place, each in enumerate(attempts)]
     terms = list(dict.fromkeys(part.term for part in pooling.parts))
     lines += [_term_line(term, calibrated or {}) for term in terms]
     lines += _pooled_lines(pooling, attempts)
@@ -83,9 +83,9 @@ def _apart(*numbers: float) -> tuple[str, ...]:
     return tuple(written)
 
 
-def _attempt_line(attempt: WorkedAttempt, weight: float | None) -> RuleLine:
+def _attempt_line(attempt: WorkedAttempt, weight: float | None, *, first: bool) -> RuleLine:
     contrast = attempt.contrast
-    how = "robust two-way fit of the log times of all arms; "
+    how = "robust two-way fit of the log times of all arms; " if first else "the same fit; "
     if contrast.se == inf:
         how += f"no standard error below {MIN_ROUNDS} rounds"
     else:

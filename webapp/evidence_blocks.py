@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 from store.evidence import PointEvidence, StoredAttempt
@@ -13,8 +15,7 @@ from sweeps.condition_text import describe_condition
 from sweeps.flags import FLAGS, split_flags
 from sweeps.labels import conclude, conclude_change
 from sweeps.metrics import METRICS
-from sweeps.noise_findings import noise_in_words
-from sweeps.number_format import duration, format_number
+from sweeps.number_format import duration
 from sweeps.system_metrics import RATES, SYSTEM_METRICS
 from webapp import plain, queries_point, texts
 from webapp.chart_block import show_chart
@@ -23,10 +24,12 @@ from webapp.links import point_link
 from webapp.queries_point import PointFrames
 from workers.methods.arm_labels import arm_label
 
+DIFFERING = 0.005
+"""From this share on it is explained why the ratio of medians is not the speed-up."""
 TABLE_STYLE = (
     "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows th{text-align:left;vertical-align:top;"
     "padding:6px 20px 6px 0;border:0;border-bottom:1px solid rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}"
-    ".rows th{font-weight:600;white-space:nowrap}.rows td:last-child{padding-right:0}.rows .quiet{opacity:.68}</style>"
+    ".rows th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}.rows .quiet{opacity:.68}</style>"
 )
 
 
@@ -51,31 +54,40 @@ def title(found: PointEvidence) -> None:
 
 
 def answer(found: PointEvidence, metric: str) -> None:
-    """The answer by each metric, and what its flags mean."""
+    """The answer by each metric, that of `metric` first, and what its flags mean."""
     flags: dict[str, None] = {}
-    for row in found.effects:
-        spec = METRICS[row["metric"]]
+    for row in sorted(found.effects, key=lambda row: row["metric"] != metric):
         flags |= dict.fromkeys(split_flags(row["flags"]))
-        words = _answer_words(row)
-        times = ""
-        if row["compared"] == "ratio" and row["baseline_value"] is not None:
-            times = f": {row['baseline_value']:,.4g} ms → {row['arm_value']:,.4g} ms (medians), {row['n']:,} pairs"
-        plain.sentence(f"{spec.label[:1].upper()}{spec.label[1:]}: {words}{times}", "strong" if row["metric"] == metric else "")
+        phrase, beside = _answer_words(row)
+        spec = METRICS[row["metric"]]
+        if row["metric"] == metric:
+            plain.sentence(f"{phrase[:1].upper()}{phrase[1:]}", "strong")
+            plain.sentence(f"{spec.label[:1].upper()}{spec.label[1:]}: {beside}")
+        else:
+            plain.sentence("; ".join(filter(None, (f"{spec.label[:1].upper()}{spec.label[1:]}: {phrase}", beside))), "muted")
     if flags:
         show_rows((flag, FLAGS[flag].meaning if flag in FLAGS else "not declared", _weight(flag)) for flag in flags)
 
 
-def _answer_words(row: Mapping[str, Any]) -> str:
+def _answer_words(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What is concluded from a row of `effect_row`, and the values behind it."""
     spec = METRICS[row["metric"]]
     if row["failure"] is not None:
-        return "failed"
-    if spec.compared is None or row["effect"] is None:
-        value = row["arm_value"] if row["arm_value"] is not None else row["baseline_value"]
-        return f"{format_number(value, f'.{spec.digits}f')} {spec.unit}"
-    ends, rule = (row["effect"], row["effect_low"], row["effect_high"]), {"verdict": row["verdict"], "floor": row["floor"]}
+        return "failed", ""
+    values = [row["baseline_value"], row["arm_value"]]
+    between = " → ".join(f"{value:,.4g}" for value in values if value is not None) + f" {spec.unit}"
+    if row["effect"] is None:
+        return between, ""
+    ends, rule_of = (row["effect"], row["effect_low"], row["effect_high"]), {"verdict": row["verdict"], "floor": row["floor"]}
     if spec.compared == "difference":
-        return conclude_change(spec, *ends, **rule).phrase
-    return conclude(texts.SHOWN, *ends, **rule).phrase
+        return conclude_change(spec, *ends, **rule_of).phrase, between
+    if spec.compared == "amount":
+        return f"{row['verdict']}: {row['effect']:.3f}×", between
+    medians = f"{between} (medians of {row['n']:,} pairs)"
+    ratio = values[0] / values[1]
+    if abs(ratio / row["effect"] - 1) >= DIFFERING:
+        medians += f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in which drift cancels"
+    return conclude(texts.SHOWN, *ends, **rule_of).phrase, medians
 
 
 def _weight(flag: str) -> str:
@@ -89,12 +101,11 @@ def pairs(found: PointEvidence, frames: PointFrames) -> None:
     """Every pair in time order, and the readings of the machine below them."""
     st.subheader("Every pair in the order of time", anchor=False)
     st.caption(
-        "Each dot is a pair: the baseline's time over the arm's in one round. The line is the speed-up by all pairs until then, with "
-        "the interval that it had; attempts are added one after the other. Nothing is left out: triangles lie beyond the edge."
+        "Each dot is a pair: the baseline's time over the arm's in one round. The line is the speed-up by all pairs until then, "
+        "with the interval that it had; attempts are added one after the other. None is left out: triangles lie beyond the edge."
     )
-    scope = found.requested_by[0].name if found.requested_by else ""
     metric = frames.timed.metric.name
-    show_chart(pair_chart(frames.pairs), name=f"pairs-{found.comparison_id}", data=frames.pairs.pairs, scope_or_sweep=scope)
+    _draw(found, pair_chart(frames.pairs), "pairs", frames.pairs.pairs)
     present = [name for name in RATES if name in set(frames.readings["reading"])]
     changing = [name for name in present if frames.readings.loc[frames.readings["reading"] == name, "value"].nunique() > 1]
     for name in changing:
@@ -116,6 +127,12 @@ def pairs(found: PointEvidence, frames: PointFrames) -> None:
     )
 
 
+def _draw(found: PointEvidence, chart: alt.LayerChart, name: str, data: pd.DataFrame) -> None:
+    """A chart with its files, which hold the newest sweep that requests the comparison; without them where none does."""
+    sweep = found.requested_by[0].name if found.requested_by else ""
+    show_chart(chart, name=f"{name}-{found.comparison_id}", data=data, scope_or_sweep=sweep, downloads=bool(sweep))
+
+
 def rule(frames: PointFrames) -> None:
     """The rule of the verdict, worked out."""
     st.subheader("The rule, worked out", anchor=False)
@@ -125,15 +142,12 @@ def rule(frames: PointFrames) -> None:
 def noise(found: PointEvidence, frames: PointFrames) -> None:
     """What would show that the speed-up is noise, and the same in a chart."""
     st.subheader("What would convince me that this is noise?", anchor=False)
-    plain.sentence(noise_in_words(frames.findings))
     marks = {True: "suggests noise", False: "–"}
     show_rows((line.check, line.statement, marks[line.noise]) for line in frames.findings)
     st.caption(
         "Attempts by themselves, the baseline's two columns against each other (errors within the process alone), and the answer."
     )
-    scope = found.requested_by[0].name if found.requested_by else ""
-    chart = attempt_chart(frames.attempts, frames.timed.metric.floor)
-    show_chart(chart, name=f"attempts-{found.comparison_id}", data=frames.attempts, scope_or_sweep=scope)
+    _draw(found, attempt_chart(frames.attempts, frames.timed.metric.floor), "attempts", frames.attempts)
     for each in found.calibrations.values():
         sd = f"SD {each['process_sd']:.4f} ({each['tau']:.4f} [{each['tau_low']:.4f}, {each['tau_high']:.4f}] estimated)"
         made = f"{each['processes']} processes, {each['contrasts']} contrasts, models {each['size_class']}"
@@ -143,8 +157,7 @@ def noise(found: PointEvidence, frames: PointFrames) -> None:
 def times(found: PointEvidence, frames: PointFrames) -> None:
     """The distribution of the two arms' times."""
     st.subheader("Times of both arms", anchor=False)
-    scope = found.requested_by[0].name if found.requested_by else ""
-    show_chart(time_chart(frames.times), name=f"times-{found.comparison_id}", data=frames.times, scope_or_sweep=scope)
+    _draw(found, time_chart(frames.times), "times", frames.times)
 
 
 def counts(frames: PointFrames) -> None:
@@ -225,11 +238,9 @@ def elsewhere(found: PointEvidence) -> None:
     """Links to the other places that answer it."""
     if not found.elsewhere:
         return
-    links = [
-        plain.link(
-            f"{row['device_name']}, host {row['host'] or 'any'}, environment {str(row['environment'])[:8]}, {str(row['measured_at'])[:10]}",
-            point_link(found.comparison_id, str(row["environment"]), str(row["host"])),
-        )
-        for row in found.elsewhere
-    ]
+    links = []
+    for row in found.elsewhere:
+        environment, host = str(row["environment"]), str(row["host"])
+        label = f"{row['device_name']}, host {host or 'any'}, environment {environment[:8]}, {str(row['measured_at'])[:10]}"
+        links.append(plain.link(label, point_link(found.comparison_id, environment, host)))
     st.html(f"<p>Also answered on {'; '.join(links)}</p>")

@@ -10,10 +10,11 @@ from webapp.charts.encodings import GREY
 from webapp.charts.process_band import BLUE
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
-ORANGE = "#c2500c"
+ORANGE = "#cf7c28"
 PAIR_MARGIN = 58
 """Pixels left of every chart along pairs, so that they lie below each other."""
-PAIRS_HEIGHT, READING_HEIGHT, ROW_HEIGHT, TIMES_HEIGHT = 300, 74, 26, 220
+PAIRS_HEIGHT, READING_HEIGHT, TIMES_HEIGHT, ROW_HEIGHT, ROWS_BESIDE = 400, 104, 300, 26, 96
+"""Pixels with axes, legend and title, as a page counts them; `ROWS_BESIDE` is what these take beside rows."""
 
 
 class PairFrames(NamedTuple):
@@ -37,11 +38,13 @@ class PairFrames(NamedTuple):
 
     @property
     def span(self) -> Extent:
-        """Of the ratios: the middle 98 % of pairs and the last interval, symmetric around 1."""
+        """Of the ratios: the middle 98 % of pairs, the last interval and no difference."""
         last = self.running.iloc[-1]
-        ends = [*self.pairs["ratio"].quantile([0.01, 0.99]), last["speedup"], last["low"], last["high"], 1 + 2 * self.floor]
-        most = max(max(end, 1 / end) for end in ends if pd.notna(end) and end > 0) ** 1.1
-        return Extent(1 / most, most)
+        ends = [*self.pairs["ratio"].quantile([0.01, 0.99]), last["speedup"], last["low"], last["high"]]
+        known = [end for end in ends if pd.notna(end) and end > 0]
+        low, high = min(*known, 1 / (1 + 2 * self.floor)), max(*known, 1 + 2 * self.floor)
+        room = (high / low) ** 0.06
+        return Extent(low / room, high * room)
 
 
 def pair_chart(frames: PairFrames) -> alt.LayerChart:
@@ -59,7 +62,8 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
         kind=frames.pairs["outlying"].map({True: "far outside the others", False: "pair"}),
     )
     x = alt.X("number:Q", scale=frames.x, axis=alt.Axis(title="Pairs in the order of time", grid=False, format="d"))
-    y_axis = ratio_axis(span, "Baseline over arm")
+    y_axis = ratio_axis(span, "")
+    y_axis.title = None
     y_axis.minExtent = y_axis.maxExtent = PAIR_MARGIN
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + frames.floor)], "floor_high": [1 + frames.floor]}))
     running = frames.running.assign(low_drawn=frames.running["low"].clip(*span), high_drawn=frames.running["high"].clip(*span))
@@ -100,6 +104,7 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
         .encode(x, alt.Y("speedup:Q", scale=scale), alt.Detail("attempt:N"), tooltip=line_hover),
         *([_boundaries(starts, frames.x)] if len(frames.starts) > 1 else []),
         *([_boundary_labels(starts, frames.x)] if len(frames.starts) > 1 else []),
+        title=_heading("baseline over arm"),
     )
 
 
@@ -109,7 +114,7 @@ def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> alt.Lay
     low, high = float(rows["value"].min()), float(rows["value"].max())
     room = max(0.12 * (high - low), 0.02 * abs(high), 1e-3)
     scale = alt.Scale(domain=[max(low - room, 0.0) if low >= 0 else low - room, high + room], nice=False, zero=False)
-    axis = alt.Axis(title=None, tickCount=3, minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, format="~s")
+    axis = alt.Axis(title=None, tickCount=3, minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, format=".3~g")
     y = alt.Y("value:Q", scale=scale, axis=axis)
     hover = [
         alt.Tooltip("attempt:Q", title="Attempt"),
@@ -118,13 +123,12 @@ def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> alt.Lay
     ]
     chart = alt.Chart(rows)
     starts = alt.Chart(frames.starts)
-    heading = alt.TitleParams(title, anchor="start", fontSize=12, fontWeight="normal", offset=4)
     return _layered(
         READING_HEIGHT,
         chart.mark_line(color=GREY, strokeWidth=1.6, interpolate="step-before").encode(x, y, alt.Detail("attempt:N")),
         chart.mark_point(color=GREY, filled=True, size=12).encode(x, y, tooltip=hover),
         *([_boundaries(starts, frames.x)] if len(frames.starts) > 1 else []),
-        title=heading,
+        title=_heading(title),
     )
 
 
@@ -150,7 +154,7 @@ def attempt_chart(rows: pd.DataFrame, floor: float) -> alt.LayerChart:
     ]
     bounded = alt.Chart(rows.dropna(subset=["low", "high"]))
     return _layered(
-        ROW_HEIGHT * len(order),
+        ROW_HEIGHT * len(order) + ROWS_BESIDE,
         band.mark_rect(color=GREY, opacity=0.2).encode(alt.X("floor_low:Q", scale=scale), alt.X2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(alt.XDatum(1, scale=scale)),
         bounded.mark_rule(strokeWidth=3, opacity=0.5, strokeCap="round", clip=True).encode(
@@ -185,6 +189,10 @@ def time_chart(times: pd.DataFrame) -> alt.LayerChart:
         .mark_rule(strokeDash=[4, 3], clip=True)
         .encode(x, colour, tooltip=[alt.Tooltip("side:N", title="Median of"), alt.Tooltip("ms:Q", title="ms", format=".4~r")]),
     )
+
+
+def _heading(text: str) -> alt.TitleParams:
+    return alt.TitleParams(text, anchor="start", fontSize=12, fontWeight="normal", offset=4)
 
 
 def _layered(height: int, *layers: alt.Chart, **properties: Any) -> alt.LayerChart:

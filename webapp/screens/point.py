@@ -1,11 +1,15 @@
 """Page: the evidence of one point, so that every number can be doubted."""
 
+from html import escape
+
 import streamlit as st
 
 from store.errors import StoreError
 from sweeps.metrics import METRICS
+from sweeps.noise_findings import noise_in_words
 from webapp import evidence_blocks, plain, queries_point
 from webapp.links import point_link
+from workers.methods.arm_labels import params_label
 
 
 def search() -> None:
@@ -18,14 +22,12 @@ def search() -> None:
         plain.sentence(f"No answer whose id begins with these words, or whose model, method or parameters hold each: {words}")
         return
     listed = []
-    for row in rows.to_dict("records"):
-        size = row["image_size"] if row["image_size"] == row["image_size"] else row["prompt_tokens"]
-        label = (
-            f"{row['method']} {row['params']}, {row['model']}, {row['kind']}, {size:g}" if size == size else row["comparison_id"]
-        )
+    for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
+        size = f"{row['image_size']:.0f} px" if row["image_size"] else f"{row['prompt_tokens'] or 0:.0f} tokens"
+        label = f"{params_label(row['method'], row['params'])}, {row['model']}, {size}, {row['kind']}"
         where = f"{row['device_name']}, {str(row['measured_at'])[:16].replace('T', ' ')}"
         link = plain.link(label, point_link(row["comparison_id"], row["environment"], row["host"]))
-        listed.append(f"<li>{link}<br>{plain.escape(where)}</li>")
+        listed.append(f"<li>{link}<br><span style='opacity: 0.68'>{escape(where)}</span></li>")
     st.html(f"<ul style='overflow-wrap: anywhere'>{''.join(listed)}</ul>")
 
 
@@ -42,6 +44,8 @@ def show(comparison_id: str, environment: str | None, host: str | None) -> None:
         )
         metric = labels[str(chosen)]
     evidence_blocks.answer(found, metric)
+    if metric:
+        plain.sentence(noise_in_words(queries_point.point_frames(found, metric).findings))
     evidence_blocks.elsewhere(found)
     evidence_blocks.failed_attempts(found)
     if metric:

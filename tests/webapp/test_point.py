@@ -1,0 +1,152 @@
+"""The page with the evidence of a point: whole for every kind of answer, and helpful where there is none."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from store.engine import connect
+from store.record import record_imported
+from sweeps.job import DENSE
+from sweeps.outcome import Failure
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
+from tests.webapp.point_address import point_query
+from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk
+from webapp.charts.pair_series import PairFrames, attempt_chart, pair_chart, reading_chart, time_chart
+
+PAGE = "screens/point.py"
+SERIES = {"seconds": (1.0, 2.0), "rounds": (20.0, 40.0), "cpu_mhz": (2000.0, 1500.0), "load": (1.0, 1.0)}
+
+
+@pytest.mark.parametrize("verdict", ["faster", "slower", "unclear"])
+def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
+    """The answer, the rule that ends in it, the checks, counts, provenance and the sweep file to measure it again."""
+    app = opened(filled, PAGE, **point_query(filled, f"compared = 'ratio' AND verdict = '{verdict}' AND flags = ''"))
+    text = page_text(app)
+    for part in ("Every pair in the order of time", "The rule, worked out", "What would convince me that this is noise?"):
+        assert part in text
+    for part in ("standard error by the jackknife over 13 groups", "1 % over all attempts ever", "Baseline against itself"):
+        assert part in text
+    assert "breakeven run point-" in text
+    assert "leave the last block, as the method promises" in text
+    assert len(app.get("vega_lite_chart")) == 3
+    assert (" noise: interval" in text) == (verdict == "unclear")
+
+
+def test_the_page_without_a_point(filled: str, opened: Open) -> None:
+    """A field finds points by words, and names what it does not find."""
+    app = opened(filled, PAGE)
+    assert "find a comparison here" in page_text(app)
+    app.text_input(key="find").set_value("topk deit_tiny").run()
+    assert "topk keep_rate=0.5" in page_text(app)
+    app.text_input(key="find").set_value("unheard").run()
+    assert "unheard" in page_text(app)
+    assert not app.exception
+
+
+def test_an_unknown_point(filled: str, opened: Open) -> None:
+    """What is wrong, the nearest id, and the field."""
+    known = point_query(filled)["id"]
+    text = page_text(opened(filled, PAGE, id=known[:-2] + "zz"))
+    assert "No evidence" in text
+    assert f"nearest: {known}" in text
+    assert "has no answer on host elsewhere" in page_text(opened(filled, PAGE, id=known, host="elsewhere"))
+
+
+def test_an_empty_store(empty: str, opened: Open) -> None:
+    """The hint of every page."""
+    assert "Nothing to show yet" in page_text(opened(empty, PAGE, id="x"))
+
+
+def test_a_failed_point(filled: str, opened: Open) -> None:
+    """The failure in place of numbers."""
+    text = page_text(opened(filled, PAGE, **point_query(filled, "failure IS NOT NULL")))
+    assert "unsupported: nothing left to drop below 9 tokens" in text
+    assert "The rule, worked out" not in text
+
+
+def test_a_flagged_point_has_the_meaning_of_its_flags(filled: str, opened: Open) -> None:
+    """What the flag means, and whether the figures stand."""
+    text = page_text(opened(filled, PAGE, **point_query(filled, "compared = 'ratio' AND flags = 'contended'")))
+    assert "other processes used the cores or the GPU" in text
+    assert "the figures stand" in text
+
+
+def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
+    """Readings that change are drawn below the pairs, constant ones written; each attempt has a row in the chart."""
+    requested = job(64)
+    first = outcome(requested).model_copy(update={"system_series": SERIES, "process": "a"})
+    later = {"process": "b", "started_at": first.started_at + 100, "ended_at": first.ended_at + 100}
+    url = store_outcomes(tmp_path / "pooled.db", "pooled", first, first.model_copy(update=later))
+    app = opened(url, PAGE, **point_query(url))
+    assert len(app.get("vega_lite_chart")) == 4
+    text = page_text(app)
+    assert "load, processes that run or wait: 1 throughout" in text
+    assert "with 2 attempts" in text
+
+
+def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
+    """Markdown and HTML of models, hosts, failures and notes are shown letter by letter."""
+    hostile = "<img src=x onerror=alert(1)> ![a](http://example.org/a.png) **b**"
+    requested = job(64, model=hostile, arms=(DENSE, topk(0.5)))
+    failure = Failure(arm=1, reason="error", message=hostile, detail=f"Traceback\n{hostile}")
+    measured = outcome(requested, failing={topk(0.5): failure}).model_copy(update={"host": hostile, "notes": (hostile,)})
+    url = store_outcomes(tmp_path / "hostile.db", "hostile", measured)
+    app = opened(url, PAGE, **point_query(url, "failure IS NOT NULL"))
+    marked = " ".join(str(element.value) for kind in (app.markdown, app.caption, app.subheader) for element in kind)
+    assert "example.org" not in marked
+    shown = " ".join(element.proto.body for element in app.get("html"))
+    assert "<img" not in shown
+    assert "&lt;img" in shown
+
+
+def test_a_point_that_no_sweep_requests(tmp_path: Path, opened: Open) -> None:
+    """A comparison that no sweep requests any more still has its evidence, without files of a sweep."""
+    engine = connect(str(tmp_path / "imported.db"))
+    record_imported(engine, [outcome(job(64, arms=(DENSE, tome(0.02))))])
+    engine.dispose()
+    url = store_outcomes(tmp_path / "imported.db", "other", outcome(job(96)))
+    app = opened(url, PAGE, **point_query(url))
+    assert "Measure it again" in page_text(app)
+
+
+def frames(ratios: list[float]) -> PairFrames:
+    pairs = pd.DataFrame({"number": range(1, len(ratios) + 1), "ratio": ratios}).assign(
+        attempt=1, round=range(1, len(ratios) + 1), outlying=False, baseline_ms=2.0, arm_ms=1.0
+    )
+    running = pd.DataFrame({"number": [6, len(ratios)], "attempt": 1, "speedup": 1.1, "low": [None, 1.05], "high": [None, 1.2]})
+    return PairFrames(pairs, running.astype({"low": float, "high": float}), 0.02)
+
+
+def test_outliers_stay_visible() -> None:
+    """A pair far beyond the others is drawn at the edge as a triangle, with its own ratio in the data; none is dropped."""
+    made = frames([1.1, 1.12, 1.08] * 60 + [40.0, 0.01])
+    spec = json.loads(pair_chart(made).to_json())
+    data = next(rows for rows in spec["datasets"].values() if "drawn" in rows[0])
+    assert len(data) == 182
+    assert [row["place"] for row in data[-2:]] == ["above", "below"]
+    assert [row["ratio"] for row in data[-2:]] == [40.0, 0.01]
+    assert made.span.low < 1
+    assert 1.2 < made.span.high < 2
+
+
+def test_charts_are_pure_and_share_their_axis() -> None:
+    """Each draws from frames alone; readings lie below the pairs on the same axis."""
+    made = frames([1.1] * 20)
+    readings = pd.DataFrame({"number": [5, 10], "attempt": 1, "value": [1.0, 2.0]})
+    below = json.loads(reading_chart(readings, "load", made).to_json())
+    above = json.loads(pair_chart(made).to_json())
+
+    def domain(spec: dict[str, list[dict[str, dict[str, dict[str, object]]]]]) -> object:
+        return next(layer["encoding"]["x"]["scale"] for layer in spec["layer"] if "x" in layer["encoding"])
+
+    assert domain(above) == domain(below) == {"domain": [0, 21], "nice": False}
+    names = [f"Attempt {place}" for place in range(3)]
+    rows_of = pd.DataFrame(
+        {"row": names, "kind": "arm", "speedup": [1.0, 1.1, 1.2], "low": [0.9, 1.0, None], "high": [1.1, 1.2, None]}
+    )
+    assert attempt_chart(rows_of, 0.02).to_dict()
+    times = pd.DataFrame({"side": ["baseline", "arm"] * 5, "ms": [float(ms) for ms in range(1, 11)], "share": 0.5})
+    assert time_chart(times).to_dict()
