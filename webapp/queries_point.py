@@ -38,19 +38,17 @@ def read_point(comparison_id: str, environment: str | None, host: str | None, ur
     def read(engine: Any) -> PointEvidence:
         return evidence.point_evidence(engine, comparison_id, environment, host)
 
-    return queries.cached(read, "point", comparison_id, environment, host, url=url)
+    return queries.kept(read, "point", comparison_id, environment, host, url=url)
 
 
 def point_frames(found: PointEvidence, metric: str, url: str | None = None) -> PointFrames:
     """The frames behind the charts of a point, and what is worked out beside them."""
-    return queries.cached(lambda _: _frames(found, metric), "point_frames", found.comparison_id, *found.place, metric, url=url)
+    return queries.kept(lambda _: _frames(found, metric), "point_frames", found.comparison_id, *found.place, metric, url=url)
 
 
 def search_points(words: str, url: str | None = None) -> pd.DataFrame:
     """Answers whose ids begin with the words, or whose model, method or parameters hold each of them."""
-    return pd.DataFrame(
-        queries.cached(lambda engine: comparison_search.similar_comparisons(engine, words), "search", words, url=url)
-    )
+    return pd.DataFrame(queries.kept(lambda engine: comparison_search.similar_comparisons(engine, words), "search", words, url=url))
 
 
 def pairs_csv(found: PointEvidence, metric: str) -> bytes:
