@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Engine, Select, exists, func, select
+from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, exists, func, select
 from sqlalchemy.dialects import sqlite
 
 from store.queries import sweep_statement
 from store.row_mapping import timestamp
-from store.tables.lightweight import EFFECT, SWEEP, SWEEP_COMPARISON, newest_revision
+from store.tables.lightweight import COMPARISON, ENVIRONMENT, PANEL_PROGRESS, PANEL_ROWS, SWEEP, newest_revision
 from store.transactions import reading
 from sweeps.kinds import THREAD_FIELDS
 
@@ -24,16 +24,17 @@ ARM_COLUMNS = ("method", "dtype", "attention", "runtime", "kv_cache")
 """Columns of the views that distinguish arms of one panel."""
 
 
+RAN = ("threads",)
+"""Columns of the views that a comparison has another value of: what was requested."""
+
+
 def sweep_list(engine: Engine) -> list[dict[str, Any]]:
     """`name`, `question`, `submitted_at` and `measured` of the newest revision of each sweep, newest first.
 
     `measured`: whether any of its comparisons has a figure. Nothing is counted.
     """
     answered = exists(
-        select(EFFECT.c.comparison_id)
-        .join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
-        .where(SWEEP_COMPARISON.c.sweep == SWEEP.c.id, EFFECT.c.failure.is_(None))
-        .correlate(SWEEP)
+        select(PANEL_PROGRESS.c.sweep).where(PANEL_PROGRESS.c.sweep == SWEEP.c.id, PANEL_PROGRESS.c.measured > 0).correlate(SWEEP)
     )
     statement = (
         select(SWEEP.c.name, SWEEP.c.question, SWEEP.c.submitted_at, answered.label("measured"))
@@ -52,11 +53,21 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    speedup, linked = _view("speedup"), _view("sweep_comparison")
-    columns = [speedup.c[name] for name in ("metric", *PANEL_COLUMNS, "baseline", *ARM_COLUMNS)]
+    own = {"environment": PANEL_ROWS, "host": PANEL_ROWS, "threads": PANEL_ROWS, "metric": PANEL_ROWS, "device_name": ENVIRONMENT}
+    names = ("metric", *PANEL_COLUMNS, "baseline", *ARM_COLUMNS)
+    columns = [own.get(name, COMPARISON).c[name] for name in names]
     statement = (
-        select(*columns, func.count().label("points"), func.max(speedup.c.measured_at).label("measured_at"))
-        .where(speedup.c.comparison_id.in_(select(linked.c.comparison_id).where(linked.c.sweep == sweep)))
+        select(*columns, func.sum(PANEL_ROWS.c.points).label("points"), func.max(PANEL_ROWS.c.measured_at).label("measured_at"))
+        .select_from(
+            SWEEP.join(PANEL_ROWS, PANEL_ROWS.c.sweep == SWEEP.c.id)
+            .join(
+                PANEL_PROGRESS,
+                and_(PANEL_PROGRESS.c.sweep == PANEL_ROWS.c.sweep, PANEL_PROGRESS.c.panel_id == PANEL_ROWS.c.panel_id),
+            )
+            .join(COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id)
+            .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == PANEL_ROWS.c.environment)
+        )
+        .where(SWEEP.c.name == sweep, newest_revision(SWEEP))
         .group_by(*columns)
     )
     with reading(engine) as connection:
@@ -87,12 +98,23 @@ def panel_sql(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Mapping[s
 
 def _panel_statement(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]) -> Select[Any]:
     table = _view(view)
-    given: list[ColumnElement[bool]] = []
-    for name, value in fixed.items():
-        if name in table.c:
-            given.append(table.c[name].is_(None) if value is None else table.c[name] == value)
+
+    def equal(source: FromClause) -> list[ColumnElement[bool]]:
+        names = [name for name in fixed if name in table.c and name in source.c and (source is table or name not in RAN)]
+        return [source.c[name].is_(None) if fixed[name] is None else source.c[name] == fixed[name] for name in names]
+
+    panels = (
+        select(PANEL_PROGRESS.c.panel_id)
+        .select_from(
+            PANEL_PROGRESS.join(SWEEP, SWEEP.c.id == PANEL_PROGRESS.c.sweep).join(
+                COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
+            )
+        )
+        .where(SWEEP.c.name == sweep, newest_revision(SWEEP), *equal(COMPARISON))
+    )
+    given = equal(table)
     given += [table.c[name].in_(values) for name, values in chosen.items() if values and name in table.c]
-    return sweep_statement(sweep, view).where(*given)
+    return sweep_statement(sweep, view, panels).where(*given)
 
 
 def _view(name: str) -> Any:

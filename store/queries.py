@@ -14,6 +14,7 @@ from store.row_mapping import timestamp
 from store.tables.lightweight import (
     ATTEMPT,
     CALIBRATION,
+    COMPARISON,
     JOB,
     PAIR,
     PANEL_PROGRESS,
@@ -102,16 +103,22 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     return _read_frame(engine, sweep_statement(name, view))
 
 
-def sweep_statement(name: str, view: str) -> Select[Any]:
-    """The statement of `sweep_rows`, which may be narrowed."""
+def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> Select[Any]:
+    """The statement of `sweep_rows`, which may be narrowed; `panels` selects the `panel_id` of those whose rows are wanted."""
     from store.views.public import TABLES  # which imports the models
 
     table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], PAIR
     linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
+    if panels is not None:
+        linked = linked.where(
+            sweeps.c.comparison_id.in_(select(COMPARISON.c.comparison_id).where(COMPARISON.c.panel_id.in_(panels)))
+        )
     order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
     rows = select(table)
     if "sweep" in table.c:
         rows = rows.where(table.c.sweep == name)
+    if panels is not None and "panel_id" in table.c:
+        rows = rows.where(table.c.panel_id.in_(panels))
     if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
     elif view in {"generation", "arm", "profile", "kernel"}:

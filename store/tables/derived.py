@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from sqlalchemy import CheckConstraint, Index
+from sqlalchemy import CheckConstraint, Index, text
 from sqlmodel import Field, SQLModel
 
 from store.tables.planned import SOURCES, finite_number, one_of
@@ -16,6 +16,10 @@ condition, and values of a parameter."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.launch_work.LaunchWork`."""
 VERDICTS = ("faster", "slower", "insufficient", "quarantined", "better", "worse", "same", "unclear")
+
+
+FAILED = text("failure IS NOT NULL")
+"""What an index of the few failures among many effects holds."""
 
 
 class EffectRow(ReportedColumns, table=True):
@@ -36,6 +40,7 @@ class EffectRow(ReportedColumns, table=True):
         *(finite_number(column) for column in ("effect", "effect_low", "effect_high")),
         CheckConstraint("compared <> 'ratio' OR (effect > 0 AND baseline_value > 0 AND arm_value > 0)", name="ratio"),
         Index(None, "question_id", "environment", "host", "measured_at"),
+        Index("ix_effect_row_failure", "failure", sqlite_where=FAILED, postgresql_where=FAILED),
     )
 
     comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")

@@ -21,7 +21,11 @@ JOB = _table(
 )
 SWEEP_JOB = _table("sweep_job", "sweep job")
 SWEEP_COMPARISON = _table("sweep_comparison_row", "sweep comparison_id")
-COMPARISON = _table("comparison", "comparison_id arm_id method params panel_id")
+COMPARISON = _table(
+    "comparison",
+    "comparison_id arm_id kind model weights batch_size dtype attention runtime seed method params data new_tokens kv_cache "
+    "decoding exclusive spare_cores wait_policy pinning baseline baseline_id panel_id",
+)
 ARM_LABEL = _table("arm_label", "arm_id label")
 PANEL_PROGRESS = _table("panel_progress", "sweep panel_id comparison_id comparisons measured failures")
 PANEL_ROWS = _table("panel_row", "sweep panel_id environment host metric threads points measured_at best")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, literal, or_, select
 
 from store.tables.planned import EnvironmentRow, core
 from store.tables.results import ArmResultRow, AttemptRow, MetricRow
@@ -30,14 +30,18 @@ def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
     return spec.name, {}
 
 
+def _figure(spec: MetricSpec) -> ColumnElement[Any]:
+    """The value of a metric of the arm, looked up by its key: a query for a few arms or columns reads no others."""
+    name, factors = metric_column(spec)
+    value: ColumnElement[Any] = METRIC.c.value
+    if factors:
+        value = value * case(*((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1)
+    here = (METRIC.c.attempt == ARM.c.attempt, METRIC.c.arm == ARM.c.arm, METRIC.c.metric == spec.name)
+    return select(value).where(*here).correlate(ARM).scalar_subquery().label(name)
+
+
 def arm_view() -> Select[Any]:
     """For each arm and condition the newest attempt; one that a flag marks as wrong only where there is no other."""
-    wide = []
-    for spec in _declared():
-        name, factors = metric_column(spec)
-        scaled = METRIC.c.value * case(*((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1) if factors else None
-        wide.append(func.max(case((METRIC.c.metric == spec.name, METRIC.c.value if scaled is None else scaled))).label(name))
-    metrics = select(METRIC.c.attempt, METRIC.c.arm, *wide).group_by(METRIC.c.attempt, METRIC.c.arm).subquery("metrics")
     other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
 
     def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
@@ -62,16 +66,14 @@ def arm_view() -> Select[Any]:
         *named(ENVIRONMENT, "device device_name"),
         *named(ARM, (*CONDITION, "threads", "batch", "parameters", "tokens", "tokens_final", "gmacs", "gmacs_overhead")),
         gmacs_total(ARM).label("gmacs_total"),
-        *(metrics.c[column.name] for column in wide),
+        *(_figure(spec) for spec in _declared()),
         ARM.c.flags.label("arm_flags"),
         ATTEMPT.c.flags.label("job_flags"),
         *named(ATTEMPT, "source ended_at"),
         *named(ARM, REPORTED),
     )
-    source = (
-        ARM.join(ATTEMPT, ATTEMPT.c.id == ARM.c.attempt)
-        .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment)
-        .outerjoin(metrics, and_(metrics.c.attempt == ARM.c.attempt, metrics.c.arm == ARM.c.arm))
+    source = ARM.join(ATTEMPT, ATTEMPT.c.id == ARM.c.attempt).join(
+        ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment
     )
     return select(*columns).select_from(source).where(~exists(better))
 

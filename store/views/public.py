@@ -70,6 +70,7 @@ def _effect() -> Select[Any]:
         *named(EFFECT, f"{figures} analysis_version"),
         *named(EFFECT, REPORTED),
         *named(EFFECT, "process_sd calibration_id"),
+        COMPARISON.c.panel_id,
     )
     shown = or_(EFFECT.c.effect.is_not(None), EFFECT.c.baseline_value.is_not(None), EFFECT.c.arm_value.is_not(None))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(shown, newest_answer(EFFECT))
@@ -95,6 +96,7 @@ def _speedup() -> Select[Any]:
         (EFFECT.c.gmacs_baseline / func.nullif(gmacs_total(EFFECT), 0.0, type_=Float())).label("speedup_macs"),
         EFFECT.c.delivered,
         _label(),
+        COMPARISON.c.panel_id,
     )
     measured = and_(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(measured)
@@ -138,6 +140,7 @@ def _beside(main: str, columns: Iterable[ColumnElement[Any]], figures: Mapping[s
         *(cast(read(place), Integer).label(name) for name, place in counts.items()),
         *(read(place).label(name) for name, place in figures.items()),
         *named(EFFECT, "verdict floor flags"),
+        COMPARISON.c.panel_id,
     )
     measured = and_(EFFECT.c.metric == main, EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
     return select(*answer).select_from(source).where(measured)
@@ -206,15 +209,18 @@ def _failures() -> Select[Any]:
         *named(COMPARISON, ("kind", *condition, "threads", "baseline", "baseline_id")),
         *named(FAILURE, "reason message attempt"),
         EFFECT.c.measured_at.label("at"),
-        ATTEMPT.c.host,
+        *(ATTEMPT.c.host, COMPARISON.c.panel_id),
     )
-    return select(*columns).select_from(source).where(newest_answer(EFFECT)).distinct()
+    other = EFFECT.alias("first_metric")  # a failure has a row for each metric of its kind
+    key = (other.c[name] == EFFECT.c[name] for name in ("comparison_id", "environment", "host", "failure"))
+    earlier = select(other.c.metric).where(*key, other.c.metric < EFFECT.c.metric).correlate(EFFECT)
+    return select(*columns).select_from(source).where(newest_answer(EFFECT), ~earlier.exists())
 
 
 def _break_even() -> Select[Any]:
     figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
     added = "fitted worst_loss largest_gain pairs_factor point_alpha more_seconds"
-    return _of_curves(BREAK_EVEN, figures, added).add_columns(_label())
+    return _of_curves(BREAK_EVEN, figures, added)
 
 
 def _cost_model() -> Select[Any]:
@@ -234,6 +240,8 @@ def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
         *named(table, f"metric threads {figures}"),
         *named(COMPARISON, (*(name for name in CONDITION if name not in {"corruption", "severity"}), "baseline", "baseline_id")),
         *named(table, added),
+        *([] if table is COST_MODEL else [_label()]),
+        COMPARISON.c.panel_id,
     )
     source = (
         table.join(SWEEP, SWEEP.c.id == table.c.sweep)

@@ -75,7 +75,7 @@ def test_the_view_has_what_the_macs_promise(engine: Engine, make_job: MakeJob, m
     outcome = make_outcome(job, speedups=(1.5,))
     record(engine, None, None, outcome)
     (row,) = rows(engine, "SELECT * FROM speedup")
-    assert list(row)[-3:] == ["speedup_macs", "delivered", "arm_label"]
+    assert list(row)[-4:] == ["speedup_macs", "delivered", "arm_label", "panel_id"]
     assert row["speedup_macs"] == pytest.approx(row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_overhead"]))
     assert row["delivered"] == pytest.approx(delivered(row["speedup"], row["speedup_macs"]))
 

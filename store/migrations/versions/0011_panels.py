@@ -19,6 +19,8 @@ def upgrade() -> None:
     op.add_column("effect_row", sa.Column("delivered", sa.Float(), nullable=True))
     for table in ("break_even_row", "cost_model_row"):
         op.create_index(op.f(f"ix_{table}_comparison_id"), table, ["comparison_id"])
+    some = sa.text("failure IS NOT NULL")
+    op.create_index(op.f("ix_effect_row_failure"), "effect_row", ["failure"], sqlite_where=some, postgresql_where=some)
     op.create_index(op.f("ix_comparison_panel_id"), "comparison", ["panel_id"])
     connection = op.get_bind()
     METADATA.create_all(connection, [METADATA.tables[name] for name in NEW])
