@@ -76,6 +76,11 @@ def arm_styles(frame: pd.DataFrame) -> dict[str, ArmStyle]:
     return styles
 
 
+def method_colors(methods: Iterable[str]) -> dict[str, str]:
+    """The colour of every method, the first of its arms' ramp, in reading order."""
+    return {method: dark for method, (dark, _) in _ramps(sorted(set(methods))).items()}
+
+
 def _overrides(params: str | None) -> frozenset[str]:
     """The qualifiers that an arm sets itself; its label has them among the parameters."""
     value = json.loads(params) if params else {}

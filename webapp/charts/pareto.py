@@ -43,7 +43,6 @@ def pareto_chart(
     front: str = "front",
     colors: Mapping[str, str] | None = None,
     tooltip: Sequence[alt.Tooltip] = (),
-    selection: alt.Parameter | None = None,
     height: int = HEIGHT,
 ) -> alt.LayerChart | alt.FacetChart:
     """A point for each row at `x` and `y` with thin rules for the intervals of both.
@@ -52,8 +51,8 @@ def pareto_chart(
     point) and `front` (bool: no other surpasses it, which the caller decides, since it takes intervals and more than two figures
     to know). Points of the front are filled and named beside the mark, as far as the names have room; the others are hollow and
     grey, and named in the hover text. `colors` maps a label to its colour (default: one for all). `tooltip` are the lines of the
-    hover text (default: label, x and y); all columns of `points` stay in the data, so that a `selection` can use them.
-    Raises `ValueError` where no row has both figures.
+    hover text (default: label, x and y); a column `href`, if there is one, makes points links. Raises `ValueError` where no row
+    has both figures.
     """
     drawn = points.dropna(subset=[x.column, y.column])
     if drawn.empty:
@@ -78,8 +77,8 @@ def pareto_chart(
     for align, rows in _named(drawn, (x, y), (label, front), height):
         text = alt.Chart(rows).mark_text(align=align, dx=9 if align == "left" else -9, dy=-9, fontSize=12, limit=420)
         names.append(text.encode(at_x, at_y, alt.Text(f"{label}:N"), color))
-    points_layer = mark if selection is None else mark.add_params(selection)
-    return alt.layer(*rules, points_layer, *names).properties(height=height)
+    mark = mark.encode(href="href:N") if "href" in drawn else mark
+    return alt.layer(*rules, mark, *names).properties(height=height)
 
 
 def _color(colors: Mapping[str, str] | None, name: str) -> str:

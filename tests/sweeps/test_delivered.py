@@ -1,0 +1,94 @@
+"""Shares of the promised saving, and break-evens in the cells of a map."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sweeps.break_even_cell import alike, break_even_cell, earliest
+from sweeps.stats.delivered import delivered_of, delivered_sentence, delivered_share
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("speedup", "promise", "share"),
+    [
+        *((2.0, 4.0, 0.5), (4.0, 4.0, 1.0), (1.0, 4.0, 0.0), (0.5, 4.0, -0.5), (0.5, 0.5, 1.0)),
+        *((1.5, 1.015, None), (None, 2.0, None), (1.5, None, None), (NAN, 2.0, None), (1.5, 0.0, None)),
+    ],
+)
+def test_the_share_is_one_of_logarithms(speedup: float | None, promise: float | None, share: float | None) -> None:
+    """Half of the logarithm is half of the saving; a promise of nothing has no share."""
+    found = delivered_share(speedup, promise)
+    assert found == (None if share is None else pytest.approx(share))
+
+
+def test_shares_of_a_method() -> None:
+    """Median and range with the points that they rest on; those without a promise do not count."""
+    found = delivered_of([0.2, None, 0.6, 0.9, NAN])
+    assert found is not None
+    assert (found.median, found.least, found.most, found.points) == (0.6, 0.2, 0.9, 3)
+    assert found.text == "60 % (20 % to 90 %, 3 points)"
+    assert delivered_sentence("topk", found) == "topk: 60 % of the promised saving arrives (median of 3 points, 20 % to 90 %)."
+    assert delivered_of([None]) is None
+    assert delivered_sentence("a", None) == "a: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
+    lost = delivered_of([-2.0])
+    assert lost is not None
+    assert delivered_sentence("tome", lost) == (
+        "tome: nothing of the promised saving arrives, it costs time: below -100 % (median of 1 point)."
+    )
+    assert lost.text == "below -100 % (1 point)"
+
+
+def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direction: str | None = None) -> Any:
+    more = {"axis": "tokens", "varied_parameter": None, "metric": "latency", "worst_loss": NAN, "largest_gain": NAN, "points": 3}
+    more |= {
+        "points_missing": 0,
+        "pairs_factor": NAN,
+        "more_seconds": NAN,
+        "host": "h",
+        "fitted": False,
+        "grid_limited": False,
+        "why": "",
+        "prompt_tokens": NAN,
+    }
+    return SimpleNamespace(verdict=verdict, x=x, x_low=low, x_high=high, direction=direction, **more)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text", "kind", "place"),
+    [
+        ([row("crossing", 60, 53.4, 70.2, "gains")], "53 to 71", "pays", 70.2),
+        ([row("crossing", 60, 60, 60, "gains")], "60", "pays", 60),
+        ([row("crossing", 140, 120.5, 150, "loses")], "up to 120", "limited", 0.0),
+        ([row("crossing", 140, NAN, 150, "loses")], "not from 150", "limited", 0.0),
+        ([row("crossing", 140, 120, 150, "loses"), row("crossing", 60, 53, 70, "gains")], "53 to 70, up to 120", "limited", 70),
+        ([row("pays_from", high=35.2)], "≤ 36", "pays", 35.2),
+        ([row("pays_up_to", low=100.7)], "up to 100", "limited", 0.0),
+        ([row("pays_at_both_ends", low=16), row("pays_at_both_ends", high=1225.0)], "up to 16, from 1,225", "limited", 0.0),
+        ([row("always")], "always", "pays", 0.0),
+        ([row("never")], "never", "never", None),
+        ([row("no_effect")], "no effect", "none", None),
+        ([row("unclear")], "?", "unclear", None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_cell_never_claims_more_than_the_interval(rows: list[Any], text: str, kind: str, place: float | None) -> None:
+    """Ends are rounded outwards, bounds are shown as bounds, and what is not known is a question mark."""
+    cell = break_even_cell(rows)
+    assert (cell.text, cell.kind, cell.place) == (text, kind, place)
+    assert cell.sentence
+
+
+def test_several_curves_in_a_cell() -> None:
+    """Of several arms the one that pays first is shown; of one arm on several hosts what they agree on."""
+    cells = [
+        break_even_cell([row(*each)])
+        for each in (("never",), ("pays_from", NAN, NAN, 100.0), ("unclear",), ("pays_from", NAN, NAN, 36.0))
+    ]
+    assert earliest(cells) == 3
+    assert alike(cells[1:2] * 2).text == "≤ 100"
+    both = alike(cells[:2])
+    assert (both.text, both.kind) == ("differs", "differs")
+    assert "≤ 100: pays from at most 100 tokens on" in both.sentence
