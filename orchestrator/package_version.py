@@ -1,8 +1,5 @@
 """Package version: which version of our code a process runs, so that all nodes measure with that of the dispatcher."""
 
-import functools
-import hashlib
-import importlib.metadata
 import json
 import os
 import subprocess
@@ -10,25 +7,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-OUR_PACKAGES = ("orchestrator", "store", "sweeps", "webapp", "workers")
-_SOURCES = frozenset({".py", ".cpp", ".cu", ".h"})
+from store.source_version import version_of
+
 IMPORT_S = 60.0
 
 
-@functools.cache
 def source_version() -> str:
     """Version and hash of the source that this process imports: `0.1.0 (source 5f2c90ab)`."""
-    root = Path(__file__).resolve().parents[1]
-    found = hashlib.sha256()
-    for folder in OUR_PACKAGES:
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix in _SOURCES and path.is_file():
-                found.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes() + b"\0")
-    try:
-        number = importlib.metadata.version("breakeven")
-    except importlib.metadata.PackageNotFoundError:
-        number = "not installed"
-    return f"{number} (source {found.hexdigest()[:8]})"
+    return version_of(Path(__file__).resolve().parents[1])
 
 
 def version_of_workers(variables: Mapping[str, str], folder: str | None) -> str:

@@ -12,9 +12,11 @@ from store.failed_sizes import FailedArm
 from store.frames import groups, rows_of
 from sweeps.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
 from sweeps.advice_text import Advice, Amount, Evidence
+from sweeps.aliases import current
 from sweeps.condition_text import describe_condition
+from sweeps.confirmation import comparison_at
 from sweeps.flags import quarantine_reasons, split_flags, wrong
-from sweeps.job import Condition
+from sweeps.job import Comparison, Condition
 from sweeps.number_format import is_missing
 from sweeps.stats.curve import Point
 from sweeps.stats.interpolation import MeasuredPoint, interpolate
@@ -129,6 +131,25 @@ class ConditionArms:
             max_drop=max_drop,
             pareto=pareto([each.arm for each in arms.found]) if with_pareto else None,
         )
+
+    def missing_at(self, tokens: int, batch: int | None = None) -> list[Comparison]:
+        """The questions of its optimisations that are not measured at a size (and batch), where they have not failed.
+
+        Raises `UserError` where no input has the size.
+        """
+        failed = {each.curve_id for each in self.failures if each.tokens == tokens and batch in {None, self.batch}}
+        found = []
+        for key, own in groups(self.rows, ("curve_id",)):
+            rows = [row for row in rows_of(own) if not is_missing(row.tokens)]
+            here = [row for row in rows if int(row.tokens) == tokens and batch in {None, self.batch}]
+            answered = here and not _unusable(here[-1])
+            if not rows or answered or key["curve_id"] in failed or self._control(rows[-1].method):
+                continue
+            last = (here or rows)[-1]
+            asked = comparison_at(Comparison.model_validate(current(json.loads(last.payload))), int(last.tokens), tokens)
+            size = {} if batch is None else {"batch_size": batch}
+            found.append(asked.model_copy(update={"condition": asked.condition.model_copy(update=size)}))
+        return found
 
     def _evidence(self, label: str, rows: Sequence[Any], speedup: SpeedUp) -> Evidence:
         last = rows[-1]

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from store.condition_arms import ConditionArms, SizeArms
 from store.engine import Engine
 from store.row_mapping import timestamp
+from store.source_version import version_of
 from store.timed_arms import facts_of
 from sweeps.advice import UNMODIFIED, PolicySpan, Ranking, spans
 from sweeps.advice_text import UNMODIFIED_LABEL
@@ -35,9 +37,7 @@ class PolicyFile(NamedTuple):
         return sum(len(rule["arms"]) for rule in self.content["rules"])
 
 
-def policy_file(
-    engine: Engine, conditions: Sequence[ConditionArms], *, max_drop: float | None, created: float, source_version: str
-) -> PolicyFile:
+def policy_file(engine: Engine, conditions: Sequence[ConditionArms], *, max_drop: float | None, created: float) -> PolicyFile:
     """The policy of what was measured under these conditions; `created` in seconds since the epoch."""
     made = [found for condition in conditions if (found := _rule(condition, max_drop)) is not None]
     rules = [rule for rule, _ in made]
@@ -45,7 +45,7 @@ def policy_file(
         "format": POLICY_FORMAT,
         "version": POLICY_VERSION,
         "created": timestamp(created),
-        "source_version": source_version,
+        "source_version": version_of(Path(__file__).resolve().parents[1]),
         "alpha": ALPHA,
         "meaning": (
             f"In each rule all intervals hold together with {100 * (1 - ALPHA):g} %. An arm has a range of tokens where it "

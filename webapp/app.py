@@ -21,6 +21,8 @@ class Screen(NamedTuple):
 
 SCREENS = (
     Screen("answer", "Answer", "", "scope"),
+    Screen("choose", "Choose", "choose", "store"),
+    Screen("promise", "Promise", "promise", "scope"),
     Screen("point", "Evidence", "point", "store"),
     Screen("sweeps", "Sweeps", "sweeps", "sweep"),
 )

@@ -79,11 +79,11 @@ def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
     if state not in names:
         if asked is not None and asked not in names:
             unknown.append(f"The address names the sweep {asked}, which this store does not have; {default} is shown.")
-        _note("sweep", unknown)
-        _seed({"sweep": asked if asked is not None and asked in names else default})
+        keep_notes("sweep", unknown)
+        seed_choices({"sweep": asked if asked is not None and asked in names else default})
     with st.container(horizontal=True, horizontal_alignment="right"):
         chosen = st.selectbox("Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300)
-    return str(chosen or default), _notes("sweep", str(chosen or default))
+    return str(chosen or default), kept_notes("sweep", str(chosen or default))
 
 
 def chosen_sweep() -> str:
@@ -100,9 +100,11 @@ def choose_scope(sweep: str) -> Scope:
     requested = _requested()
     plan = plan_choices(sweep, counts, requested)
     options = {one.key: one.options for one in plan.arms}
-    _note("filters", plan.unknown)
+    keep_notes("filters", plan.unknown)
     states = {one.key: st.session_state.get(one.key) for one in plan.choices}
-    _seed({one.key: one.value for one in plan.choices if states[one.key] != one.value and (states[one.key] or not one.default)})
+    seed_choices(
+        {one.key: one.value for one in plan.choices if states[one.key] != one.value and (states[one.key] or not one.default)}
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         drawn: list[Any] = [
             st.selectbox(
@@ -124,7 +126,7 @@ def choose_scope(sweep: str) -> Scope:
     arms = {one.key: tuple(value) for one, value in zip(plan.arms, drawn[len(planned) :], strict=True)}
     if found != planned or any(set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()):
         st.rerun()  # the browser went back: the address differs from what the widgets had
-    for line in _notes("filters", str(plan.scope.key)):
+    for line in kept_notes("filters", str(plan.scope.key)):
         plain.sentence(line, "muted")
     st.session_state["scope"] = plan.scope
     return plan.scope
@@ -226,7 +228,7 @@ def _requested() -> dict[str, list[str]]:
     return found
 
 
-def _seed(values: Mapping[str, str]) -> None:
+def seed_choices(values: Mapping[str, str]) -> None:
     """Choices made for the user, put into the state of widgets that are not drawn yet, and into the address."""
     if not values:
         return
@@ -243,14 +245,14 @@ def _seed(values: Mapping[str, str]) -> None:
         st.rerun()  # else the widget would read, and remove, what the address had
 
 
-def _note(name: str, found: list[str]) -> None:
+def keep_notes(name: str, found: list[str]) -> None:
     """Keeps notes on what the address had."""
     if found:
         st.session_state[f"notes_{name}"] = found
         st.session_state.pop(f"notes_{name}_of", None)
 
 
-def _notes(name: str, choices: str) -> list[str]:
+def kept_notes(name: str, choices: str) -> list[str]:
     """The notes, as long as the choices stay as they were when these were first shown."""
     found: list[str] = st.session_state.get(f"notes_{name}", [])
     if found and st.session_state.setdefault(f"notes_{name}_of", choices) != choices:

@@ -5,7 +5,6 @@ from pathlib import Path
 import typer
 
 from orchestrator.commands.run import ANSWERED, UNANSWERED
-from orchestrator.package_version import source_version
 from store.advice import RefusedError, condition_arms
 from store.condition_arms import MethodFacts
 from store.engine import connect_readonly
@@ -34,7 +33,7 @@ def write_policy(
     methods = MethodFacts(params_label, purpose)
     try:
         conditions = condition_arms(engine, methods, model=model, device=device, runtime=runtime, data=data, metric=metric)
-        made = policy_file(engine, conditions, max_drop=max_drop, created=now, source_version=source_version())
+        made = policy_file(engine, conditions, max_drop=max_drop, created=now)
     except RefusedError as error:
         typer.echo(f"breakeven: {error}", err=True)
         return UNANSWERED

@@ -13,6 +13,7 @@ import pytest
 from orchestrator import package_version
 from orchestrator.nodes import check_node
 from orchestrator.worker_supervisor import NodeInfo
+from store.source_version import OUR_PACKAGES
 from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head, kill, started
@@ -100,7 +101,7 @@ def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path:
     """A head without CPUs, nodes without the package, of another version, with an absent GPU; one joins, dies and returns."""
     for name in ("other", "none"):
         (tmp_path / name).mkdir()
-    for folder in package_version.OUR_PACKAGES:
+    for folder in OUR_PACKAGES:
         shutil.copytree(ROOT / folder, tmp_path / "other" / folder)
     (tmp_path / "other" / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     (tmp_path / "none" / "orchestrator").mkdir()

@@ -56,7 +56,7 @@ def test_a_policy_does_not_reach_across_a_failure(engine: Engine) -> None:
     """Between two sizes where an arm is faster it is used, but not up to a size at which it failed."""
     kept(engine, failing=(128,))
     (condition,) = condition_arms(engine, METHODS, model=DEIT)
-    made = policy_file(engine, [condition], max_drop=None, created=1.79e9, source_version="0")
+    made = policy_file(engine, [condition], max_drop=None, created=1.79e9)
     policy = Policy(made.content)
     chosen = {tokens: policy.choose(tokens=tokens, batch=1).params.get("keep_rate") for tokens in (36, 50, 64, 80, 100)}
     assert chosen == {36: 0.7, 50: 0.5, 64: 0.5, 80: 0.5, 100: 0.7}
@@ -70,7 +70,7 @@ def test_a_size_at_which_all_failed_has_no_arm_in_a_policy(engine: Engine) -> No
     failures = tuple(Failure(arm=arm, reason="unsupported", message="too few tokens") for arm in (1, 2))
     record(engine, None, None, an_outcome(lost, speedups=(1.2, 1.4), failures=failures, ended_at=1.79e9 + 9))
     (condition,) = condition_arms(engine, METHODS, model=DEIT)
-    policy = Policy(policy_file(engine, [condition], max_drop=None, created=1.79e9, source_version="0").content)
+    policy = Policy(policy_file(engine, [condition], max_drop=None, created=1.79e9).content)
     assert [policy.choose(tokens=tokens, batch=1).unmodified for tokens in (16, 40, 64, 100, 144)] == [
         False,
         True,

@@ -34,7 +34,7 @@ def break_even_map(
     """
     if cells.empty:
         raise ValueError("no break-even along the tokens: each curve needs several sizes")
-    top = alt.Axis(orient="top", labelAngle=0, labelLimit=170, domain=False, ticks=False)
+    top = alt.Axis(orient="top", labelAngle=0, labelLimit=170, domain=False, ticks=False, grid=False)
     x = alt.X("column:N", sort=list(columns), title=titles[0], axis=top)
     y = alt.Y("row:N", sort=list(rows), title=None, axis=alt.Axis(labelLimit=300, domain=False, ticks=False))
     named = {"column": titles[0], "row": titles[1], "label": "Arm", "sentence": "Break-even", "reason": "Reason"}
@@ -44,7 +44,7 @@ def break_even_map(
         base = base.encode(href="href:N")
     boxes = base.mark_rect(cornerRadius=3, strokeWidth=3, stroke="transparent").encode(fill=alt.Fill("fill:N", scale=None))
     texts = base.mark_text(fontSize=12).encode(text="text:N", color=alt.Color("ink:N", scale=None))
-    return alt.layer(boxes, texts).properties(height=ROW * len(rows))
+    return alt.layer(boxes, texts).properties(height=ROW * len(rows), view=alt.ViewBackground(stroke=None))
 
 
 def with_colors(cells: pd.DataFrame, found: Sequence[BreakEvenCell]) -> pd.DataFrame:

@@ -74,11 +74,11 @@ def promise_chart(points: pd.DataFrame, *, height: int = HEIGHT) -> alt.LayerCha
 
 
 def _extent(points: pd.DataFrame, *columns: str) -> Extent:
-    """All values and 1, with some room beside them."""
+    """All values and 1, with some room beside them, at the right enough for the names of the lines."""
     values = pd.concat([points[name].astype(float) for name in columns]).dropna()
     low, high = min(1.0, float(values.min())), max(1.0, float(values.max()))
     room = max((high / low) ** 0.06, 1.02)
-    return Extent(low / room, high * room)
+    return Extent(low / room, high * room ** (2.5 if columns == ("speedup_macs",) else 1))
 
 
 def _scale(span: Extent) -> alt.Scale:

@@ -1,0 +1,128 @@
+"""Widgets of the page Choose: what advice is requested; every input is a query parameter, so that a link shows the same advice."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from store.advice import AdviceRequest
+from sweeps.metrics import METRICS, timed_metrics
+from webapp import filters, plain
+
+ANY = "any"
+MOST = 10_000_000
+"""Tokens, or inputs of a batch."""
+
+
+def choose_request(known: pd.DataFrame) -> AdviceRequest:
+    """The request that the widgets and the address hold; `known` are rows of `store.timed_arms.timed_choices`, at least one."""
+    unknown: list[str] = []
+    newest = known.sort_values(["at", "arms"]).iloc[-1]
+    models = sorted(known["model"].unique())
+    model = _asked("model", models, str(newest["model"]), "Model", unknown)
+    own = known[known["model"] == model]
+    devices = [ANY, *sorted(own["device"].unique())]
+    runtimes = [ANY, *sorted(own["runtime"].unique())]
+    metrics = [name for name in timed_metrics() if name in set(own["metric"])]
+    device = _asked("device", devices, ANY, "Device", unknown)
+    runtime = _asked("runtime", runtimes, ANY, "Runtime", unknown)
+    metric = _asked("metric", metrics, metrics[0], "Metric", unknown)
+    batch = _number("batch", _most_arms(own, "batch_size"), unknown)
+    tokens = _number("tokens", _most_arms(own[own["batch_size"] == batch], "tokens"), unknown)
+    filters.keep_notes("choose", unknown)
+    options = {"device": devices, "runtime": runtimes, "metric": metrics}
+    values = {"model": model, "device": device, "runtime": runtime, "metric": metric}
+    drawn = {
+        name: value for name, value in values.items() if name == "model" or len(options[name]) > (1 if name == "metric" else 2)
+    }
+    filters.seed_choices({name: value for name, value in drawn.items() if st.session_state.get(name) != value})
+    _seed_numbers({"tokens": tokens, "batch": batch})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.selectbox("Model", models, index=None, key="model", bind="query-params", required=True, width=280)
+        at_tokens = st.number_input("Tokens", 1, MOST, None, 1, key="tokens", bind="query-params", width=130, help=TOKENS_HELP)
+        at_batch = st.number_input("Batch", 1, MOST, None, 1, key="batch", bind="query-params", width=130)
+        for name in ("device", "runtime", "metric"):
+            if name in drawn:
+                label = {"metric": "Rank by"}.get(name, name.capitalize())
+                st.selectbox(
+                    label, options[name], index=None, key=name, bind="query-params", required=True, width=150, format_func=_word
+                )
+        drop = st.number_input(
+            *("Loss at most", 0.0, None, None, 0.1),
+            key="max_drop",
+            bind="query-params",
+            width=150,
+            placeholder="any",
+            help=DROP_HELP,
+        )
+    for line in filters.kept_notes("choose", str((model, tokens, batch, device, runtime, metric))):
+        plain.sentence(line, "muted")
+    return AdviceRequest(
+        model=model,
+        tokens=int(at_tokens or tokens),
+        batch=int(at_batch or batch),
+        device=None if device == ANY else device,  # type: ignore[arg-type]
+        runtime=None if runtime == ANY else runtime,
+        metric=metric,
+        max_drop=drop,
+        pareto=True,
+    )
+
+
+TOKENS_HELP = "Of the unmodified model: patch tokens of an image, or tokens of the prompt"
+DROP_HELP = "Quality that an arm may lose by the upper end of its interval: points of top-1, or bits per byte; empty: any"
+
+
+def command_line(command: Sequence[str], request: AdviceRequest) -> str:
+    """A command of the terminal with what is requested; `command` begins it."""
+    given: dict[str, Any] = {"--device": request.device, "--runtime": request.runtime, "--metric": request.metric}
+    given["--max-drop"] = None if request.max_drop is None else f"{request.max_drop:g}"
+    words = [*command, "--model", request.model]
+    if command[0] == "advise":
+        words += ["--tokens", str(request.tokens), "--batch", str(request.batch)]
+    for option, value in given.items():
+        words += [] if value is None else [option, value]
+    return shlex.join(["breakeven", *words])
+
+
+def _asked(key: str, options: Sequence[str], default: str, label: str, unknown: list[str]) -> str:
+    """What a widget holds, or else the address; `default` where that is no option, which is noted."""
+    state = st.session_state.get(key)
+    found = state if state is not None else st.query_params.get(key)
+    if found is None or found in options:
+        return default if found is None else str(found)
+    if state is None:
+        unknown.append(f"{label} {found} of the address was not timed here; {default} is shown.")
+    return default
+
+
+def _number(key: str, default: int, unknown: list[str]) -> int:
+    state, asked = st.session_state.get(key), st.query_params.get(key)
+    if isinstance(state, int | float):
+        return int(state)
+    if asked is not None:
+        if asked.isascii() and asked.isdigit() and 1 <= int(asked) <= MOST:
+            return int(asked)
+        unknown.append(f"{key.capitalize()} {asked} of the address is no whole number from 1 on; {default} is shown.")
+    return default
+
+
+def _seed_numbers(values: dict[str, int]) -> None:
+    """As `filters.seed_choices`, for numbers."""
+    missing = {key: value for key, value in values.items() if st.session_state.get(key) is None}
+    st.session_state.update(missing)
+    wrong = {key: str(value) for key, value in missing.items() if st.query_params.get(key) != str(value)}
+    st.query_params.update(wrong)
+
+
+def _most_arms(known: pd.DataFrame, column: str) -> int:
+    """The value at which most arms were timed, the largest of several; 1 where there is none."""
+    counts = known.groupby(column)["arms"].sum()
+    return int(counts[counts == counts.max()].index.max()) if len(counts) else 1
+
+
+def _word(name: str) -> str:
+    """A metric by its label; other options are their own."""
+    return METRICS[name].label if name in METRICS else name

@@ -1,0 +1,93 @@
+"""What the page Choose reads: what there is advice on, the advice, the policy, and the sweeps that would measure more."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from store.advice import AdviceRequest, RefusedError, advice_of, at_batch, condition_arms
+from store.condition_arms import ConditionArms, MethodFacts
+from store.policy_file import PolicyFile, policy_file
+from store.timed_arms import timed_choices
+from sweeps.advice_text import Advice
+from sweeps.confirmation import comparison_at, sweep_of
+from sweeps.errors import UserError
+from sweeps.job import Comparison
+from webapp.queries import cached
+from workers.methods import every, purpose
+from workers.methods.arm_labels import params_label
+
+METHODS = MethodFacts(params_label, purpose)
+
+
+def choices(url: str | None = None) -> pd.DataFrame:
+    """See `store.timed_arms.timed_choices`."""
+    return cached(timed_choices, "timed_choices", url=url)
+
+
+def advice(request: AdviceRequest, url: str | None = None) -> Sequence[Advice]:
+    """What `breakeven advise --pareto` prints. Raises `StoreError`, and `RefusedError` where nothing measured answers it."""
+    return cached(lambda engine: advice_of(engine, request, METHODS), "advice", request, url=url)
+
+
+def policy(request: AdviceRequest, created: float, url: str | None = None) -> PolicyFile:
+    """What `breakeven export-policy` writes for the model of a request at all sizes and batches."""
+
+    def read(engine: Any) -> PolicyFile:
+        found = condition_arms(
+            engine,
+            METHODS,
+            model=request.model,
+            device=request.device,
+            runtime=request.runtime,
+            data=request.data,
+            metric=request.metric,
+        )
+        return policy_file(engine, found, max_drop=request.max_drop, created=created)
+
+    return cached(read, "policy", request._replace(tokens=0, batch=0, pareto=False), url=url)
+
+
+def winner_sweep(advice: Advice) -> str:
+    """The sweep file that measures the first arm again at this size; empty where the unmodified model comes first.
+
+    Raises `UserError` where no input has the size, or a method is not installed.
+    """
+    winner = advice.winner
+    if winner is None:
+        return ""
+    comparison = comparison_at(winner.comparison, int(winner.rows[-1].tokens), advice.tokens)
+    question = f"Is {winner.label} as fast on fresh pairs as when it was chosen?"
+    return _written([comparison], f"confirm-{comparison.question_id}", question)
+
+
+def missing_sweep(request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = (), url: str | None = None) -> str:
+    """The sweep file that measures at this size what is not known there; empty where nothing is missing.
+
+    In the condition of the advice, or else in the first one of the model, at the nearest of the `batches` where its own is none.
+    Raises `UserError` where no input has the size, or a method is not installed.
+    """
+    near = request._replace(batch=batches[0]) if batches else request
+    conditions: Sequence[ConditionArms] = cached(lambda engine: _conditions(engine, near), "conditions", near, url=url)
+    same = [each for each in conditions if chosen is None or each.title(request.tokens) == chosen.title]
+    missing = same[0].missing_at(request.tokens, request.batch) if same else []
+    if not missing:
+        return ""
+    question = f"What does {request.model} gain at {request.tokens} tokens and batch {request.batch}?"
+    return _written(missing, f"measure-{missing[0].question_id}", question)
+
+
+def _conditions(engine: Any, request: AdviceRequest) -> list[ConditionArms]:
+    try:
+        return at_batch(engine, request, METHODS)
+    except RefusedError:
+        return []
+
+
+def _written(comparisons: Sequence[Comparison], name: str, question: str) -> str:
+    known = every()
+    for each in comparisons:
+        for step in (*each.arm.stack, *each.baseline.stack):
+            if step.method not in known:
+                raise UserError(f"the method {step.method} is not installed here")
+    return sweep_of(comparisons, name, question, known)

@@ -1,0 +1,95 @@
+"""Page: how much of the saving that MACs promise arrives as time, and from how many tokens on arms pay, as a map."""
+
+import streamlit as st
+
+from sweeps.flags import split_flags, wrong
+from sweeps.stats.delivered import delivered_of, delivered_sentence
+from webapp import filters, links, plain, queries, texts
+from webapp.chart_block import show_chart
+from webapp.charts.break_even_map import break_even_map
+from webapp.charts.promise import promise_chart
+from webapp.map_cells import AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
+from webapp.queries_promise import sweep_break_evens, with_promise
+from webapp.scope import Scope
+
+READ = (
+    "Solid: time follows the MACs. Dashed: half of the saving arrives, or none of it. A share counts logarithms, so that half of "
+    "2× is 1.41×; points whose promise is within 2 % of nothing have none, and points that a flag marks as wrong are left out."
+)
+LEGEND = (
+    "From how many tokens on an arm pays. Blue: it does, the darker the earlier; purple: up to a size only, or at both ends; "
+    "orange: never; grey: it does nothing; pale: cannot tell (?), or several curves differ. Intervals are rounded outwards."
+)
+
+
+def show_promise(scope: Scope) -> None:
+    """A sentence for each method and runtime, and a chart for each panel."""
+    points, _ = queries.scope_points(scope)
+    right = with_promise(points[[not wrong(split_flags(flags or "")) for flags in points["flags"]]])
+    st.subheader("How much of the promise arrives", anchor=False)
+    several = right["runtime"].nunique() > 1
+    names = right["method"] + (", " + right["runtime"] if several else "")
+    shares = {name: delivered_of(own["delivered"]) for name, own in right.groupby(names)}
+    ordered = sorted(shares, key=lambda name: -(shares[name].median if shares[name] else -9e9))  # type: ignore[union-attr]
+    plain.sentence("\n".join(delivered_sentence(name, shares[name]) for name in ordered))
+    for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
+        if scope.facet:
+            plain.sentence(f"{AXES[scope.facet]}: {value}")
+        places = zip(own["comparison_id"], own["environment"], own["host"], strict=True)
+        drawn = texts.with_words(own).assign(href=[links.point_link(*place) for place in places])
+        try:
+            chart = promise_chart(drawn)
+        except ValueError as problem:
+            plain.sentence(f"{problem}".capitalize() + ".", "muted")
+            continue
+        show_chart(
+            chart, name=f"promise-{value}" if scope.facet else "promise", data=drawn.drop(columns="href"), scope_or_sweep=scope
+        )
+    plain.sentence(READ, "muted")
+
+
+def show_map(scope: Scope) -> None:
+    """The break-even map along two axes of those that vary in the sweep; what else varies is fixed by the filters above."""
+    st.subheader("Break-even map", anchor=False)
+    found = sweep_break_evens(scope.sweep, scope.metric)
+    for column, values in scope.chosen.items():
+        found = found[found[column].astype(str).isin(values)] if values else found
+    if found.empty:
+        plain.sentence("No arm has a break-even along the tokens: each needs several sizes.", "muted")
+        return
+    axes = axes_of(found)
+    across, down = choose_axes(axes)
+    curves = label_curves(in_scope(found, scope.fixed, (across, down)), (across, down))
+    if curves.empty:
+        plain.sentence("No curve has the fixed values above; choose others, or other axes.", "muted")
+        return
+    columns, rows = values_of(curves, across), values_of(curves, down)
+    shown = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
+    cells = map_frame(curves, across, down)
+    cells = cells[cells["row"].isin(shown)]
+    show_chart(
+        break_even_map(cells, columns, shown, (AXES[across], AXES[down])),
+        name="break-even-map",
+        data=cells.drop(columns=["fill", "ink"]),
+        scope_or_sweep=scope,
+    )
+    plain.sentence(LEGEND, "muted")
+    if len(shown) < len(rows):
+        plain.sentence(f"{len(shown)} of {len(rows)} rows are shown; narrow the arms above to see the others.", "muted")
+
+
+def choose_axes(axes: list[str]) -> tuple[str, str]:
+    """Two different axes: columns and rows."""
+    names = {AXES[name]: name for name in axes}
+    first = next((AXES[name] for name in axes if name not in {"arm", "method"}), AXES[axes[-1]])
+    with st.container(horizontal=True):
+        down = st.selectbox("Rows", list(names), key="down", bind="query-params", width=190)
+        others = [name for name in names if name != down] or list(names)
+        default = others.index(first) if first in others else 0
+        across = st.selectbox("Columns", others, default, key="across", bind="query-params", width=190)
+    return names[across], names[down]
+
+
+_scope = filters.chosen_scope()
+show_promise(_scope)
+show_map(_scope)
