@@ -37,8 +37,8 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
     drawn = {
         name: value for name, value in values.items() if name == "model" or len(options[name]) > (1 if name == "metric" else 2)
     }
+    _seed_numbers({"tokens": tokens, "batch": batch})  # first: the next line may begin the run anew
     filters.seed_choices({name: value for name, value in drawn.items() if st.session_state.get(name) != value})
-    _seed_numbers({"tokens": tokens, "batch": batch})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox("Model", models, index=None, key="model", bind="query-params", required=True, width=280)
         at_tokens = st.number_input("Tokens", 1, MOST, None, 1, key="tokens", bind="query-params", width=130, help=TOKENS_HELP)
@@ -65,7 +65,7 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
         batch=int(at_batch or batch),
         device=None if device == ANY else device,  # type: ignore[arg-type]
         runtime=None if runtime == ANY else runtime,
-        metric=metric,
+        metric=None if metric == metrics[0] else metric,
         max_drop=drop,
         pareto=True,
     )
@@ -100,7 +100,7 @@ def _asked(key: str, options: Sequence[str], default: str, label: str, unknown: 
 
 def _number(key: str, default: int, unknown: list[str]) -> int:
     state, asked = st.session_state.get(key), st.query_params.get(key)
-    if isinstance(state, int | float):
+    if state is not None and str(state).isdigit():  # another page has a list of choices by this name
         return int(state)
     if asked is not None:
         if asked.isascii() and asked.isdigit() and 1 <= int(asked) <= MOST:
@@ -111,7 +111,7 @@ def _number(key: str, default: int, unknown: list[str]) -> int:
 
 def _seed_numbers(values: dict[str, int]) -> None:
     """As `filters.seed_choices`, for numbers."""
-    missing = {key: value for key, value in values.items() if st.session_state.get(key) is None}
+    missing = {key: value for key, value in values.items() if not isinstance(st.session_state.get(key), int)}
     st.session_state.update(missing)
     wrong = {key: str(value) for key, value in missing.items() if st.query_params.get(key) != str(value)}
     st.query_params.update(wrong)

@@ -224,7 +224,7 @@ def _requested() -> dict[str, list[str]]:
         if state is None:
             found[key] = st.query_params.get_all(key)
         else:
-            found[key] = [str(state)] if isinstance(state, str) else [str(each) for each in state]
+            found[key] = [str(each) for each in state] if isinstance(state, list | tuple) else [str(state)]
     return found
 
 

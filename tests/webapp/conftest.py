@@ -52,9 +52,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
         app = AppTest.from_file(APP, default_timeout=30)
         for key, value in query.items():
             app.query_params[key] = value
-        app.run()
         if page:
-            app.switch_page(page).run()
+            app.switch_page(page)
+        app.run()
         assert not app.exception
         return app
 

@@ -10,6 +10,8 @@ from sweeps.break_even_cell import BreakEvenCell, CellKind
 
 ROW = 30
 """Pixels of a row."""
+HEADER = 64
+"""Pixels above the rows: Streamlit counts the axis to the height of a chart."""
 EARLY, LATE = (0x1A, 0x70, 0xB8), (0xC9, 0xDF, 0xF2)
 """From the fewest tokens to the most."""
 UNKNOWN = "#8085911f"
@@ -36,7 +38,12 @@ def break_even_map(
         raise ValueError("no break-even along the tokens: each curve needs several sizes")
     top = alt.Axis(orient="top", labelAngle=0, labelLimit=170, domain=False, ticks=False, grid=False)
     x = alt.X("column:N", sort=list(columns), title=titles[0], axis=top)
-    y = alt.Y("row:N", sort=list(rows), title=None, axis=alt.Axis(labelLimit=300, domain=False, ticks=False))
+    y = alt.Y(
+        "row:N",
+        sort=list(rows),
+        title=None,
+        axis=alt.Axis(labelLimit=300, domain=False, ticks=False, labelOverlap=False, grid=False),
+    )
     named = {"column": titles[0], "row": titles[1], "label": "Arm", "sentence": "Break-even", "reason": "Reason"}
     tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in named.items() if name in cells]
     base = alt.Chart(cells).encode(x, y, tooltip=tips)
@@ -44,7 +51,7 @@ def break_even_map(
         base = base.encode(href="href:N")
     boxes = base.mark_rect(cornerRadius=3, strokeWidth=3, stroke="transparent").encode(fill=alt.Fill("fill:N", scale=None))
     texts = base.mark_text(fontSize=12).encode(text="text:N", color=alt.Color("ink:N", scale=None))
-    return alt.layer(boxes, texts).properties(height=ROW * len(rows), view=alt.ViewBackground(stroke=None))
+    return alt.layer(boxes, texts).properties(height=ROW * len(rows) + HEADER, view=alt.ViewBackground(stroke=None))
 
 
 def with_colors(cells: pd.DataFrame, found: Sequence[BreakEvenCell]) -> pd.DataFrame:

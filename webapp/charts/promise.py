@@ -49,7 +49,7 @@ def promise_chart(points: pd.DataFrame, *, height: int = HEIGHT) -> alt.LayerCha
     )
     colors = method_colors(known["method"])
     names = [name for name in colors if name in set(known["method"])]
-    legend = alt.Legend(title=None, orient="top", symbolType="circle", columns=6, labelLimit=220)
+    legend = alt.Legend(title=None, orient="top", symbolType="circle", symbolOpacity=1, columns=6, labelLimit=220)
     color = alt.Color("method:N", scale=alt.Scale(domain=names, range=[colors[name] for name in names]), legend=legend)
     runtimes = [name for name in RUNTIME_SHAPES if name in set(known["runtime"])]
     shape = alt.Shape(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -18,24 +19,28 @@ from webapp.arm_style import method_colors
 from webapp.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
 
-MOST_SHOWN = 40_000
-"""Letters of a policy that are shown; the file has all."""
+MOST_SHOWN = 40_000  # letters of a policy; the file has all
 SPEED = Measure("speedup", "Speed-up", "higher", "log", "~g")
-WIDTHS = {"rank": "small", "runtime": "small", "pairs": "small"}
+# The table begins and ends with these: a narrow screen shows what matters most. Streamlit would print a bare string here.
+FIRST = ("rank", "arm", "evidence", "and")
+LAST = ("runtime", "pairs", "measured at")
 
 
 def show_table(advice: Advice) -> None:
     """The ranking as the terminal prints it, each row with a link to its evidence."""
     headings, rows = advice_table(advice)
     shown = pd.DataFrame(rows, columns=headings).replace("", None).dropna(axis="columns", how="all")
-    config = {name: st.column_config.TextColumn(name, width=WIDTHS.get(name)) for name in shown.columns}  # type: ignore[arg-type]
+    config: dict[str, Any] = {"rank": st.column_config.TextColumn("rank", width=50)}
     neighbours = max((len(each.rows) for each in advice.found), default=0)
     for place in range(neighbours):
         name = "evidence" if place == 0 else "and"
         shown.insert(len(shown.columns), name, [_link(advice, each.key, place) for each in advice.ranking.arms])
-        config[name] = st.column_config.LinkColumn(name, display_text="pairs", width="small")
-    shown = shown.drop(columns="comparison", errors="ignore")
-    st.dataframe(shown, column_config=config, hide_index=True, placeholder="", key="ranking")
+        config[name] = st.column_config.LinkColumn(name, display_text="open", width=75)
+    order = [name for name in FIRST if name in shown]
+    order += [name for name in map(str, shown) if name not in (*order, *LAST, "comparison")] + [
+        name for name in LAST if name in shown
+    ]
+    st.dataframe(shown, column_config=config, column_order=order, hide_index=True, placeholder="", key="ranking")
 
 
 def _link(advice: Advice, key: str, place: int) -> str | None:
@@ -89,7 +94,7 @@ def show_chart_of(advice: Advice) -> None:
 
 def show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[int] = ()) -> None:
     """What to take along: commands, sweeps that measure more, and the policy; each is made when it is chosen."""
-    st.subheader("Take it along", anchor=False)
+    st.subheader("Commands and files", anchor=False)
     offered = ["Commands", "Measure the first again", "Measure what is missing", "Policy"]
     offered = offered if advice is not None and advice.winner else [offered[0], *offered[2:]]
     chosen = st.segmented_control("Files", offered, default=offered[0], required=True, label_visibility="collapsed", key="take")
