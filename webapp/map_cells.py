@@ -11,7 +11,7 @@ from sweeps.identity import canonical
 from webapp.arm_style import QUALIFIERS, label_arms
 from webapp.charts.break_even_map import with_colors
 
-AXES: Mapping[str, str] = {
+MAP_AXES: Mapping[str, str] = {
     "arm": "Arm",
     "method": "Method",
     "batch_size": "Batch",
@@ -39,9 +39,9 @@ MOST_CELLS = 1200
 
 
 def axes_of(curves: pd.DataFrame) -> list[str]:
-    """The axes along which these rows of `store.token_break_evens` differ, in the order of `AXES`; arms come first in any case."""
+    """The axes along which these rows of `store.token_break_evens` differ, in the order of `MAP_AXES`, arms in any case."""
     columns = {"against": "baseline_id", "arm": "params"}
-    return [name for name in AXES if name == "arm" or curves[columns.get(name, name)].nunique(dropna=False) > 1]
+    return [name for name in MAP_AXES if name == "arm" or curves[columns.get(name, name)].nunique(dropna=False) > 1]
 
 
 def label_curves(curves: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:

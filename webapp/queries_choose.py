@@ -13,21 +13,21 @@ from sweeps.advice_text import Advice
 from sweeps.confirmation import comparison_at, sweep_of
 from sweeps.errors import UserError
 from sweeps.job import Comparison
-from webapp.queries import cached
+from webapp.queries import kept
 from workers.methods import every, purpose
 from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
 
 
-def choices(url: str | None = None) -> pd.DataFrame:
+def advice_choices(url: str | None = None) -> pd.DataFrame:
     """See `store.timed_arms.timed_choices`."""
-    return cached(timed_choices, "timed_choices", url=url)
+    return kept(timed_choices, "timed_choices", url=url)
 
 
 def advice(request: AdviceRequest, url: str | None = None) -> Sequence[Advice]:
     """What `breakeven advise --pareto` prints. Raises `StoreError`, and `RefusedError` where nothing measured answers it."""
-    return cached(lambda engine: advice_of(engine, request, METHODS), "advice", request, url=url)
+    return kept(lambda engine: advice_of(engine, request, METHODS), "advice", request, url=url)
 
 
 def policy(request: AdviceRequest, created: float, url: str | None = None) -> PolicyFile:
@@ -45,7 +45,7 @@ def policy(request: AdviceRequest, created: float, url: str | None = None) -> Po
         )
         return policy_file(engine, found, max_drop=request.max_drop, created=created)
 
-    return cached(read, "policy", request._replace(tokens=0, batch=0, pareto=False), url=url)
+    return kept(read, "policy", request._replace(tokens=0, batch=0, pareto=False), url=url)
 
 
 def winner_sweep(advice: Advice) -> str:
@@ -68,7 +68,7 @@ def missing_sweep(request: AdviceRequest, chosen: Advice | None, batches: Sequen
     Raises `UserError` where no input has the size, or a method is not installed.
     """
     near = request._replace(batch=batches[0]) if batches else request
-    conditions: Sequence[ConditionArms] = cached(lambda engine: _conditions(engine, near), "conditions", near, url=url)
+    conditions: Sequence[ConditionArms] = kept(lambda engine: _conditions(engine, near), "conditions", near, url=url)
     same = [each for each in conditions if chosen is None or each.title(request.tokens) == chosen.title]
     missing = same[0].missing_at(request.tokens, request.batch) if same else []
     if not missing:

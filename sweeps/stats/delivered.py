@@ -1,22 +1,10 @@
-"""Delivered share: how much of the time saving that saved MACs promise was measured, of a point and of all points of a method."""
+"""Delivered share of several points: how much of the saving that MACs promise arrived for a method, with what it rests on."""
 
 from collections.abc import Iterable
-from math import log
 from statistics import median
 from typing import NamedTuple
 
-from sweeps.metrics import SPEED_FLOOR
 from sweeps.number_format import count, is_missing
-
-
-def delivered_share(speedup: float | None, promise: float | None) -> float | None:
-    """Log speed-up over the log of the speed-up that MACs promise: 1 is all of it, below 0 the arm is slower.
-
-    `None` where one of the two is not known, and where the promise is within 2 % of nothing, since the share would be noise.
-    """
-    if speedup is None or promise is None or is_missing(speedup) or is_missing(promise) or promise <= 0 or speedup <= 0:
-        return None
-    return None if 1 / (1 + SPEED_FLOOR) <= promise <= 1 + SPEED_FLOOR else log(speedup) / log(promise)
 
 
 class DeliveredShare(NamedTuple):

@@ -6,22 +6,9 @@ from typing import Any
 import pytest
 
 from sweeps.break_even_cell import alike, break_even_cell, earliest
-from sweeps.stats.delivered import delivered_of, delivered_sentence, delivered_share
+from sweeps.stats.delivered import delivered_of, delivered_sentence
 
 NAN = float("nan")
-
-
-@pytest.mark.parametrize(
-    ("speedup", "promise", "share"),
-    [
-        *((2.0, 4.0, 0.5), (4.0, 4.0, 1.0), (1.0, 4.0, 0.0), (0.5, 4.0, -0.5), (0.5, 0.5, 1.0)),
-        *((1.5, 1.015, None), (None, 2.0, None), (1.5, None, None), (NAN, 2.0, None), (1.5, 0.0, None)),
-    ],
-)
-def test_the_share_is_one_of_logarithms(speedup: float | None, promise: float | None, share: float | None) -> None:
-    """Half of the logarithm is half of the saving; a promise of nothing has no share."""
-    found = delivered_share(speedup, promise)
-    assert found == (None if share is None else pytest.approx(share))
 
 
 def test_shares_of_a_method() -> None:

@@ -8,12 +8,12 @@ from webapp import queries, texts
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.promise import promise_chart
 from webapp.map_cells import axes_of, in_scope, label_curves, map_frame, values_of
-from webapp.queries_promise import sweep_break_evens, with_promise
+from webapp.queries_promise import sweep_break_evens
 
 
 def promised(url: str, sweep: str = "quickstart") -> pd.DataFrame:
     points, _ = queries.labelled_speedups(sweep, url)
-    return texts.with_words(with_promise(points))
+    return texts.with_words(points)
 
 
 def test_promise_against_speedup(filled: str) -> None:

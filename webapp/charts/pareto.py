@@ -9,7 +9,7 @@ import pandas as pd
 
 from webapp.charts.encodings import GREY
 
-HEIGHT = 400
+PARETO_HEIGHT = 400
 """Pixels."""
 NAMED_WIDTH = 640
 """Pixels that labels may assume: they are placed before the width of the chart is known."""
@@ -43,7 +43,7 @@ def pareto_chart(
     front: str = "front",
     colors: Mapping[str, str] | None = None,
     tooltip: Sequence[alt.Tooltip] = (),
-    height: int = HEIGHT,
+    height: int = PARETO_HEIGHT,
 ) -> alt.LayerChart | alt.FacetChart:
     """A point for each row at `x` and `y` with thin rules for the intervals of both.
 

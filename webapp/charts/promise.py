@@ -9,12 +9,12 @@ from webapp.arm_style import method_colors
 from webapp.charts.encodings import GREY
 from webapp.charts.scales import Extent, ratio_ticks
 
-HEIGHT = 420
+PROMISE_HEIGHT = 420
 """Pixels."""
 RUNTIME_SHAPES: Mapping[str, str] = {"eager": "circle", "compile": "square", "cudagraph": "triangle-up"}
 LINES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
-HOVER = {
+PROMISE_HOVER = {
     "arm": ("Arm", ""),
     "tokens": ("Tokens", ",.0f"),
     "speedup_macs": ("Promised by MACs", ".3f"),
@@ -31,7 +31,7 @@ HOVER = {
 """Columns of the hover text: title and format."""
 
 
-def promise_chart(points: pd.DataFrame, *, height: int = HEIGHT) -> alt.LayerChart | alt.FacetChart:
+def promise_chart(points: pd.DataFrame, *, height: int = PROMISE_HEIGHT) -> alt.LayerChart | alt.FacetChart:
     """Measured against promised speed-up, both logarithmic, a point for each arm and size; colour by method, shape by runtime.
 
     `points` are rows of the view `speedup` by one metric with `speedup_macs` and `delivered`, labelled (`arm`) and worded (`word`,
@@ -60,7 +60,7 @@ def promise_chart(points: pd.DataFrame, *, height: int = HEIGHT) -> alt.LayerCha
     intervals = alt.Chart(known.dropna(subset=["speedup_low", "speedup_high"])).mark_rule(strokeWidth=1.2, opacity=0.45)
     tips = [
         alt.Tooltip(f"{name}:{'Q' if form else 'N'}", title=title, format=form or alt.Undefined)
-        for name, (title, form) in HOVER.items()
+        for name, (title, form) in PROMISE_HOVER.items()
         if name in known and known[name].replace("", None).notna().any()
     ]
     marks = alt.Chart(known).mark_point(filled=True, size=70, opacity=0.9).encode(x, y, color, shape, tooltip=tips)

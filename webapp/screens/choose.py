@@ -22,11 +22,11 @@ from webapp.charts.pareto import Measure, pareto_chart
 MOST_SHOWN = 40_000  # letters of a policy; the file has all
 SPEED = Measure("speedup", "Speed-up", "higher", "log", "~g")
 # The table begins and ends with these: a narrow screen shows what matters most. Streamlit would print a bare string here.
-FIRST = ("rank", "arm", "evidence", "and")
-LAST = ("runtime", "pairs", "measured at")
+FIRST_COLUMNS = ("rank", "arm", "evidence", "and")
+LAST_COLUMNS = ("runtime", "pairs", "measured at")
 
 
-def show_table(advice: Advice) -> None:
+def show_ranking(advice: Advice) -> None:
     """The ranking as the terminal prints it, each row with a link to its evidence."""
     headings, rows = advice_table(advice)
     shown = pd.DataFrame(rows, columns=headings).replace("", None).dropna(axis="columns", how="all")
@@ -36,9 +36,9 @@ def show_table(advice: Advice) -> None:
         name = "evidence" if place == 0 else "and"
         shown.insert(len(shown.columns), name, [_link(advice, each.key, place) for each in advice.ranking.arms])
         config[name] = st.column_config.LinkColumn(name, display_text="open", width=75)
-    order = [name for name in FIRST if name in shown]
-    order += [name for name in map(str, shown) if name not in (*order, *LAST, "comparison")] + [
-        name for name in LAST if name in shown
+    order = [name for name in FIRST_COLUMNS if name in shown]
+    order += [name for name in map(str, shown) if name not in (*order, *LAST_COLUMNS, "comparison")] + [
+        name for name in LAST_COLUMNS if name in shown
     ]
     st.dataframe(shown, column_config=config, column_order=order, hide_index=True, placeholder="", key="ranking")
 
@@ -154,7 +154,7 @@ def show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
     show_files(request, None, problem.batches)
 
 
-_known = queries_choose.choices()
+_known = queries_choose.advice_choices()
 plain.heading("Which arm to use")
 if _known.empty:
     plain.sentence("No arm was timed against the unmodified model yet.")
@@ -179,7 +179,7 @@ plain.sentence(advice_sentence(_advice), "strong")
 plain.sentence(f"For {_advice.title}.", "muted")
 if _quality := quality_sentence(_advice):
     plain.sentence(_quality)
-show_table(_advice)
+show_ranking(_advice)
 show_chart_of(_advice)
 plain.sentence("\n".join(advice_notes(_advice)), "muted")
 if len(_found) > 1:

@@ -8,8 +8,8 @@ from webapp import filters, links, plain, queries, texts
 from webapp.chart_block import show_chart
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.promise import promise_chart
-from webapp.map_cells import AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
-from webapp.queries_promise import sweep_break_evens, with_promise
+from webapp.map_cells import MAP_AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
+from webapp.queries_promise import sweep_break_evens
 from webapp.scope import Scope
 
 READ = (
@@ -25,7 +25,7 @@ LEGEND = (
 def show_promise(scope: Scope) -> None:
     """A sentence for each method and runtime, and a chart for each panel."""
     points, _ = queries.scope_points(scope)
-    right = with_promise(points[[not wrong(split_flags(flags or "")) for flags in points["flags"]]])
+    right = points[[not wrong(split_flags(flags or "")) for flags in points["flags"]]]
     st.subheader("How much of the promise arrives", anchor=False)
     several = right["runtime"].nunique() > 1
     names = right["method"] + (", " + right["runtime"] if several else "")
@@ -34,7 +34,7 @@ def show_promise(scope: Scope) -> None:
     plain.sentence("\n".join(delivered_sentence(name, shares[name]) for name in ordered))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
-            plain.sentence(f"{AXES[scope.facet]}: {value}")
+            plain.sentence(f"{MAP_AXES[scope.facet]}: {value}")
         places = zip(own["comparison_id"], own["environment"], own["host"], strict=True)
         drawn = texts.with_words(own).assign(href=[links.point_link(*place) for place in places])
         try:
@@ -68,7 +68,7 @@ def show_map(scope: Scope) -> None:
     cells = map_frame(curves, across, down)
     cells = cells[cells["row"].isin(shown)]
     show_chart(
-        break_even_map(cells, columns, shown, (AXES[across], AXES[down])),
+        break_even_map(cells, columns, shown, (MAP_AXES[across], MAP_AXES[down])),
         name="break-even-map",
         data=cells.drop(columns=["fill", "ink"]),
         scope_or_sweep=scope,
@@ -80,8 +80,8 @@ def show_map(scope: Scope) -> None:
 
 def choose_axes(axes: list[str]) -> tuple[str, str]:
     """Two different axes: columns and rows."""
-    names = {AXES[name]: name for name in axes}
-    first = next((AXES[name] for name in axes if name not in {"arm", "method"}), AXES[axes[-1]])
+    names = {MAP_AXES[name]: name for name in axes}
+    first = next((MAP_AXES[name] for name in axes if name not in {"arm", "method"}), MAP_AXES[axes[-1]])
     with st.container(horizontal=True):
         down = st.selectbox("Rows", list(names), key="down", bind="query-params", width=190)
         others = [name for name in names if name != down] or list(names)
