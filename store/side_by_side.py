@@ -49,8 +49,8 @@ class SideBySide(NamedTuple):
     """Columns in which the sides differ as a whole."""
     facts: list[tuple[str, str, str]]
     """What differs between their environments: name, and the values of both sides."""
-    versions: list[str]
-    """What differs between answers of other versions, such as `topk: version 1, version 2`."""
+    versions: list[tuple[str, str, str]]
+    """What differs between answers of other versions, in the same form, such as `("version of topk", "1", "2")`."""
     only_a: int
     only_b: int
     capped: bool
@@ -112,7 +112,7 @@ def _fact_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -
     return [(name, one, other) for name, one, other in listed if one != other]
 
 
-def _version_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -> list[str]:
+def _version_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -> list[tuple[str, str, str]]:
     """Versions of methods, and contents, by which answers to one question have other ids."""
     changed = [(row.a["comparison_id"], row.b["comparison_id"]) for row in rows if row.a["question_id"] == row.b["question_id"]]
     changed = [both for both in changed if both[0] != both[1]][:MOST_DERIVED]
@@ -121,15 +121,16 @@ def _version_differences(connection: Connection, rows: Sequence[ComparedAnswers]
     ids = sorted({each for both in changed for each in both})
     stored = select(*(COMPARISON.c[name] for name in ("comparison_id", "payload", "content_hashes")))
     known = {row.comparison_id: row for row in connection.execute(stored.where(COMPARISON.c.comparison_id.in_(ids)))}
-    found: dict[str, None] = {}
+    found: dict[tuple[str, str, str], None] = {}
     for both in changed:
         versions = [_versions(known[each].payload) for each in both]
         for name in sorted(versions[0].keys() & versions[1].keys()):
             if versions[0][name] != versions[1][name]:
-                found[f"{name}: version {versions[0][name]}, version {versions[1][name]}"] = None
-        if known[both[0]].content_hashes != known[both[1]].content_hashes:
-            found["contents of weights or files differ"] = None
-    return list(found) or ["the protocol of the measurement differs"]
+                found[f"version of {name}", str(versions[0][name]), str(versions[1][name])] = None
+        contents = [str(known[each].content_hashes) for each in both]
+        if contents[0] != contents[1]:
+            found["contents of weights or files", contents[0], contents[1]] = None
+    return list(found) or [("protocol of the measurement", "one version", "another")]
 
 
 def _versions(payload: str) -> dict[str, int]:

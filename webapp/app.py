@@ -24,6 +24,7 @@ SCREENS = (
     Screen("choose", "Choose", "choose", "store"),
     Screen("promise", "Promise", "promise", "scope"),
     Screen("point", "Evidence", "point", "store"),
+    Screen("compare", "Compare", "compare", "store"),
     Screen("sweeps", "Sweeps", "sweeps", "sweep"),
 )
 

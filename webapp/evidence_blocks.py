@@ -20,7 +20,7 @@ from sweeps.system_metrics import RATES, SYSTEM_METRICS
 from webapp import plain, queries_point, texts
 from webapp.chart_block import show_chart
 from webapp.charts.pair_series import attempt_chart, pair_chart, reading_chart, time_chart
-from webapp.links import point_link
+from webapp.links import page_link, point_link
 from webapp.queries_point import PointFrames
 from workers.methods.arm_labels import arm_label
 
@@ -235,12 +235,11 @@ def again(found: PointEvidence) -> None:
 
 
 def elsewhere(found: PointEvidence) -> None:
-    """Links to the other places that answer it."""
-    if not found.elsewhere:
-        return
+    """Links to the other places that answer it, and to the history of its question."""
     links = []
     for row in found.elsewhere:
         environment, host = str(row["environment"]), str(row["host"])
         label = f"{row['device_name']}, host {host or 'any'}, environment {environment[:8]}, {str(row['measured_at'])[:10]}"
         links.append(plain.link(label, point_link(found.comparison_id, environment, host)))
-    st.html(f"<p>Also answered on {'; '.join(links)}</p>")
+    history = plain.link("History of this question", page_link("compare", question=found.question_id))
+    st.html(f"<p>{history}{'; also answered on ' if links else ''}{'; '.join(links)}</p>")

@@ -31,4 +31,4 @@ def text_block(text: str) -> None:
 
 def link(label: str, address: str) -> str:
     """HTML of a link to a page of this app, for `st.html`; the address is one of `webapp.links`."""
-    return f'<a href="{escape(address)}" target="_self">{escape(label)}</a>'
+    return f'<a href="{escape(address)}" target="_self" style="color: inherit">{escape(label)}</a>'

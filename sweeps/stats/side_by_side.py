@@ -4,7 +4,7 @@ Only speed-ups are compared, which each side measured against its own baseline; 
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from math import exp, hypot, inf
+from math import exp, hypot, inf, log
 from typing import Any, Literal, NamedTuple
 
 from sweeps.metrics import SPEED_FLOOR
@@ -55,9 +55,10 @@ class SpeedDifference(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """How far the interval of the ratio stays from 1, as a logarithm; without an interval how far the ratio lies from 1."""
-        ends = [self.ratio] if self.low is None or self.high is None else [self.low, self.high]
-        return min(max(end, 1 / end) for end in ends)
+        """How far the interval stays from 1, as a logarithm; of one that holds 1, or of none, how far the ratio lies from it."""
+        if self.low is None or self.high is None or self.low <= 1 <= self.high:
+            return abs(log(self.ratio))
+        return min(abs(log(self.low)), abs(log(self.high)))
 
 
 def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: float = SPEED_FLOOR) -> SpeedDifference:

@@ -83,7 +83,7 @@ def test_revisions_with_another_version_of_a_method(engine: Engine, make_job: Ma
     )
     assert [choice.value for choice in side_choices(engine, "revision")] == ["2:one", "1:one"]
     found = side_by_side(engine, "revision", "1:one", "2:one")
-    assert found.versions == ["topk: version 1, version 2"]
+    assert found.versions == [("version of topk", "1", "2")]
     assert [row.difference.found for row in found.rows] == ["different"]
     (question,) = before.comparisons()
     history = question_history(engine, question.question_id)

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from sweeps.stats.pooling import PROCESS_SD, SpeedUp, pool
-from sweeps.stats.side_by_side import DIFFERENT, FAMILY_ALPHA, SpeedAnswer, independent, match_answers, speed_difference
+from sweeps.stats.side_by_side import (
+    DIFFERENT,
+    FAMILY_ALPHA,
+    SpeedAnswer,
+    SpeedDifference,
+    independent,
+    match_answers,
+    speed_difference,
+)
 from sweeps.stats.two_way import Contrast
 
 
@@ -104,6 +112,14 @@ def test_the_ratio_is_that_of_the_speed_ups() -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low * found.high == pytest.approx(exp(0.2))
+
+
+def test_the_clearest_difference_has_the_largest_distance() -> None:
+    """An interval that excludes 1 counts by its nearer end, one that holds it by its ratio."""
+    assert SpeedDifference("different", 1.2, 1.1, 1.3).distance == pytest.approx(log(1.1))
+    assert SpeedDifference("different", 0.8, 0.7, 0.9).distance == pytest.approx(-log(0.9))
+    assert SpeedDifference("unclear", 1.2, 0.9, 1.6).distance == pytest.approx(log(1.2))
+    assert SpeedDifference("overlap", 0.5, None, None).distance == pytest.approx(log(2))
 
 
 def test_rows_match_by_all_that_does_not_differ_between_the_sides() -> None:

@@ -24,6 +24,8 @@ FLAGS = [
 ]
 WAIT_MS = 20_000
 CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
+OVERFLOW = "(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+"""Pixels by which the page is wider than its window."""
 POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence of this point']"
 """Points of charts that lead to their evidence."""
 

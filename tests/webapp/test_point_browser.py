@@ -7,10 +7,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.point_address import point_query
-from tests.webapp.served import CHART, WAIT_MS, Watch
+from tests.webapp.served import CHART, OVERFLOW, WAIT_MS, Watch
 from webapp.links import point_link
-
-OVERFLOW = "(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,0 +1,118 @@
+"""The page with two sides: what differs is found and named, and a store without two sides explains itself."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from store.engine import connect
+from tests.fixtures.sql_rows import rows
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
+from tests.webapp.simulated import job, outcome, store_outcomes
+from tests.webapp.two_sides import two_sides_store
+from webapp.charts.side_by_side import history_chart, side_chart
+from webapp.queries_compare import history_frame, question_history, side_choices, side_frame, two_sides
+
+PAGE = "screens/compare.py"
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return two_sides_store(tmp_path_factory.mktemp("sides") / "sides.db")
+
+
+def question(url: str) -> str:
+    engine = connect(url)
+    found = rows(engine, "SELECT question_id, COUNT(*) AS n FROM effect_row WHERE compared = 'ratio' GROUP BY 1 ORDER BY n DESC, 1")
+    engine.dispose()
+    return str(found[0]["question_id"])
+
+
+def test_environments(sides: str, opened: Open) -> None:
+    """The slowed arm differs at both sizes and comes first; what changed in the environment stands above it."""
+    app = opened(sides, PAGE, by="environment")
+    text = page_text(app)
+    assert "2 of 10 common questions differ" in text
+    assert "2.15" in text
+    assert "not stated" in text
+    table = text[text.index("Question by question") :]
+    assert table.index("topk keep_rate=0.7") < table.index("topk keep_rate=0.5")
+    assert len(app.get("vega_lite_chart")) == 1
+    assert {name: app.query_params[name] for name in ("by", "a", "b")}.keys() == {"by", "a", "b"}
+
+
+def test_sweeps_revisions_and_days(sides: str, opened: Open) -> None:
+    """Sweeps at another dtype are matched by all else; revisions of equal questions have one answer; days by their attempts."""
+    text = page_text(opened(sides, PAGE, by="sweep", a="first", b="half"))
+    assert "bfloat16" in text
+    assert "common questions" in text
+    assert "have one and the same answer on both sides" in page_text(opened(sides, PAGE, by="revision", a="1:first", b="2:first"))
+    days = [choice.value for choice in side_choices("date", sides)]
+    assert "2 of 10 common questions differ" in page_text(opened(sides, PAGE, by="date", a=days[1], b=days[0]))
+
+
+def test_the_history_of_a_question(sides: str, opened: Open) -> None:
+    """Answers and attempts by when they were measured, above the sides."""
+    app = opened(sides, PAGE, question=question(sides))
+    text = page_text(app)
+    assert "2 answers by 2 attempts" in text
+    assert len(app.get("vega_lite_chart")) == 2
+
+
+def test_an_address_in_vain(sides: str, opened: Open) -> None:
+    """Unknown choices are reported, and what is shown instead."""
+    text = page_text(opened(sides, PAGE, by="moon", a="x"))
+    assert "compares by moon, of which there are no two here; sweep is shown" in text
+    assert "the first side x, which is not in this store" in text
+    assert "no measured answer to question none" in page_text(opened(sides, PAGE, question="none"))
+
+
+def test_one_side_is_not_compared(tmp_path: Path, empty: str, opened: Open) -> None:
+    """One sweep measured once has nothing beside it; an empty store has the hint of every page."""
+    url = store_outcomes(tmp_path / "one.db", "one", outcome(job(64)))
+    assert "nothing to compare it with" in page_text(opened(url, PAGE))
+    assert "Nothing to show yet" in page_text(opened(empty, PAGE))
+
+
+def test_sides_without_a_common_question(tmp_path: Path, opened: Open) -> None:
+    """Two sweeps of other sizes have no counterparts, and both are counted."""
+    url = store_outcomes(tmp_path / "two.db", "one", *(outcome(job(size)) for size in (64, 96)))
+    store_outcomes(tmp_path / "two.db", "two", *(outcome(job(size)) for size in (128, 160)))
+    text = page_text(opened(url, PAGE, by="sweep", a="one", b="two"))
+    assert "They have no question in common" in text
+    assert "10 answers of the first" in text
+
+
+def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
+    """Names of sweeps and hosts are shown letter by letter."""
+    hostile = "<img src=x> ![a](http://example.org/a.png)"
+    url = store_outcomes(tmp_path / "hostile.db", hostile, outcome(job(64)).model_copy(update={"host": hostile}))
+    store_outcomes(tmp_path / "hostile.db", "other", outcome(job(64)))
+    app = opened(url, PAGE, by="sweep")
+    marked = " ".join(str(element.value) for kind in (app.markdown, app.caption, app.subheader) for element in kind)
+    assert "example.org" not in marked
+    assert "<img" not in " ".join(element.proto.body for element in app.get("html"))
+
+
+def test_a_large_store(large: str, opened: Open) -> None:
+    """Two sweeps of thousands of comparisons come up, with a table that is cut and a file that is whole."""
+    names = [choice.value for choice in side_choices("sweep", large)]
+    app = opened(large, PAGE, by="sweep", a=names[1], b=names[0])
+    assert "Side by side" in page_text(app)
+
+
+def test_charts_draw_from_frames_alone(sides: str) -> None:
+    """Points lead to their evidence; the diagonal spans the same values on both axes."""
+    a, b = (choice.value for choice in side_choices("environment", sides))
+    found = two_sides("environment", a, b, sides)
+    frame = side_frame(found.rows)
+    spec = json.loads(side_chart(frame).to_json())
+    marks = spec["layer"][-1]
+    assert marks["encoding"]["href"]["field"] == "href"
+    assert set(frame["group"]) == {"differs", "not clear"}
+    points = history_frame(question_history(question(sides), None, sides))
+    assert list(points["what"]).count("answer") == 2
+    assert history_chart(points, 0.02).to_dict()
+    assert pd.Series(points["at"]).is_monotonic_increasing

@@ -1,0 +1,38 @@
+"""Two sides in a real browser: chosen, gone back from, narrow, and in both themes."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.webapp.served import CHART, OVERFLOW, WAIT_MS, Watch, served_app
+from tests.webapp.two_sides import two_sides_store
+
+
+@pytest.fixture(scope="module")
+def sides_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("sides")
+    with served_app(two_sides_store(folder / "sides.db"), folder) as address:
+        yield address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_two_sides(sides_app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
+    """The differences come up at 800 px without anything cut off; another choice goes into the address, and Back returns."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
+    page = context.new_page()
+    watch = Watch(page, sides_app)
+    page.goto(f"{sides_app}/compare?by=environment")
+    expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
+    assert page.evaluate(OVERFLOW) == 0
+    page.get_by_role("radio", name="Revisions").click()
+    expect(page.get_by_text("one and the same answer on both sides")).to_be_visible(timeout=WAIT_MS)
+    page.wait_for_url("**/compare?by=revision*")
+    page.go_back()
+    expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("link", name="history").first.click()
+    expect(page.get_by_role("heading", name="History of one question")).to_be_visible(timeout=WAIT_MS)
+    watch.check()
+    context.close()

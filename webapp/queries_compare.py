@@ -1,0 +1,108 @@
+"""Two sides of a store and the history of a question as data frames, kept until the store changes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from store import history, side_by_side, side_rows
+from store.history import QuestionHistory
+from store.side_by_side import ComparedAnswers, SideBySide
+from store.side_rows import By, SideChoice
+from sweeps.labels import conclude
+from sweeps.stats.side_by_side import Contrasted
+from webapp import queries, texts
+from workers.methods.arm_labels import params_label
+
+GROUPS: dict[Contrasted, str] = {
+    "different": "differs",
+    "apart": "differs",
+    "same": "the same",
+    "unclear": "not clear",
+    "overlap": "not clear",
+    "one answer": "the same",
+    "not comparable": "not clear",
+}
+"""How findings are coloured, by what they are."""
+PARTS = {
+    "model": "{}",
+    "weights": "weights {}",
+    "image_size": "{:.0f} px",
+    "prompt_tokens": "{:.0f} tokens",
+    "new_tokens": "{:.0f} new tokens",
+    "batch_size": "batch {:.0f}",
+    "dtype": "{}",
+    "attention": "{} attention",
+    "runtime": "{}",
+    "kv_cache": "{} cache",
+    "requested_threads": "{:.0f} threads",
+    "device_name": "{}",
+    "host": "host {}",
+    "metric": "{}",
+    "baseline": "against {}",
+}
+"""What distinguishes answers of one arm, where it does."""
+
+
+def side_choices(by: By, url: str | None = None) -> list[SideChoice]:
+    """See `store.side_rows.side_choices`."""
+    return queries.kept(lambda engine: side_rows.side_choices(engine, by), "side_choices", by, url=url)
+
+
+def two_sides(by: By, a: str, b: str, url: str | None = None) -> SideBySide:
+    """See `store.side_by_side.side_by_side`."""
+    return queries.kept(lambda engine: side_by_side.side_by_side(engine, by, a, b), "two_sides", by, a, b, url=url)
+
+
+def question_history(question_id: str, metric: str | None, url: str | None = None) -> QuestionHistory:
+    """See `store.history.question_history`."""
+    return queries.kept(
+        lambda engine: history.question_history(engine, question_id, metric), "history", question_id, metric, url=url
+    )
+
+
+def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
+    """Rows of `side_chart`, with `a_text`, `b_text` and `ratio_text` for tables, and the places of both answers."""
+    varying = [name for name in PARTS if len({row.a[name] for row in rows}) > 1]
+    found = []
+    for row in rows:
+        given = [PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None]
+        difference = row.difference
+        sides: dict[str, Any] = {}
+        for name, side in (("a", row.a), ("b", row.b)):
+            sides |= {name: side["effect"], f"{name}_low": side["effect_low"], f"{name}_high": side["effect_high"]}
+            ends = (side["effect"], side["effect_low"], side["effect_high"])
+            words = conclude(texts.SHOWN, *ends, verdict=side["verdict"], floor=side["floor"])
+            sides[f"{name}_text"] = f"{words.numbers}, {words.word}"
+            sides |= {f"{key}_{name}": side[key] for key in ("comparison_id", "environment", "host", "flags")}
+        ratio = f"{difference.ratio:.3f}×"
+        if difference.low is not None and difference.high is not None:
+            ratio += f" [{difference.low:.3f}, {difference.high:.3f}]"
+        found.append(
+            {
+                "label": ", ".join([params_label(row.a["method"], row.a["params"]), *given]),
+                "question_id": row.b["question_id"],
+                "finding": difference.found,
+                "group": GROUPS[difference.found],
+                "ratio": difference.ratio,
+                "ratio_low": difference.low,
+                "ratio_high": difference.high,
+                "ratio_text": ratio,
+                **sides,
+                **{key: row.b[key] for key in ("comparison_id", "environment", "host")},
+            }
+        )
+    frame = pd.DataFrame(found)
+    numbers = [name for name in frame.columns if name.endswith(("_low", "_high"))]
+    return frame.astype(dict.fromkeys(numbers, float))
+
+
+def history_frame(found: QuestionHistory) -> pd.DataFrame:
+    """Rows of `history_chart`, oldest first."""
+    frame = pd.DataFrame(found.points).astype({"low": float, "high": float})
+    several = len(found.versions) > 1
+    where = frame["device_name"] + ", host " + frame["host"]
+    if frame.groupby("host")["environment"].nunique().max() > 1:
+        where += ", environment " + frame["environment"].str[:8]
+    series = where + (": " + frame["comparison_id"].map(dict(found.versions)) if several else "")
+    return frame.assign(series=series)

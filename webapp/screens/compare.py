@@ -1,0 +1,16 @@
+"""Page: two sweeps, environments, revisions or days side by side, and the history of one question."""
+
+import streamlit as st
+
+from store.errors import StoreError
+from webapp import compare_blocks, plain
+
+plain.heading("Side by side")
+try:
+    if question := st.query_params.get("question"):
+        compare_blocks.history(question)
+    chosen = compare_blocks.choose_sides()
+    if chosen is not None:
+        compare_blocks.sides(*chosen)
+except StoreError as problem:
+    plain.sentence(str(problem))
