@@ -17,14 +17,14 @@ from webapp.charts.side_by_side import history_chart, side_chart
 from webapp.evidence_blocks import TABLE_STYLE, show_rows
 from webapp.links import page_link, point_link
 
-WORDS: dict[By, str] = {"sweep": "Sweeps", "environment": "Environments", "revision": "Revisions", "date": "Days"}
+BY_WORDS: dict[By, str] = {"sweep": "Sweeps", "environment": "Environments", "revision": "Revisions", "date": "Days"}
 LISTED = 60
 """Questions in the table; the file has all."""
 
 
 def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     """What is compared and its two sides, by the address, else the newest two; `None` where there are no two."""
-    choices = {by: queries_compare.side_choices(by) for by in BY}
+    choices = {by: queries_compare.read_choices(by) for by in BY}
     possible = [by for by in BY if len(choices[by]) > 1]
     if not possible:
         plain.sentence("There is one sweep in one revision, measured in one environment on one day: nothing to compare it with.")
@@ -34,8 +34,10 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     if named and by != named:
         plain.sentence(f"The address compares by {named}, of which there are no two here; {by} is shown.", "muted")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        word = st.segmented_control("Compare", [WORDS[each] for each in possible], default=WORDS[by], required=True, key=f"by-{by}")
-        shown = next(each for each in possible if WORDS[each] == word)
+        word = st.segmented_control(
+            "Compare", [BY_WORDS[each] for each in possible], default=BY_WORDS[by], required=True, key=f"by-{by}"
+        )
+        shown = next(each for each in possible if BY_WORDS[each] == word)
         if shown != by:
             st.query_params.from_dict({"by": shown})
             st.rerun()
@@ -159,14 +161,14 @@ def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
 
 def history(question_id: str) -> None:
     """Every answer and attempt of one question, by when it was measured."""
-    found = queries_compare.question_history(question_id, None)
+    found = queries_compare.read_history(question_id, None)
     st.subheader("History of one question", anchor=False)
     if len(found.metrics) > 1:
         labels = {METRICS[name].label: name for name in found.metrics}
         chosen = st.segmented_control(
             "Metric", list(labels), default=next(iter(labels)), required=True, key="of", bind="query-params"
         )
-        found = queries_compare.question_history(question_id, labels[str(chosen)])
+        found = queries_compare.read_history(question_id, labels[str(chosen)])
     frame = queries_compare.history_frame(found)
     answers = frame[frame["what"] == "answer"]
     plain.sentence(

@@ -14,7 +14,7 @@ from sweeps.stats.side_by_side import Contrasted
 from webapp import queries, texts
 from workers.methods.arm_labels import params_label
 
-GROUPS: dict[Contrasted, str] = {
+FINDING_GROUPS: dict[Contrasted, str] = {
     "different": "differs",
     "apart": "differs",
     "same": "the same",
@@ -24,7 +24,7 @@ GROUPS: dict[Contrasted, str] = {
     "not comparable": "not clear",
 }
 """How findings are coloured, by what they are."""
-PARTS = {
+QUESTION_PARTS = {
     "model": "{}",
     "weights": "weights {}",
     "image_size": "{:.0f} px",
@@ -44,7 +44,7 @@ PARTS = {
 """What distinguishes answers of one arm, where it does."""
 
 
-def side_choices(by: By, url: str | None = None) -> list[SideChoice]:
+def read_choices(by: By, url: str | None = None) -> list[SideChoice]:
     """See `store.side_rows.side_choices`."""
     return queries.kept(lambda engine: side_rows.side_choices(engine, by), "side_choices", by, url=url)
 
@@ -54,7 +54,7 @@ def two_sides(by: By, a: str, b: str, url: str | None = None) -> SideBySide:
     return queries.kept(lambda engine: side_by_side.side_by_side(engine, by, a, b), "two_sides", by, a, b, url=url)
 
 
-def question_history(question_id: str, metric: str | None, url: str | None = None) -> QuestionHistory:
+def read_history(question_id: str, metric: str | None, url: str | None = None) -> QuestionHistory:
     """See `store.history.question_history`."""
     return queries.kept(
         lambda engine: history.question_history(engine, question_id, metric), "history", question_id, metric, url=url
@@ -63,10 +63,10 @@ def question_history(question_id: str, metric: str | None, url: str | None = Non
 
 def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
     """Rows of `side_chart`, with `a_text`, `b_text` and `ratio_text` for tables, and the places of both answers."""
-    varying = [name for name in PARTS if len({row.a[name] for row in rows}) > 1]
+    varying = [name for name in QUESTION_PARTS if len({row.a[name] for row in rows}) > 1]
     found = []
     for row in rows:
-        given = [PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None]
+        given = [QUESTION_PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None]
         difference = row.difference
         sides: dict[str, Any] = {}
         for name, side in (("a", row.a), ("b", row.b)):
@@ -83,7 +83,7 @@ def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
                 "label": ", ".join([params_label(row.a["method"], row.a["params"]), *given]),
                 "question_id": row.b["question_id"],
                 "finding": difference.found,
-                "group": GROUPS[difference.found],
+                "group": FINDING_GROUPS[difference.found],
                 "ratio": difference.ratio,
                 "ratio_low": difference.low,
                 "ratio_high": difference.high,

@@ -13,7 +13,7 @@ from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_outcomes
 from tests.webapp.two_sides import two_sides_store
 from webapp.charts.side_by_side import history_chart, side_chart
-from webapp.queries_compare import history_frame, question_history, side_choices, side_frame, two_sides
+from webapp.queries_compare import history_frame, read_choices, read_history, side_frame, two_sides
 
 PAGE = "screens/compare.py"
 
@@ -49,7 +49,7 @@ def test_sweeps_revisions_and_days(sides: str, opened: Open) -> None:
     assert "bfloat16" in text
     assert "common questions" in text
     assert "have one and the same answer on both sides" in page_text(opened(sides, PAGE, by="revision", a="1:first", b="2:first"))
-    days = [choice.value for choice in side_choices("date", sides)]
+    days = [choice.value for choice in read_choices("date", sides)]
     assert "2 of 10 common questions differ" in page_text(opened(sides, PAGE, by="date", a=days[1], b=days[0]))
 
 
@@ -98,21 +98,21 @@ def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
 
 def test_a_large_store(large: str, opened: Open) -> None:
     """Two sweeps of thousands of comparisons come up, with a table that is cut and a file that is whole."""
-    names = [choice.value for choice in side_choices("sweep", large)]
+    names = [choice.value for choice in read_choices("sweep", large)]
     app = opened(large, PAGE, by="sweep", a=names[1], b=names[0])
     assert "Side by side" in page_text(app)
 
 
 def test_charts_draw_from_frames_alone(sides: str) -> None:
     """Points lead to their evidence; the diagonal spans the same values on both axes."""
-    a, b = (choice.value for choice in side_choices("environment", sides))
+    a, b = (choice.value for choice in read_choices("environment", sides))
     found = two_sides("environment", a, b, sides)
     frame = side_frame(found.rows)
     spec = json.loads(side_chart(frame).to_json())
     marks = spec["layer"][-1]
     assert marks["encoding"]["href"]["field"] == "href"
     assert set(frame["group"]) == {"differs", "not clear"}
-    points = history_frame(question_history(question(sides), None, sides))
+    points = history_frame(read_history(question(sides), None, sides))
     assert list(points["what"]).count("answer") == 2
     assert history_chart(points, 0.02).to_dict()
     assert pd.Series(points["at"]).is_monotonic_increasing
