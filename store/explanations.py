@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from store.profiles import bounded_figure
 from sweeps.curve_labels import describe_cost_model, token_unit
+from sweeps.flags import split_flags, wrong
 from sweeps.job import Device
 from sweeps.kinds import KINDS
 from sweeps.number_format import count, is_missing
-from sweeps.profile import ArmProfile, Peaks, TimeClass
+from sweeps.profile import ArmProfile, Bounded, Peaks, Phase, TimeClass
 from sweeps.stats.explanation import explain_capture, explain_wall
 from sweeps.stats.roofline import Roofline, describe_roofline, roofline
 
@@ -26,7 +28,16 @@ _NOTES: Mapping[Device, str] = {
     "cuda": "ms of one forward without a profiler: device work as recorded, the rest shared by what the host did in its gaps.",
     "cpu": "ms of one forward without a profiler, shared as in the profiled forwards.",
 }
+_CHANGES = (
+    "Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, with the 99 % interval of each "
+    "by itself, from pairs inside rounds of one process."
+)
+_SLOWED = 1.5
+"""From this factor on, what forwards take longer under the profiler is stated as a limit of what their shares show."""
+_TIMED: Mapping[Phase, str] = {"forward": "latency", "decode": "tpot"}
+"""The metric of a timing job that measures what the wall of a phase is; a prefill has none, as `ttft` counts the tokenizer."""
 _CONDITION = ("environment", "host", "condition_id", "phase")
+_SAME = ("environment", "host", "condition_id", "arm_id", "baseline_id")
 _CAPTURED = (
     "environment",
     "host",
@@ -50,7 +61,7 @@ class ProfiledArm(NamedTuple):
     """The first of its rows."""
     label: str
     profile: ArmProfile
-    """Without its kernels or operators."""
+    """Without its kernels or operators; `baseline` is not filled in, see `row.baseline_arm_id`."""
     peaks: Peaks | None
     roofline: Roofline | None
 
@@ -101,8 +112,13 @@ def _profiled_arm(rows: list[Any], label: LabelOf) -> ProfiledArm:
         phase=row.phase,
         forwards=row.forwards,
         wall_s=None if is_missing(row.wall_ms) else row.wall_ms / 1e3,
+        profiled_wall_s=None if is_missing(row.profiled_wall_ms) else row.profiled_wall_ms / 1e3,
         times={each.time_class: each.ms / 1e3 for each in rows},
         launches=row.launches,
+        rounds=None if is_missing(row.rounds) else int(row.rounds),
+        speedup=bounded_figure(row, "speedup"),
+        profiled_speedup=bounded_figure(row, "profiled_speedup"),
+        changes={each.time_class: change for each in rows if (change := bounded_figure(each, "change"))},
     )
     known = not is_missing(row.peak_gflops) and not is_missing(row.peak_gb_per_s)
     peaks = Peaks(gflops=row.peak_gflops, gb_per_s=row.peak_gb_per_s, dtype=row.dtype) if known else None
@@ -121,22 +137,33 @@ def explain_profiles(profiles: "pd.DataFrame", effects: "pd.DataFrame", label: L
     `profiles` and `effects` are rows of the views `profile` and `effect`.
     """
     arms = profiled_arms(profiles, label)
-    pairs = _pairs(effects)
+    pairs, timed = _pairs(effects), _timed_speedups(effects)
     grouped: dict[str, list[ProfiledArm]] = {}
     for arm in arms:
         grouped.setdefault(json.dumps([_value(arm.row, name) for name in _CONDITION]), []).append(arm)
     found = []
     for own in grouped.values():
         device: Device = "cuda" if own[0].row.device == "cuda" or own[0].profile.tool != "torch" else "cpu"
-        reasons = [*_explanations(own, arms, pairs, device), *_limits(own), *_imported(own)]
+        reasons = [*_explanations(own, arms, pairs, timed, device), *_limits(own), *_imported(own)]
         found.append(ProfiledCondition(own, device, reasons, _note(own, device)))
     return found
 
 
 def _note(own: Sequence[ProfiledArm], device: Device) -> str:
     notes = [_NOTES[device]] if any(arm.profile.times for arm in own) else []
+    if any(arm.profile.changes for arm in own):
+        notes.append(_CHANGES)
+    walls = [(arm.profile.profiled_wall_s, arm.profile.wall_s) for arm in own if arm.profile.tool == "torch"]
+    slowed = max((profiled / wall for profiled, wall in walls if profiled and wall), default=0.0)
+    if slowed >= _SLOWED:
+        notes.append(
+            f"Under the profiler forwards take up to {slowed:.1f} times as long, so that shares of operators and of the rest are "
+            "those of slowed forwards: small differences between classes may be the profiler's."
+        )
     if any(arm.flags for arm in own):
-        notes.append("Flagged walls are medians of a few disturbed forwards: speed-ups count, or profile again when it is quiet.")
+        notes.append(
+            "Flagged arms were disturbed while they were profiled, which intervals show as width: profile again when it is quiet."
+        )
     return " ".join(notes)
 
 
@@ -155,20 +182,46 @@ def _pairs(effects: "pd.DataFrame") -> dict[tuple[str, str], list[str]]:
     return found
 
 
+def _timed_speedups(effects: "pd.DataFrame") -> dict[tuple[Any, ...], Bounded]:
+    """Speed-ups of timing jobs that no flag marks as wrong, by `_SAME` and metric."""
+    rows = effects[effects["metric"].isin(set(_TIMED.values())) & effects["effect"].notna()]
+    sound = [row for row in rows.itertuples() if not wrong(split_flags(row.flags))]
+    return {
+        (*(getattr(row, name) for name in _SAME), row.metric): Bounded(
+            value=row.effect, low=_amount(row.effect_low), high=_amount(row.effect_high)
+        )
+        for row in sound
+    }
+
+
+def _timed_speedup(timed: Mapping[tuple[Any, ...], Bounded], arm: ProfiledArm, baseline: ProfiledArm) -> Bounded | None:
+    """What a timing job measured of the same arm against the same baseline."""
+    place = (arm.row.environment, arm.row.host, arm.row.condition_id, arm.row.arm_id, baseline.row.arm_id)
+    return timed.get((*place, _TIMED.get(arm.profile.phase)))
+
+
 def _explanations(
-    own: Sequence[ProfiledArm], every: Sequence[ProfiledArm], pairs: Mapping[tuple[str, str], list[str]], device: Device
+    own: Sequence[ProfiledArm],
+    every: Sequence[ProfiledArm],
+    pairs: Mapping[tuple[str, str], list[str]],
+    timed: Mapping[tuple[Any, ...], Bounded],
+    device: Device,
 ) -> Iterator[Reason]:
     """A sentence for each arm and baseline, and for an arm that was captured too what that shows."""
     for arm in own:
         names = pairs.get((arm.row.condition_id, arm.row.arm_id), [])
         baselines = [each for each in own if each.row.arm_id in names]
         for baseline in baselines:
+            compared = arm.row.baseline_arm_id
+            if not is_missing(compared) and compared != baseline.row.arm_id:
+                continue  # its differences are those from another baseline
             against = f" against {baseline.label}" if len(baselines) > 1 else ""
-            if sentence := explain_wall(baseline.profile, arm.profile, device):
+            if sentence := explain_wall(baseline.profile, arm.profile, device, _timed_speedup(timed, arm, baseline)):
                 yield Reason(arm, sentence, baseline, against)
         captured = next((each for each in every if _is_capture(each, arm)), None)
         if captured is not None and captured.profile.wall_s and arm.profile.wall_s:
-            yield Reason(arm, explain_capture(arm.profile.wall_s, captured.profile.wall_s))
+            ratio = _ratio_of(captured, arm)
+            yield Reason(arm, explain_capture(arm.profile.wall_s, captured.profile.wall_s, ratio))
 
 
 def _is_capture(captured: ProfiledArm, eager: ProfiledArm) -> bool:
@@ -177,6 +230,17 @@ def _is_capture(captured: ProfiledArm, eager: ProfiledArm) -> bool:
         return False
     sides = [[_value(arm.row, name) for name in _CAPTURED] for arm in (captured, eager)]
     return sides[0] == sides[1] and _requested(captured) == _requested(eager)
+
+
+def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> Bounded | None:
+    """The eager wall over the captured one, from the speed-ups of both over one baseline in one job, whose errors may add up."""
+    one, other = captured.profile.speedup, eager.profile.speedup
+    same = captured.row.attempt == eager.row.attempt and captured.row.baseline_arm_id == eager.row.baseline_arm_id
+    if not same or one is None or other is None or None in {one.low, one.high, other.low, other.high}:
+        return None
+    return Bounded(
+        value=one.value / other.value, low=(one.low or 0.0) / (other.high or 1.0), high=(one.high or 0.0) / (other.low or 1.0)
+    )
 
 
 def _requested(arm: ProfiledArm) -> Any:
@@ -210,6 +274,7 @@ def _imported(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
 def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> "pd.DataFrame":
     """Points of one condition with `ceiling`: the speed-up of an arm that reaches the same tokens by cutting, if there is one.
 
+    `ceiling_low` and `ceiling_high` are the ends of its interval.
     `points` are rows of the view `speedup`; `is_ceiling` is whether a method only cuts. GMACs of the network and the tokens at the
     end follow from the tokens of each block, and are equal where these are.
     """
@@ -217,9 +282,11 @@ def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> 
 
     same = ["tokens", "tokens_final", "gmacs"]
     cut = points[points["method"].map(is_ceiling).astype(bool)]
-    known = {tuple(key): speedup for *key, speedup in cut[[*same, "speedup"]].itertuples(index=False)}
-    found = [known.get(tuple(key)) for key in points[same].itertuples(index=False)]
-    return points.assign(ceiling=pd.Series(found, index=points.index, dtype=float))
+    ends = ["speedup", "speedup_low", "speedup_high"]
+    known = {tuple(row[: len(same)]): row[len(same) :] for row in cut[[*same, *ends]].itertuples(index=False, name=None)}
+    found = [known.get(tuple(key), (None, None, None)) for key in points[same].itertuples(index=False, name=None)]
+    ceilings = pd.DataFrame(found, index=points.index, columns=["ceiling", "ceiling_low", "ceiling_high"], dtype=float)
+    return points.assign(**{name: ceilings[name] for name in ceilings})
 
 
 def predicted_break_evens(cost_models: "pd.DataFrame", curves: "pd.DataFrame") -> Iterator[tuple[Any, str]]:

@@ -1,12 +1,11 @@
 """Explanations: why an arm's wall time changed as it did, in a sentence that follows from two profiles."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sweeps.job import Device
-from sweeps.profile import ArmProfile, TimeClass
+from sweeps.number_format import with_interval
+from sweeps.profile import ArmProfile, Bounded, TimeClass
 
-_SMALL = 0.02
-"""Changes up to this share count as none: walls and classes are medians of a few forwards."""
 _HALF = 0.5
 """Gaps of at least this share of the wall hold it."""
 _HELD: Mapping[Device, Mapping[TimeClass, str]] = {
@@ -19,7 +18,16 @@ _HELD: Mapping[Device, Mapping[TimeClass, str]] = {
     "cpu": {"host": "dispatch-bound (Python and dispatch outlast the operators)", "idle": "mostly idle"},
 }
 _WORKED: Mapping[Device, str] = {"cuda": "bound by device work", "cpu": "bound by its operators"}
-_WORK: Mapping[Device, str] = {"cuda": "device work", "cpu": "time in operators"}
+_PARTS: Mapping[Device, Mapping[TimeClass, str]] = {
+    "cuda": {
+        "device": "device work",
+        "launch": "time in launches",
+        "host": "time of the host",
+        "sync": "waits",
+        "idle": "idle time",
+    },
+    "cpu": {"device": "time in operators", "host": "Python and dispatch", "idle": "idle time"},
+}
 _CALL: Mapping[Device, tuple[str, str]] = {"cuda": ("launch", "launches"), "cpu": ("operator call", "operator calls")}
 
 
@@ -39,51 +47,114 @@ def bound(profile: ArmProfile, device: Device) -> str | None:
     return _HELD[device].get(longest, f"held by {longest}")
 
 
-def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device) -> str | None:
+def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured: Bounded | None = None) -> str | None:
     """Why the wall of `arm` is what it is beside that of `baseline`, of the same phase; `None` where either lacks times.
 
-    `device work fell 47 %, 25 launches were added, the forward is launch-bound, so wall time did not fall`.
+    `time in operators fell by 34 % of the wall (31 to 37), Python and dispatch did not change measurably (-3 % to +8 %), …, so wall
+    time fell 31 % (28 to 34)`: shares are of the baseline's wall, and only what an interval shows is claimed. `measured` is the
+    speed-up of a timing job; where it contradicts that of the profile's own walls, this is stated in place of an explanation.
     """
     held = bound(arm, device)
     if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
         return None
-    work, wall = (_change(*sides) for sides in ((baseline.times["device"], arm.times["device"]), (baseline.wall_s, arm.wall_s)))
-    parts = [f"{_WORK[device]} {_phrase(work)}", *_calls(baseline.launches, arm.launches, device), f"{_subject(arm)} is {held}"]
-    gap = _change(baseline.wall_s - baseline.times["device"], arm.wall_s - arm.times["device"])
-    if work < -_SMALL and wall >= -_SMALL:
-        end = "so wall time did not fall" if wall <= _SMALL else f"so wall time rose {100 * wall:.0f} %"
-    elif abs(wall) <= _SMALL:
-        end = "and wall time did not change"
-    else:
-        same = held == _WORKED[device] and (work < 0) == (wall < 0)
-        link = "so" if same or ((gap < 0) == (wall < 0) and held != _WORKED[device]) else "and"
-        fell_less = work < -_SMALL and wall < -_SMALL and wall > work / 2
-        end = f"{link} wall time {_phrase(wall)}{' only' if fell_less else ''}"
-    return ", ".join([*parts, end])
+    if arm.speedup is None:
+        walls = f"{1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
+        return f"profiled without rounds, so that no difference has an interval and nothing is concluded (wall {walls})"
+    if measured is not None and contradict(arm.speedup, measured):
+        return (
+            f"no explanation, since its walls contradict the timing: a speed-up of {_ratio(arm.speedup)} while it was profiled, of "
+            f"{_ratio(measured)} when it was timed; profile again when the machine is quiet"
+        )
+    parts = [*_changes(arm, device), *_calls(baseline.launches, arm.launches, device)]
+    share = arm.times["device"] / arm.wall_s
+    holds = share if held == _WORKED[device] else 1 - share
+    parts.append(f"{_subject(arm)} is {held} ({100 * holds:.0f} % of its wall)")
+    return ", ".join([*parts, _wall_clause(arm)])
 
 
-def explain_capture(eager_s: float, captured_s: float) -> str:
-    """What capturing the same arm as a CUDA graph shows: the difference is launch overhead, measured and not estimated."""
-    saved = 1 - captured_s / eager_s
-    times = f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms in place of {1e3 * eager_s:.3g} ms"
-    if saved <= _SMALL:
-        return f"{times}: launch overhead is not what holds it, as measured"
-    return f"{times}: {100 * saved:.0f} % of the wall is launch overhead, as measured"
+def contradict(one: Bounded, other: Bounded) -> bool:
+    """Whether the intervals of two figures have nothing in common; figures without one contradict nothing."""
+    ends = [(each.low, each.high) for each in (one, other)]
+    (low, high), (other_low, other_high) = ends
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return high < other_low or other_high < low
+
+
+def explain_capture(eager_s: float, captured_s: float, ratio: Bounded | None) -> str:
+    """What capturing the same arm as a CUDA graph shows: the difference is launch overhead, measured and not estimated.
+
+    `ratio` is the eager wall over the captured one.
+    """
+    text = f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms in place of {1e3 * eager_s:.3g} ms"
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return f"{text}, a difference without an interval, from which nothing follows"
+    low, high = (100 * (1 - 1 / end) for end in (ratio.low, ratio.high))
+    if low <= 0:
+        return f"{text}: launch overhead is not measurable ({low:.0f} % to {high:.0f} % of the wall)"
+    return f"{text}: {100 * (1 - 1 / ratio.value):.0f} % of the wall ({low:.0f} to {high:.0f}) is launch overhead, as measured"
+
+
+def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
+    """What each class takes more or less, those that changed measurably first; classes that never occur are left out."""
+    names = _PARTS[device]
+    occurring = {name: found for name, found in arm.changes.items() if name in names and found != Bounded(value=0, low=0, high=0)}
+    for name, found in occurring.items():
+        if sign := _sign(found):
+            yield f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall {_range(found)}"
+    for name, found in occurring.items():
+        if found.low is None or found.high is None:
+            yield f"{names[name]}: too few rounds for an interval"
+        elif not _sign(found):
+            yield f"{names[name]} did not change measurably ({_signed(found.low)} to {_signed(found.high)} of the wall)"
+
+
+def _wall_clause(arm: ArmProfile) -> str:
+    """How the wall changed, and whether a class that changed measurably the same way explains it."""
+    ratio = arm.speedup
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return "and wall time has no interval: too few rounds"
+    wall = Bounded(value=1 / ratio.value - 1, low=1 / ratio.high - 1, high=1 / ratio.low - 1)
+    sign = _sign(wall)
+    if not sign:
+        return f"and wall time did not change measurably ({_signed(1 / ratio.high - 1)} to {_signed(1 / ratio.low - 1)})"
+    link = "so" if any(_sign(found) == sign for found in arm.changes.values()) else "and"
+    alone = "" if link == "so" else ", which no class of time alone shows"
+    return f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
+
+
+def _sign(found: Bounded) -> int:
+    """1 or -1 where the interval excludes 0, else 0."""
+    if found.low is None or found.high is None:
+        return 0
+    return int(found.low > 0) - int(found.high < 0)
+
+
+def _amount(found: Bounded) -> str:
+    return f"{_percent(abs(found.value), abs(found.value))} %"
+
+
+def _range(found: Bounded) -> str:
+    """The interval of a change that excludes 0, without its sign."""
+    ends = sorted(abs(end) for end in (found.low, found.high) if end is not None)
+    return f"({_percent(ends[0], ends[1])} to {_percent(ends[1], ends[1])})"
+
+
+def _signed(share: float) -> str:
+    return f"{'-' if share < 0 else '+'}{_percent(abs(share), abs(share))} %"
+
+
+def _percent(share: float, beside: float) -> str:
+    """Per cent, with a decimal where the number that it stands beside is below 10 %."""
+    return f"{100 * share:.1f}" if beside < 0.095 else f"{100 * share:.0f}"
+
+
+def _ratio(found: Bounded) -> str:
+    return f"{with_interval(found.value, found.low, found.high, form='.2f')}"
 
 
 def _subject(profile: ArmProfile) -> str:
     return {"forward": "the forward", "prefill": "the prefill", "decode": "a decode step"}[profile.phase]
-
-
-def _change(before: float, after: float) -> float:
-    """As a share; 0 where there was nothing before."""
-    return after / before - 1 if before > 0 else 0.0
-
-
-def _phrase(change: float) -> str:
-    if abs(change) <= _SMALL:
-        return "did not change"
-    return f"{'fell' if change < 0 else 'rose'} {100 * abs(change):.0f} %"
 
 
 def _calls(before: float, after: float, device: Device) -> list[str]:
