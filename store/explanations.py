@@ -38,19 +38,8 @@ _TIMED: Mapping[Phase, str] = {"forward": "latency", "decode": "tpot"}
 """The metric of a timing job that measures what the wall of a phase is; a prefill has none, as `ttft` counts the tokenizer."""
 _CONDITION = ("environment", "host", "condition_id", "phase")
 _SAME = ("environment", "host", "condition_id", "arm_id", "baseline_id")
-_CAPTURED = (
-    "environment",
-    "host",
-    "phase",
-    "method",
-    "model",
-    "weights",
-    "image_size",
-    "prompt_tokens",
-    "batch_size",
-    "dtype",
-    "attention",
-)
+_IDENTITY = ("environment", "host", "phase", "method", "model", "weights")
+_CAPTURED = (*_IDENTITY, "image_size", "prompt_tokens", "batch_size", "dtype", "attention")
 """Equal for an eager arm and the same arm captured as a CUDA graph, besides what is requested of it but for the runtime."""
 
 
@@ -93,8 +82,12 @@ class ProfiledCondition(NamedTuple):
     arms: list[ProfiledArm]
     device: Device
     reasons: list[Reason]
-    note: str
-    """How the classes of time follow from a profile, and what a flag of theirs means for them."""
+    notes: tuple[str, ...]
+    """How the classes of time follow from a profile, what limits them, and what a flag of theirs means."""
+
+    @property
+    def note(self) -> str:
+        return " ".join(self.notes)
 
 
 def profiled_arms(frame: "pd.DataFrame", label: LabelOf) -> list[ProfiledArm]:
@@ -145,11 +138,11 @@ def explain_profiles(profiles: "pd.DataFrame", effects: "pd.DataFrame", label: L
     for own in grouped.values():
         device: Device = "cuda" if own[0].row.device == "cuda" or own[0].profile.tool != "torch" else "cpu"
         reasons = [*_explanations(own, arms, pairs, timed, device), *_limits(own), *_imported(own)]
-        found.append(ProfiledCondition(own, device, reasons, _note(own, device)))
+        found.append(ProfiledCondition(own, device, reasons, _notes(own, device)))
     return found
 
 
-def _note(own: Sequence[ProfiledArm], device: Device) -> str:
+def _notes(own: Sequence[ProfiledArm], device: Device) -> tuple[str, ...]:
     notes = [_NOTES[device]] if any(arm.profile.times for arm in own) else []
     if any(arm.profile.changes for arm in own):
         notes.append(_CHANGES)
@@ -164,7 +157,7 @@ def _note(own: Sequence[ProfiledArm], device: Device) -> str:
         notes.append(
             "Flagged arms were disturbed while they were profiled, which intervals show as width: profile again when it is quiet."
         )
-    return " ".join(notes)
+    return tuple(notes)
 
 
 def _value(row: Any, name: str) -> Any:
@@ -185,7 +178,8 @@ def _pairs(effects: "pd.DataFrame") -> dict[tuple[str, str], list[str]]:
 def _timed_speedups(effects: "pd.DataFrame") -> dict[tuple[Any, ...], Bounded]:
     """Speed-ups of timing jobs that no flag marks as wrong, by `_SAME` and metric."""
     rows = effects[effects["metric"].isin(set(_TIMED.values())) & effects["effect"].notna()]
-    sound = [row for row in rows.itertuples() if not wrong(split_flags(row.flags))]
+    found: list[Any] = list(rows.itertuples())
+    sound = [row for row in found if not wrong(split_flags(row.flags))]
     return {
         (*(getattr(row, name) for name in _SAME), row.metric): Bounded(
             value=row.effect, low=_amount(row.effect_low), high=_amount(row.effect_high)
@@ -286,7 +280,7 @@ def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> 
     known = {tuple(row[: len(same)]): row[len(same) :] for row in cut[[*same, *ends]].itertuples(index=False, name=None)}
     found = [known.get(tuple(key), (None, None, None)) for key in points[same].itertuples(index=False, name=None)]
     ceilings = pd.DataFrame(found, index=points.index, columns=["ceiling", "ceiling_low", "ceiling_high"], dtype=float)
-    return points.assign(**{name: ceilings[name] for name in ceilings})
+    return pd.concat([points, ceilings], axis=1)
 
 
 def predicted_break_evens(cost_models: "pd.DataFrame", curves: "pd.DataFrame") -> Iterator[tuple[Any, str]]:

@@ -103,6 +103,13 @@ def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     return _read_frame(engine, sweep_statement(name, view))
 
 
+def counter_rows(engine: Engine, name: str) -> "pd.DataFrame":
+    """The rows of the view `kernel` of a sweep that a profiler with hardware counters recorded (ncu)."""
+    statement = sweep_statement(name, "kernel")
+    tool = next(column for column in statement.selected_columns if column.key == "tool")
+    return _read_frame(engine, statement.where(tool == "ncu"))
+
+
 def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> Select[Any]:
     """The statement of `sweep_rows`, which may be narrowed; `panels` selects the `panel_id` of those whose rows are wanted."""
     from store.views.public import TABLES  # which imports the models

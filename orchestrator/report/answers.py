@@ -16,7 +16,7 @@ from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.labels import GAINS, Finding
 from sweeps.metrics import METRICS, Compared
-from sweeps.number_format import count, is_missing
+from sweeps.number_format import count, is_missing, with_interval
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -60,6 +60,7 @@ def answer_sections(report: Report) -> Iterator[Section]:
     else:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
+        lines += _ceiling_lines(report)
         lines += [TextLine(line, "yellow") for line in load_caution(report.speedups["flags"])]
         yield Section(title="Answers", lines=lines)
 
@@ -118,10 +119,12 @@ def _tally(curves: Sequence[_Curve]) -> str:
 
 def _method_lines(curves: Sequence[_Curve], losses: Mapping[str, str]) -> list[TextLine]:
     by_method: dict[str, list[_Curve]] = {}
-    for curve in curves:
+    for curve in sorted(curves, key=lambda curve: purpose(curve.method) != "optimisation"):
         by_method.setdefault(curve.method, []).append(curve)
     lines = []
     for method, own in by_method.items():
+        if purpose(method) == "ceiling" and len(by_method) > 1:
+            continue  # what it bounds stands in a line of its own
         best = max(own, key=lambda curve: curve.merit)
         if len(own) <= MOST_CURVES:
             text = "; ".join(curve.line for curve in own)
@@ -130,6 +133,22 @@ def _method_lines(curves: Sequence[_Curve], losses: Mapping[str, str]) -> list[T
         control = "" if purpose(method) == "optimisation" else f" (a {purpose(method)})"
         lines.append(TextLine(text + losses.get(method, "") + control, style_of(best.verdict)))
     return lines
+
+
+def _ceiling_lines(report: Report) -> Iterator[TextLine]:
+    """What the token counts can give at best, from the slowest to the fastest point of the arms that only cut."""
+    if report.speedups.empty:
+        return
+    points = report.speedups[[purpose(method) == "ceiling" for method in report.speedups["method"]]]
+    known = points[points["speedup_low"].notna()].sort_values("speedup")
+    if len(known) and points["method"].nunique() < report.speedups["method"].nunique():
+        ends = [rows_of(known)[place] for place in sorted({0, len(known) - 1})]
+        texts = [f"{with_interval(row.speedup, row.speedup_low, row.speedup_high, form='.3f')} ({_where(row)})" for row in ends]
+        yield TextLine(f"the same tokens cut for nothing, which no reduction can beat: {' to '.join(texts)} times as fast")
+
+
+def _where(row: Any) -> str:
+    return f"{params_label(row.method, row.params)}, {row.tokens:.0f} tokens"
 
 
 def _arm_lines(report: Report) -> list[TextLine]:

@@ -8,7 +8,7 @@ from orchestrator.report.system_notes import with_system_notes
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
-from store.queries import execution_rows, find_sweep, sweep_rows, zeroshot_rows
+from store.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from store.timed_arms import provenance_rows
 from sweeps.kinds import KINDS
 from workers.methods import tuning_control
@@ -45,6 +45,8 @@ class Report:
     """Attempts with what the monitors read, see `store.queries.execution_rows`."""
     profiles: pd.DataFrame
     """View `profile`: classes of time of the arms that were profiled."""
+    counters: pd.DataFrame
+    """View `kernel`: kernels with hardware counters, from imported files of ncu."""
     provenance: pd.DataFrame
     """Where and when it was measured, see `store.timed_arms.provenance_rows`."""
 
@@ -77,5 +79,6 @@ def load_report(db: str | None, name: str) -> Report:
         beside_controls(engine, name, tuning_control),
         executions,
         sweep_rows(engine, name, "profile"),
+        counter_rows(engine, name),
         provenance_rows(engine, name),
     )

@@ -15,6 +15,7 @@ from sweeps.kinds import KINDS
 from sweeps.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count, is_missing
 from sweeps.stats.pooling import SAME_WORK_SD
+from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
 CLEARLY_LESS = 1.1
@@ -47,13 +48,16 @@ def decisions_of(report: Report) -> Iterator[str]:
     """What clear answers lead to: another runtime where little of the promise arrived, the unmodified model where arms lose."""
     main = {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
     rows = rows_of(report.speedups[report.speedups["metric"].isin(main)])
+    rows = [row for row in rows if purpose(row.method) == "optimisation"]
     short = {(row.method, row.params) for row in rows if shortfall(row) > log(CLEARLY_LESS)}
     if short and {row.runtime for row in rows} == {"eager"}:
-        other = "cudagraph, compile" if {row.device for row in rows} == {"cuda"} else "compile"
+        gpu = {row.device for row in rows} == {"cuda"}
+        other = "cudagraph, compile" if gpu else "compile"
+        shows = "whether the launches of kernels are the reason" if gpu else "what fewer and larger operators regain"
         static = "" if all(is_missing(row.prompt_tokens) for row in rows) else " with `kv_cache: static`"
         yield (
             f"{count(len(short), 'arm')} gained clearly less than their MACs suggest, under the runtime eager alone; another "
-            f"runtime shows whether the launches of kernels are the reason: `runtime: [eager, {other}]` under `axes`{static}"
+            f"runtime shows {shows}: `runtime: [eager, {other}]` under `axes`{static}"
         )
     findings: dict[str, set[Finding]] = defaultdict(set)
     for row in rows:

@@ -9,7 +9,6 @@ from orchestrator.report.conditions import FIELD_AXES, break_even_line, curve_la
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, flags_of, style_of
 from orchestrator.report.surprises import arrived_text, worst_first, worst_shortfall
-from store.explanations import with_ceilings
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.condition_text import describe_condition
@@ -17,14 +16,13 @@ from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, count, is_missing
-from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
-_CONDITION = (
+CONDITION = (
     *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime", *THREAD_FIELDS, "batch_size"),
     *("baseline", "environment", "host", "exclusive"),
 )
-"""Equal for all rows of one section; ratios are never mixed across these."""
+"""Columns that are equal for all rows of one section; ratios are never mixed across these."""
 
 MOST_LINES = 12
 """Curves along a number of the condition that a report lists."""
@@ -56,25 +54,18 @@ _COLUMNS = (
 )
 
 
-_CEILING = Column("cut for nothing", lambda row: "-" if is_missing(row.ceiling) else f"{row.ceiling:.2f}x")
-"""Of the same token counts, where a method that only cuts was measured: the most that they can give on this machine."""
-
-
 def speedup_sections(report: Report) -> Iterator[Section]:
     """The points of every condition, worst surprises first, each followed by its break-even points."""
     named = label_hosts(report.speedups)
     break_evens = shown_curves(report.break_evens)
-    found = list(groups(report.speedups[report.speedups["image_size"].notna()], _CONDITION))
+    found = list(groups(report.speedups[report.speedups["image_size"].notna()], CONDITION))
     for condition, points in sorted(found, key=lambda each: -worst_shortfall(each[1])):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
-        place = next(index for index, column in enumerate(_COLUMNS) if column.label == "ms")
-        shown = with_ceilings(worst_first(points), lambda method: purpose(method) == "ceiling")
-        ceiling = [_CEILING] if shown["ceiling"].notna().any() else []
         yield Section(
             title=title if label == "latency" else f"{title}: {label}",
-            columns=[*_COLUMNS[:place], *ceiling, *_COLUMNS[place:]],
-            rows=rows_of(shown),
+            columns=_COLUMNS,
+            rows=rows_of(worst_first(points)),
             row_style=lambda row: style_of(speedup_of(row).word),
         )
         for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
@@ -106,7 +97,7 @@ def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.
     """The rows of the same condition, without single points along tokens and GMACs where something else varies at one size."""
     of_fields = break_evens["axis"].isin(FIELD_AXES)
     same = break_evens["kind"].isin(points["kind"]) & ~of_fields
-    for field in set(_CONDITION) & set(break_evens.columns):
+    for field in set(CONDITION) & set(break_evens.columns):
         same &= break_evens[field].isna() if is_missing(condition[field]) else break_evens[field] == condition[field]
     found = break_evens[same]
     varied = found["axis"].isin(("gmacs_saved", "parameter"))

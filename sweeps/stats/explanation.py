@@ -57,9 +57,10 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
     held = bound(arm, device)
     if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
         return None
-    if arm.speedup is None:
-        walls = f"{1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
-        return f"profiled without rounds, so that no difference has an interval and nothing is concluded (wall {walls})"
+    if arm.speedup is None or arm.speedup.low is None:
+        walls = f"wall {1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
+        rounds = "without rounds" if arm.speedup is None else "in too few rounds for their noise"
+        return f"profiled {rounds}, so that no difference has an interval and nothing is concluded ({walls})"
     if measured is not None and contradict(arm.speedup, measured):
         return (
             f"no explanation, since its walls contradict the timing: a speed-up of {_ratio(arm.speedup)} while it was profiled, of "
@@ -104,7 +105,7 @@ def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
             yield f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall {_range(found)}"
     for name, found in occurring.items():
         if found.low is None or found.high is None:
-            yield f"{names[name]}: too few rounds for an interval"
+            yield f"{names[name]} has no interval: too few rounds for its noise"
         elif not _sign(found):
             yield f"{names[name]} did not change measurably ({_signed(found.low)} to {_signed(found.high)} of the wall)"
 
@@ -113,7 +114,7 @@ def _wall_clause(arm: ArmProfile) -> str:
     """How the wall changed, and whether a class that changed measurably the same way explains it."""
     ratio = arm.speedup
     if ratio is None or ratio.low is None or ratio.high is None:
-        return "and wall time has no interval: too few rounds"
+        return "and wall time has no interval"
     wall = Bounded(value=1 / ratio.value - 1, low=1 / ratio.high - 1, high=1 / ratio.low - 1)
     sign = _sign(wall)
     if not sign:

@@ -44,8 +44,8 @@ def test_clear_answers_need_nothing(measured: Report) -> None:
     assert [line.startswith(counted) for line in legend(measured)] == [True]
     (advice,) = decisions_of(measured)
     assert advice == (
-        "2 arms gained clearly less than their MACs suggest, under the runtime eager alone; another runtime shows whether the "
-        "launches of kernels are the reason: `runtime: [eager, compile]` under `axes`"
+        "2 arms gained clearly less than their MACs suggest, under the runtime eager alone; another runtime shows what fewer "
+        "and larger operators regain: `runtime: [eager, compile]` under `axes`"
     )
     for form in FORMS:
         assert advice in printed(measured, form).splitlines()[-1]

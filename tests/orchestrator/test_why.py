@@ -1,6 +1,7 @@
 """The part "Why" of a report, from profiles whose reason is known, and the ceiling beside speed-ups."""
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.console import Console
 from orchestrator import estimate
 from orchestrator.commands.import_files import import_files
 from orchestrator.outcome_lines import comparison_lines
+from orchestrator.report.ceilings import ceiling_sections, left
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, write_report
 from store.engine import connect
@@ -22,7 +24,8 @@ from sweeps.protocol import Protocol
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
-from tests.store.profile_fixtures import GPU, NOW, a_profile_job, a_profiled_outcome
+from tests.store.conftest import an_outcome
+from tests.store.profile_fixtures import CPU, GPU, NOW, a_profile_job, a_profiled_outcome, with_changes
 
 CPU_TIMES: list[Any] = [{"device": 20.0, "host": 4.0}, {"device": 12.0, "host": 5.0}]
 GPU_TIMES: list[Any] = [
@@ -48,7 +51,7 @@ def report_of(path: Path, *outcomes: Outcome) -> Report:
 
 
 def text_of(report: Report, form: ReportFormat = "table") -> str:
-    console = Console(file=io.StringIO(), width=240)
+    console = Console(file=io.StringIO(), width=600)
     write_report(report, form, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -57,12 +60,16 @@ def text_of(report: Report, form: ReportFormat = "table") -> str:
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_the_reason_stands_below_the_times(tmp_path: Path, form: ReportFormat) -> None:
     """Classes of both arms side by side, the sentence that follows, and what the machine still allows."""
-    shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(a_profile_job(), CPU_TIMES)), form)
+    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))), form)
     assert "Why: deit_tiny_patch16_224 (random weights), 224 px, batch 1" in shown
     assert (
-        "topk keep_rate=0.5: time in operators fell 40 %, 25 operator calls were added, the forward is bound by its operators, "
-        "so wall time fell 29 %"
+        "topk keep_rate=0.5: time in operators fell by 33 % of the wall (32 to 34), Python and dispatch rose by 4.2 % of the wall "
+        "(3.2 to 5.2), 25 operator calls were added, the forward is bound by its operators (71 % of its wall), "
+        "so wall time fell 29 % (28 to 30)"
     ) in shown
+    assert "-33.3 [-34.3, -32.3]" in shown
+    assert "-29.2 [-29.9, -28.5]" in shown
+    assert shown.count("with the 99 % interval of each by itself") == 1
     assert "dense: 50 of 100 GFLOP/s and 1.5 of 10 GB/s while the device works: arithmetic is the limit; " in shown
     assert "without its matrix products it would be at most 1.71x as fast" in shown
     assert "compute" in shown
@@ -75,24 +82,54 @@ def test_flagged_profiles_are_doubted(tmp_path: Path) -> None:
     disturbed = a_profiled_outcome(a_profile_job(), CPU_TIMES, flags=["contended"])
     shown = text_of(report_of(tmp_path / "s.db", disturbed), "markdown")
     assert "| contended |" in shown
-    assert "Flagged walls are medians of a few disturbed forwards" in shown
+    assert "Flagged arms were disturbed while they were profiled" in shown
+
+
+def test_profiles_without_rounds_conclude_nothing(tmp_path: Path) -> None:
+    """Those of older stores keep their table, and what it cannot show is stated."""
+    shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(a_profile_job(), CPU_TIMES)))
+    assert "topk keep_rate=0.5: profiled without rounds, so that no difference has an interval and nothing is concluded" in shown
+    assert "change of" not in shown
+
+
+@pytest.mark.parametrize(("speedup", "contradicted"), [(2.5, True), (24 / 17, False)])
+def test_a_timing_that_contradicts_the_profile(tmp_path: Path, speedup: float, contradicted: bool) -> None:
+    """Both speed-ups stand there in place of an explanation where their intervals have nothing in common."""
+    profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
+    timed = an_outcome(a_profile_job().model_copy(update={"kind": "latency"}), speedups=(speedup,), environment=CPU)
+    shown = text_of(report_of(tmp_path / "s.db", profiled, timed))
+    assert (
+        "no explanation, since its walls contradict the timing: a speed-up of 1.41 [1.40, 1.43] while it was" in shown
+    ) is contradicted
+    assert ("so wall time fell 29 %" in shown) is not contradicted
+
+
+def test_a_slow_profiler_is_a_limit(tmp_path: Path) -> None:
+    """Where forwards take 2.3 times as long under it, this is stated; where a fifth longer, it is not."""
+    for slowed, expected in ((1.2, False), (2.3, True)):
+        outcome = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES), slowed=slowed)
+        shown = text_of(report_of(tmp_path / f"{slowed}.db", outcome))
+        assert ("Under the profiler forwards take up to 2.3 times as long" in shown) is expected
 
 
 def test_the_newest_profile_of_an_arm_counts(tmp_path: Path) -> None:
     """A second attempt replaces the first, table and sentence alike."""
     job = a_profile_job()
-    later = a_profiled_outcome(job, [CPU_TIMES[0], {"device": 16.0, "host": 5.0}], ended_at=NOW + 60)
-    shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(job, CPU_TIMES), later))
-    assert "time in operators fell 20 %" in shown
-    assert "fell 40 %" not in shown
+    later = with_changes(a_profiled_outcome(job, [CPU_TIMES[0], {"device": 16.0, "host": 5.0}], ended_at=NOW + 60))
+    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, CPU_TIMES)), later))
+    assert "time in operators fell by 17 % of the wall" in shown
+    assert "fell by 33 %" not in shown
 
 
 def test_a_captured_arm_measures_launch_overhead(tmp_path: Path) -> None:
     """Eager and captured in one job: the difference is stated as measured, for the eager arm alone."""
     job = a_profile_job([topk(), topk(runtime="cudagraph")], device="cuda")
-    shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(job, GPU_TIMES, environment=GPU)))
-    assert "device work fell 47 %, 25 launches were added, the forward is launch-bound, so wall time did not fall" in shown
-    sentence = "captured as a CUDA graph it takes 3 ms in place of 8.05 ms: 63 % of the wall is launch overhead, as measured"
+    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))))
+    assert re.search(r"device work fell by 2\d % of the wall \(2\d to 2\d\), time in launches rose by 1\d % of the wall", shown)
+    assert "the forward is launch-bound (75 % of its wall), and wall time did not change measurably" in shown
+    sentence = (
+        "captured as a CUDA graph it takes 3 ms in place of 8.05 ms: 63 % of the wall (62 to 63) is launch overhead, as measured"
+    )
     assert shown.count(sentence) == 1
     assert f"topk keep_rate=0.5: {sentence}" in shown
 
@@ -100,7 +137,7 @@ def test_a_captured_arm_measures_launch_overhead(tmp_path: Path) -> None:
 def test_a_compiled_arm_is_no_measure_of_launch_overhead(tmp_path: Path) -> None:
     """It fuses kernels too."""
     job = a_profile_job([topk(), topk(runtime="compile")], device="cuda")
-    shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(job, GPU_TIMES, environment=GPU)))
+    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))))
     assert "launch overhead" not in shown
 
 
@@ -108,7 +145,7 @@ def test_without_profiles_there_is_no_such_part(tmp_path: Path) -> None:
     """A report of speed-ups alone is as it was."""
     shown = text_of(report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.5)]))))
     assert "Why" not in shown
-    assert "cut for nothing" not in shown
+    assert "for nothing" not in shown
 
 
 def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
@@ -119,19 +156,36 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     assert ceilings["topk", '{"keep_rate":0.2}'] == pytest.approx(1.5)
     assert ceilings["topk", '{"keep_rate":0.6}'] != ceilings["topk", '{"keep_rate":0.6}'], "missing"
     shown = text_of(report, "markdown")
-    (line,) = (line for line in shown.splitlines() if line.startswith("| topk keep_rate=0.2"))
-    cells = [cell.strip() for cell in line.split("|")]
-    (heading,) = (line for line in shown.splitlines() if line.startswith("| method") and "cut for nothing" in line)
+    heading = next(line for line in shown.splitlines() if line.startswith("| method") and "cut for nothing" in line)
+    table = shown[shown.index(heading) :].splitlines()
     columns = [cell.strip() for cell in heading.split("|")]
-    assert cells[columns.index("cut for nothing")] == "1.50x"
-    assert cells[columns.index("MACs promise")] == "5.00x"
-    assert cells[columns.index("speed-up [99 %]")].startswith("2.000x")
+    (line,) = (line for line in table if line.startswith("| topk keep_rate=0.2"))
+    cells = dict(zip(columns, (cell.strip() for cell in line.split("|")), strict=True))
+    assert re.fullmatch(r"1\.500 \[1\.4\d\d, 1\.5\d\d\]", cells["cut for nothing [99 %]"])
+    assert re.fullmatch(r"2\.000x \[1\.9\d\d, 2\.0\d\d\]", cells["reached [99 %]"])
+    assert cells["MACs promise"] == "5.00x"
+    assert re.fullmatch(r"0\.750x \[0\.\d\d\d, 0\.\d\d\d\]", cells["left at most"])
+    assert not any(line.startswith("| topk keep_rate=0.6") for line in table[: table.index("", 2)]), "it has no ceiling"
+    assert "is measured faster than the same tokens cut for nothing, which is impossible" in shown
+    assert "the same tokens cut for nothing, which no reduction can beat: 1.500 [" in shown
+
+
+def test_what_is_left_has_an_interval(tmp_path: Path) -> None:
+    """A reduction that stays below its ceiling: how much it could gain at most, and no contradiction."""
+    free = Arm(stack=(Step(method="free", params={"keep_rate": 0.2}),))
+    report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [free, vision.topk(0.2)])))
+    (section,) = ceiling_sections(report)
+    (row,) = section.rows
+    value, low, high = left(row)
+    assert value == pytest.approx(2.0 / 1.5)
+    assert 1 < low < value < high
+    assert not section.lines
 
 
 def test_progress_states_the_reason() -> None:
     """The line of an arm is the sentence on why."""
-    (line,) = comparison_lines(a_profiled_outcome(a_profile_job(), CPU_TIMES))
-    assert line.plain.startswith("  topk keep_rate=0.5: time in operators fell 40 %")
+    (line,) = comparison_lines(with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES)))
+    assert line.plain.startswith("  topk keep_rate=0.5: time in operators fell by 33 %")
 
 
 def test_the_estimate_counts_the_passes_under_the_profiler() -> None:

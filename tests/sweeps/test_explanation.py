@@ -34,9 +34,9 @@ def test_a_launch_bound_gpu() -> None:
     baseline = profile(8.0, launches=312, device=3.8, launch=3.0)
     arm = beside(baseline, profile(8.05, launches=337, device=2.0, launch=4.0))
     assert explain_wall(baseline, arm, "cuda") == (
-        "device work fell by 22 % of the wall (21 to 24), time in launches rose by 12 % of the wall (12 to 14), time of the host "
-        "rose by 11 % of the wall (10 to 12), 25 launches were added, the forward is launch-bound (75 % of its wall), and wall time did "
-        "not change measurably (-0.4 % to +1.6 %)"
+        "device work fell by 22 % of the wall (21 to 24), time in launches rose by 12 % of the wall (12 to 14), "
+        "time of the host rose by 11 % of the wall (10 to 12), 25 launches were added, "
+        "the forward is launch-bound (75 % of its wall), and wall time did not change measurably (-0.4 % to +1.6 %)"
     )
 
 
@@ -108,9 +108,18 @@ def test_too_few_rounds_conclude_nothing() -> None:
     found = explain_wall(baseline, beside(baseline, profile(5, device=4), half=None), "cpu")
     assert found is not None
     assert found.startswith(
-        "time in operators: too few rounds for an interval, Python and dispatch: too few rounds for an interval"
+        "profiled in too few rounds for their noise, so that no difference has an interval and nothing is concl"
     )
-    assert found.endswith("and wall time has no interval: too few rounds")
+
+
+def test_a_class_without_an_interval_is_named() -> None:
+    """The wall has one, and a class that has none is not claimed."""
+    baseline = profile(10, device=9)
+    arm = beside(baseline, profile(8, device=7))
+    changes = {**arm.changes, "host": figure(0.0, None)}
+    found = explain_wall(baseline, arm.model_copy(update={"changes": changes}), "cpu")
+    assert found is not None
+    assert "Python and dispatch has no interval: too few rounds for its noise" in found
 
 
 def test_a_profile_that_contradicts_the_timing_explains_nothing() -> None:

@@ -90,9 +90,10 @@ def promised_tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockT
 def without_effect(arm: Arm, network: Network, image_size: int) -> bool:
     """Whether methods that reduce tokens leave all of them here, so that the arm does what the baseline does.
 
-    Methods whose amount a budget can solve reduce tokens. An arm with overrides does something else in any case.
+    Methods whose amount a budget can solve reduce tokens, and those that only cut. An arm with overrides does something else in any
+    case.
     """
-    reducing = all(hasattr(method, "SOLVES") for method, _ in resolve(arm, "vision"))
+    reducing = all(hasattr(method, "SOLVES") or params.purpose == "ceiling" for method, params in resolve(arm, "vision"))
     overridden = any(value is not None for _, value in arm.overrides)
     unchanged = reducing and promised_tokens(arm, network, image_size) == network.dense_tokens(image_size)
     return bool(arm.stack) and unchanged and not overridden

@@ -1,0 +1,78 @@
+"""Section on ceilings: what reductions reached beside the same tokens cut for nothing, and what MACs promise."""
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+import pandas as pd
+
+from orchestrator.report.data import Report
+from orchestrator.report.section import Column, Section, TextLine
+from orchestrator.report.speedup import CONDITION, speedup_of
+from store.explanations import with_ceilings
+from store.frames import groups, rows_of
+from store.host_labels import label_hosts
+from sweeps.condition_text import describe_condition
+from sweeps.number_format import is_missing, with_interval
+from workers.methods import purpose
+from workers.methods.arm_labels import params_label
+
+
+def left(row: Any) -> tuple[float, float, float]:
+    """The ceiling over what was reached, with the ends that both intervals allow together."""
+    low, high = row.ceiling_low, row.ceiling_high
+    known = not any(map(is_missing, (low, high, row.speedup_low, row.speedup_high)))
+    return row.ceiling / row.speedup, low / row.speedup_high if known else 0.0, high / row.speedup_low if known else inf
+
+
+def _left_text(row: Any) -> str:
+    value, low, high = left(row)
+    if high == inf:
+        return f"{value:.3f}x, no interval"
+    return f"{value:.3f}x [{low:.3f}, {high:.3f}]"
+
+
+_COLUMNS = (
+    Column("method", lambda row: params_label(row.method, row.params), left=True),
+    Column("tokens", lambda row: f"{row.tokens:.0f}"),
+    Column("px", lambda row: f"{row.image_size:.0f}"),
+    Column("reached [99 %]", lambda row: speedup_of(row).numbers),
+    Column("cut for nothing [99 %]", lambda row: with_interval(row.ceiling, row.ceiling_low, row.ceiling_high, form=".3f")),
+    Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
+    Column("left at most", _left_text),
+)
+_NOTE = (
+    "Cut for nothing: the same token counts, where nothing is scored, matched or gathered: no reduction with these counts can be "
+    "faster. Left at most: how much faster than now one could become; its interval allows the errors of both to add up."
+)
+
+
+def reached_and_free(points: pd.DataFrame) -> pd.DataFrame:
+    """Points of reductions of one condition beside whose counts a ceiling was measured, in order of arms and sizes."""
+    found = with_ceilings(points, lambda method: purpose(method) == "ceiling")
+    shown = found[found["ceiling"].notna() & found["method"].map(lambda method: purpose(method) == "optimisation").astype(bool)]
+    return shown.sort_values(["method", "params", "tokens"])
+
+
+def ceiling_sections(report: Report) -> Iterator[Section]:
+    """Of each condition one table: reached, free and promised, with what is left."""
+    named = label_hosts(report.speedups)
+    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], CONDITION):
+        shown = reached_and_free(points)
+        if len(shown):
+            rows = rows_of(shown)
+            title = describe_condition(condition, named[condition["environment"], condition["host"]])
+            beyond = [TextLine(line, "yellow") for row in rows if (line := _impossible(row))]
+            yield Section(title=f"Reached, free, promised: {title}", columns=_COLUMNS, rows=rows, lines=beyond, note=_NOTE)
+
+
+def _impossible(row: Any) -> str:
+    """A reduction clearly faster than its ceiling: one of the two is not what it seems."""
+    _, _, high = left(row)
+    if high >= 1:
+        return ""
+    label = params_label(row.method, row.params)
+    return (
+        f"{label} at {row.image_size:.0f} px is measured faster than the same tokens cut for nothing, which is impossible: one of "
+        "both was disturbed, or runs other kernels; measure both again"
+    )
