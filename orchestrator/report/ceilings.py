@@ -8,7 +8,7 @@ import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine
-from orchestrator.report.speedup import CONDITION, speedup_of
+from orchestrator.report.speedup import POINTS_SHARE, speedup_of
 from store.explanations import with_ceilings
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
@@ -57,7 +57,7 @@ def reached_and_free(points: pd.DataFrame) -> pd.DataFrame:
 def ceiling_sections(report: Report) -> Iterator[Section]:
     """Of each condition one table: reached, free and promised, with what is left."""
     named = label_hosts(report.speedups)
-    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], CONDITION):
+    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], POINTS_SHARE):
         shown = reached_and_free(points)
         if len(shown):
             rows = rows_of(shown)

@@ -18,7 +18,7 @@ from sweeps.metrics import METRICS
 from sweeps.number_format import axis_label, count, is_missing
 from workers.methods.arm_labels import params_label
 
-CONDITION = (
+POINTS_SHARE = (
     *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime", *THREAD_FIELDS, "batch_size"),
     *("baseline", "environment", "host", "exclusive"),
 )
@@ -58,7 +58,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
     """The points of every condition, worst surprises first, each followed by its break-even points."""
     named = label_hosts(report.speedups)
     break_evens = shown_curves(report.break_evens)
-    found = list(groups(report.speedups[report.speedups["image_size"].notna()], CONDITION))
+    found = list(groups(report.speedups[report.speedups["image_size"].notna()], POINTS_SHARE))
     for condition, points in sorted(found, key=lambda each: -worst_shortfall(each[1])):
         label = METRICS[condition["metric"]].label
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
@@ -97,7 +97,7 @@ def _curves_of(break_evens: pd.DataFrame, condition: dict[str, Any], points: pd.
     """The rows of the same condition, without single points along tokens and GMACs where something else varies at one size."""
     of_fields = break_evens["axis"].isin(FIELD_AXES)
     same = break_evens["kind"].isin(points["kind"]) & ~of_fields
-    for field in set(CONDITION) & set(break_evens.columns):
+    for field in set(POINTS_SHARE) & set(break_evens.columns):
         same &= break_evens[field].isna() if is_missing(condition[field]) else break_evens[field] == condition[field]
     found = break_evens[same]
     varied = found["axis"].isin(("gmacs_saved", "parameter"))

@@ -99,7 +99,8 @@ def explain_capture(eager_s: float, captured_s: float, ratio: Bounded | None) ->
 def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
     """What each class takes more or less, those that changed measurably first; classes that never occur are left out."""
     names = _PARTS[device]
-    occurring = {name: found for name, found in arm.changes.items() if name in names and found != Bounded(value=0, low=0, high=0)}
+    known = {name: arm.changes[name] for name in names if name in arm.changes}
+    occurring = {name: found for name, found in known.items() if found != Bounded(value=0, low=0, high=0)}
     for name, found in occurring.items():
         if sign := _sign(found):
             yield f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall {_range(found)}"

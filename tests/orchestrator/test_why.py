@@ -13,7 +13,7 @@ from orchestrator.commands.import_files import import_files
 from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.ceilings import ceiling_sections, left
 from orchestrator.report.data import Report, load_report
-from orchestrator.report.render import ReportFormat, write_report
+from orchestrator.report.render import ReportFormat, sections, write_report
 from store.engine import connect
 from store.explanations import with_ceilings
 from store.record import record
@@ -22,6 +22,7 @@ from sweeps.job import Arm, Overrides, Step
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.fixtures.device_traces import a_trace
+from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
 from tests.store.conftest import an_outcome
@@ -208,3 +209,23 @@ def test_imported_profiles_state_what_they_cover(tmp_path: Path) -> None:
         "topk keep_rate=0.5: recorded by nsys in trace.sqlite, 4 forwards under the profiler; "
         "share of the arm's kernel time that its kernels take: 100 %"
     ) in shown
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_kernels_of_ncu_have_a_table(tmp_path: Path, form: ReportFormat) -> None:
+    """Kernels that were recorded one by one, with their counters, and what share of the arm they are."""
+    job = a_profile_job(device="cuda")
+    report_of(tmp_path / "s.db", a_profiled_outcome(job, GPU_TIMES[:2], environment=GPU))
+    (comparison_id,) = job.comparison_ids()
+    marks = f"breakeven:comparison:{comparison_id} breakeven:side:arm"
+    (tmp_path / "report.csv").write_text(raw_page(CASTS, nvtx=marks))
+    import_files([tmp_path / "report.csv"], db=str(tmp_path / "s.db"))
+    report = load_report(str(tmp_path / "s.db"), "trial")
+    shown = text_of(report, form)
+    assert "Kernels of topk keep_rate=0.5 in report.csv" in shown
+    assert "sm throughput, %" in shown
+    assert "The share of the arm" in shown
+    (section,) = (each for each in sections(report) if each.title.startswith("Kernels of"))
+    longest = max(CASTS, key=lambda each: each.ns)
+    assert [row.name for row in section.rows] == [longest.name, next(each.name for each in CASTS if each.name != longest.name)]
+    assert section.rows[0].sm_throughput == pytest.approx(longest.sm)
