@@ -113,6 +113,10 @@ def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> st
     return ""
 
 
+_Figures = Mapping[tuple[str, str], tuple[float, float, float]]
+"""Value, low and high end, of which more is better, by what was measured and on which data."""
+
+
 def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
     """Keys of the arms, and of the unmodified model, that no other surpasses in time, quality, memory and energy, as measured.
 
@@ -122,13 +126,14 @@ def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
     figures = {arm.key: dict(_figures(arm)) for arm in arms if not arm.obstacle}
     names = {name for own in figures.values() for name in own}
     figures[UNMODIFIED] = {name: (1.0, 1.0, 1.0) if name[0] != "quality" else (0.0, 0.0, 0.0) for name in names}
+    return unsurpassed(figures)
+
+
+def unsurpassed(figures: Mapping[str, _Figures]) -> tuple[str, ...]:
+    """The keys whose figures no other surpasses, as in `pareto`: value, low and high end, of which more is better, by name."""
     return tuple(
         key for key, own in figures.items() if not any(_surpasses(other, own) for name, other in figures.items() if name != key)
     )
-
-
-_Figures = Mapping[tuple[str, str], tuple[float, float, float]]
-"""Value, low and high end, of which more is better, by what was measured and on which data."""
 
 
 def _figures(arm: MeasuredArm) -> Iterator[tuple[tuple[str, str], tuple[float, float, float]]]:

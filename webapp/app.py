@@ -23,6 +23,7 @@ SCREENS = (
     Screen("answer", "Answer", "", "scope"),
     Screen("choose", "Choose", "choose", "store"),
     Screen("promise", "Promise", "promise", "scope"),
+    Screen("explain", "Explain", "explain", "scope"),
     Screen("point", "Evidence", "point", "store"),
     Screen("compare", "Compare", "compare", "store"),
     Screen("sweeps", "Sweeps", "sweeps", "sweep"),

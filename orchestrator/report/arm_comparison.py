@@ -1,8 +1,6 @@
 """One arm against one baseline in a language sweep: its speed-ups by every metric and its change in quality, in words."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 from typing import Any
 
 import pandas as pd
@@ -12,9 +10,10 @@ from orchestrator.report.speedup import speedup_of
 from orchestrator.report.surprises import arrived_text
 from store.frames import groups, rows_of
 from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
-from sweeps.labels import BITS, SPEEDUP, Conclusion, Finding, conclude, conclude_interval, unanswered
+from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude_interval, unanswered
 from sweeps.metrics import METRICS
 from sweeps.number_format import format_number, is_missing
+from sweeps.stacks import stacks_of
 from workers.methods.arm_labels import params_label
 
 BYTES_PER_MIB = 2**20
@@ -150,36 +149,10 @@ def by_baseline(points: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[s
 
 
 def describe_stacks(comparisons: Sequence[ArmComparison]) -> Iterator[str]:
-    """For each stack the speed-up of each part alone, that of all together, and the product of the parts.
-
-    The product needs every part measured, with an interval. Its own interval is the product of theirs: parts that were timed in
-    the same rounds share the baseline's noise, so that their errors may add up.
-    """
-    alone = {_key(each.row.method, json.loads(each.row.params or "{}")): each for each in comparisons if "+" not in each.row.method}
+    """For each stack the speed-up of each part alone, that of all together, and the product of the parts."""
     for comparison in comparisons:
-        params = json.loads(comparison.row.params or "{}")
-        if not isinstance(params, list):
-            continue
-        keys = [_key(step["method"], {k: v for k, v in step.items() if k != "method"}) for step in params if "method" in step]
-        keys += [_key("dense", {name: value}) for step in params if "method" not in step for name, value in step.items()]
         metric = comparison.metrics[0]
-        parts = [part if (part := alone.get(key)) and metric in part.by_metric else None for key in keys]
-        clauses = [
-            f"{key[0]} {key[1]} was not measured alone" if part is None else f"{part.label} alone {part.speedup(metric).numbers}"
-            for key, part in zip(keys, parts, strict=True)
-        ]
-        product = _product([part.by_metric[metric] for part in parts if part is not None]) if all(parts) else ""
-        together = f"all together {comparison.speedup(metric).numbers}"
-        yield f"{comparison.label}, {METRICS[metric].label}: {'; '.join(clauses)}; {together}{product}"
-
-
-def _product(parts: Sequence[Any]) -> str:
-    """The product of some rows of `speedup` as a clause, or why there is none."""
-    if any(speedup_of(row).finding in {Finding.NO_INTERVAL, Finding.INSUFFICIENT, Finding.QUARANTINED} for row in parts):
-        return "; no product of the parts: not every part has enough pairs"
-    ends = [prod(getattr(row, f"speedup{end}") for row in parts) for end in ("", "_low", "_high")]
-    return f"; the product of the parts is {conclude(SPEEDUP, *ends, verdict=None).numbers}"
-
-
-def _key(method: str, params: dict[str, Any]) -> tuple[str, str]:
-    return method, json.dumps({name: value for name, value in params.items() if value is not None}, sort_keys=True)
+        rows = [other.by_metric[metric] for other in comparisons if metric in other.by_metric]
+        for stack in stacks_of(rows, params_label):
+            if stack.row.arm_id == comparison.row.arm_id:
+                yield f"{stack.label}, {METRICS[metric].label}: {stack.text}"

@@ -39,7 +39,11 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable
 
 def setting_of(row: Mapping[str, Any]) -> str:
     """What of the condition of a row of a view is not a field of its own."""
-    return ", ".join(f"{row[name]}" for name in SETTING_COLUMNS if row.get(name) is not None)
+    return ", ".join(_written(row[name]) for name in SETTING_COLUMNS if row.get(name) is not None)
+
+
+def _written(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,0 +1,78 @@
+"""Sentences on why that need no profile, from rows whose reason is known."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sweeps.reasons import describe_fit, explain_costs, explain_own_work, explain_promise, promise_of
+
+
+def a_point(**more: Any) -> Any:
+    figures = {"gmacs_baseline": 1.2, "gmacs_total": 0.6, "gmacs_overhead": 0.012, "baseline_ms": 20.0, "arm_ms": 12.5}
+    speed = {"speedup": 1.6, "speedup_low": 1.5, "speedup_high": 1.7, "verdict": "faster", "floor": 0.02}
+    return SimpleNamespace(**{**figures, **speed, **more})
+
+
+def a_fit(**more: Any) -> Any:
+    costs = {"alpha": 0.005, "alpha_baseline": 0.004, "beta": 0.016, "beta_baseline": 0.015}
+    bounds = {f"{name}{end}": value * by for name, value in costs.items() for end, by in (("_low", 0.5), ("_high", 1.5))}
+    return SimpleNamespace(**{**costs, **bounds, "points": 8, "verdict": "fits", "misfit_p": 0.79, "work_unit": "GMAC", **more})
+
+
+def test_promise_beside_measurement() -> None:
+    """What would follow from MACs, and the rest, in ms."""
+    text = explain_promise(a_point())
+    assert text.startswith(
+        "its MACs promise 2.00x, 1.600x [1.500, 1.700] was measured (faster). It takes 12.5 ms, the baseline 20 ms;"
+    )
+    assert text.endswith("if time followed MACs it would be 10 ms, so that 2.5 ms more are not explained by MACs")
+
+
+def test_faster_than_promised() -> None:
+    """Less time than MACs explain is said to be less."""
+    text = explain_promise(a_point(arm_ms=9.0, speedup=2.2, speedup_low=2.1, speedup_high=2.3))
+    assert text.endswith("so that 1 ms less are not explained by MACs")
+
+
+@pytest.mark.parametrize(("total", "words"), [(1.2, "its MACs promise nothing (1x)"), (1.19, "its MACs promise nothing (1.01x)")])
+def test_no_promise(total: float, words: str) -> None:
+    """Within the floor of a speed-up nothing is promised, and no time is derived from it."""
+    text = explain_promise(a_point(gmacs_total=total))
+    assert text.startswith(words)
+    assert "ms" not in text
+
+
+@pytest.mark.parametrize("missing", ["gmacs_total", "gmacs_baseline"])
+def test_unknown_macs(missing: str) -> None:
+    """Without MACs there is no promise."""
+    point = a_point(**{missing: float("nan")})
+    assert promise_of(point) is None
+    assert explain_promise(point).endswith("what its MACs promise is not known")
+
+
+def test_own_work() -> None:
+    """The method's own MACs as a share of the baseline's; none, and not known."""
+    assert explain_own_work(a_point()) == "the method itself adds 0.012 GMACs, 1 % of the baseline's"
+    assert explain_own_work(a_point(gmacs_overhead=0.0)).startswith("the method itself adds no MACs")
+    assert explain_own_work(a_point(gmacs_overhead=float("nan"))) == ""
+
+
+def test_costs_with_their_intervals() -> None:
+    """Fixed cost and cost of work of both sides; none where the fit is undetermined."""
+    assert list(explain_costs(a_fit())) == [
+        "fixed cost: 5 [2.5, 7.5] ms (baseline 4 [2, 6])",
+        "cost of work: 16 [8, 24] ms per GMAC (baseline 15 [7.5, 22.5])",
+    ]
+    nothing = dict.fromkeys(("alpha", "beta"), float("nan"))
+    assert list(explain_costs(a_fit(**nothing))) == []
+
+
+def test_how_far_a_fit_may_be_believed() -> None:
+    """What it is, and whether it fits."""
+    assert (
+        describe_fit(a_fit())
+        == "a fit of fixed cost + cost of work over 8 sizes, which is no profile; it fits these points (p = 0.79)"
+    )
+    assert "does not fit these points (p = 0.001)" in describe_fit(a_fit(verdict="misfit", misfit_p=0.001))
+    assert describe_fit(a_fit(verdict="undetermined", points=2)).endswith("no break-even is predicted")

@@ -1,0 +1,153 @@
+"""The page Explain: the reasons of a profiled sweep, of one without a profile, the audit, and what is not known."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from orchestrator.report.data import load_report
+from orchestrator.report.why import why_sections
+from store.engine import connect_readonly
+from store.explanations import ProfiledCondition, explain_profiles
+from store.queries import sweep_rows
+from tests.webapp.conftest import Open
+from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
+from tests.webapp.page_elements import page_text
+from tests.webapp.simulated import job, outcome, store_sweep
+from webapp import explained
+from workers.methods.arm_labels import params_label
+
+PAGE = "screens/explain.py"
+TOPK = "topk keep_rate=0.5"
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return explained_store(tmp_path_factory.mktemp("explained") / "explained.db")
+
+
+def conditions(url: str) -> list[ProfiledCondition]:
+    engine = connect_readonly(url)
+    frames = [sweep_rows(engine, "explained", view) for view in ("profile", "effect")]
+    engine.dispose()
+    return explain_profiles(*frames, params_label)
+
+
+def sides(url: str) -> list[explained.Sides]:
+    found = conditions(url)
+    by_label = {arm.label: arm.row.arm_id for each in found for arm in each.arms}
+    return explained.sides_of(found, by_label[TOPK], by_label["dense"])
+
+
+def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> None:
+    """Every sentence of the report on an arm stands on its page, word for word."""
+    words = page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK))
+    lines = [line.text for section in why_sections(load_report(profiled, "explained")) for line in section.lines]
+    own = [line.partition(": ")[2] for line in lines if line.startswith(f"{TOPK}: ")]
+    assert len(own) == 2
+    assert all(f"{text}." in words for text in own)
+    assert "At 64 px: " in words
+    assert "At 224 px: " in words
+    assert "profile: {}" not in words
+
+
+def test_without_a_profile_what_is_known_is_said_to_be_that(opened: Open, filled: str) -> None:
+    """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
+    words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02"))
+    assert "At 196 tokens: its MACs promise 1.09x, 0.8" in words
+    assert "are not explained by MACs." in words
+    assert "the method itself adds 0.0013 GMACs, 0.1 % of the baseline" in words
+    assert "Measured break-even along tokens: never pays from 4 to 196 tokens" in words
+    assert "a fit of fixed cost + cost of work over 7 sizes, which is no profile" in words
+    assert "Fixed cost: " in words
+    assert "is not known without a profile" in words
+    assert "jobs:\n  profile: {}\n\nbreakeven run quickstart.yaml" in words
+    assert "add the method free with the same counts" in words
+
+
+def test_the_arm_that_falls_short_most_comes_first(opened: Open, filled: str) -> None:
+    """Without an arm in the address; one that does not exist is reported."""
+    app = opened(filled, PAGE, sweep="quickstart")
+    assert app.selectbox(key="arm").value == "tome r_ratio=0.02"
+    words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tomme"))
+    assert "Arm tomme of the address is not among what was measured" in words
+
+
+def test_the_audit_of_the_sweep(opened: Open, tmp_path: Path) -> None:
+    """The answer in one sentence; an imported trace that cannot be true is found."""
+    url = explained_store(tmp_path / "s.db")
+    assert "4 profiles" not in page_text(opened(url, PAGE, sweep="explained"))
+    import_impossible_trace(url)
+    words = page_text(opened(url, PAGE, sweep="explained"))
+    assert "7 profiles among the rows: 1 by nsys, 6 by torch" in words
+    assert "contradiction: device_within_wall" in words
+    assert "profile by nsys in trace.sqlite" in words
+    assert "To settle it: " in words
+
+
+def test_an_empty_store(opened: Open, empty: str) -> None:
+    """What to do first, and no traceback."""
+    assert "breakeven run sweeps/quickstart.yaml" in page_text(opened(empty, PAGE))
+
+
+def test_a_large_store(opened: Open, large: str) -> None:
+    """The page comes up on a sweep of many arms; its audit waits for a word where it is large."""
+    words = page_text(opened(large, PAGE, sweep="large"))
+    assert "Audit of this sweep" in words
+    assert "its MACs promise" in words
+
+
+def test_names_are_text(opened: Open, tmp_path: Path) -> None:
+    """A sweep named like Markdown is shown letter by letter."""
+    url = str(tmp_path / "hostile.db")
+    store_sweep(url, "a_b", [job(224)], outcome)
+    assert "breakeven run a_b.yaml" in page_text(opened(url, PAGE, sweep="a_b"))
+
+
+def test_parts_add_up_to_the_wall(profiled: str) -> None:
+    """Classes of baseline and arm side by side, one pair for each size, smallest first."""
+    parts = explained.wall_parts(sides(profiled))
+    assert list(dict.fromkeys(parts["place"])) == ["64 px", "224 px"]
+    sums = parts.groupby(["place", "side"])["ms"].sum()
+    assert sums["224 px", "arm"] == pytest.approx(sum(TIMES[224][1].values()))
+    assert list(parts["wall_ms"].unique()) == pytest.approx([0.8, 0.9, 3.6, 2.4])
+
+
+def test_differences_by_class(profiled: str) -> None:
+    """Arm less baseline; without rounds under the profiler there is no interval."""
+    found = explained.wall_differences(sides(profiled)).set_index(["place", "time_class"])
+    assert found.loc[("224 px", "operators"), "ms"] == pytest.approx(-1.4)
+    assert found.loc[("224 px", "Python, dispatch"), "ms"] == pytest.approx(0.2)
+    assert found["ms_low"].isna().all()
+
+
+def test_roofline_names_both_sides(profiled: str) -> None:
+    """Of three arms the two that are compared are named; rates are known of all."""
+    points = explained.roofline_points(sides(profiled)[-1])
+    assert dict(zip(points["label"], points["side"], strict=True)) == {
+        "dense": "baseline",
+        TOPK: "arm",
+        "tome r_ratio=0.06": "other arm",
+    }
+    assert points[["gflops", "gb_per_s"]].notna().all().all()
+
+
+def test_promise_and_ceiling_stand_beside_the_points() -> None:
+    """The promise follows from MACs, the ceiling from an arm that only cuts and leaves the same tokens."""
+    rows = [
+        {
+            "method": method,
+            "tokens": 196,
+            "tokens_final": 99,
+            "gmacs": 0.6,
+            "gmacs_baseline": 1.2,
+            "gmacs_total": 0.6,
+            "speedup": ratio,
+        }
+        for method, ratio in (("topk", 1.4), ("free", 1.7))
+    ]
+    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "free"], flags="", speedup_high=[1.5, 1.8])
+    found = explained.with_promises(points)
+    assert list(found["promised"]) == [2.0, 2.0]
+    assert list(found["ceiling"]) == [1.7, 1.7]
+    assert explained.most_surprising(found) == "topk"

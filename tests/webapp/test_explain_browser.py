@@ -1,0 +1,54 @@
+"""The page Explain in a real browser: both themes, both widths, another arm, and a link that shows the same."""
+
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.webapp.explained_store import explained_store
+from tests.webapp.served import CHART, WAIT_MS, Watch
+
+
+@pytest.fixture(scope="module")
+def address(served, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(served(explained_store(tmp_path_factory.mktemp("explained") / "explained.db")))
+
+
+def overflow(page: Page) -> int:
+    main = "document.querySelector('[data-testid=stMain]')"
+    return int(page.evaluate(f"{main}.scrollWidth - {main}.clientWidth"))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 800)])
+def test_the_page_in_a_browser(address: str, browser: Browser, scheme: Literal["light", "dark"], width: int) -> None:
+    """All parts come up, nothing is wider than the window, no error, no request beyond this host."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    watch = Watch(page, address)
+    page.goto(f"{address}/explain?sweep=explained&arm=topk+keep_rate%3D0.5")
+    for heading in (
+        "Reached, free, promised",
+        "Where the wall goes",
+        "What runs longer, what shorter",
+        "Roofline",
+        "Audit of this sweep",
+    ):
+        expect(page.get_by_role("heading", name=heading)).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(CHART)).to_have_count(7, timeout=WAIT_MS)
+    assert overflow(page) == 0
+    watch.check()
+    context.close()
+
+
+def test_another_arm(address: str, browser: Browser) -> None:
+    """A choice changes the sentences and the address; Back returns to the arm before."""
+    page = browser.new_page()
+    watch = Watch(page, address)
+    page.goto(f"{address}/explain?sweep=explained&arm=topk+keep_rate%3D0.5")
+    expect(page.get_by_text("topk keep_rate=0.5 against dense")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("combobox", name="Arm").click()
+    page.get_by_role("option", name="tome r_ratio=0.06").click()
+    expect(page.get_by_text("tome r_ratio=0.06 against dense")).to_be_visible(timeout=WAIT_MS)
+    page.wait_for_url("**/explain?*tome*")
+    watch.check()
+    page.close()

@@ -1,0 +1,103 @@
+"""Charts of the page Explain as Vega-Lite: rows, orders, hollow points, and what is refused."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from store.explanations import CLASSES_OF_TIME
+from sweeps.profile import Peaks
+from webapp.charts.activity_bars import MOST, activity_chart
+from webapp.charts.cost_lines import cost_chart, place_chart
+from webapp.charts.roofline_chart import roofline_chart
+from webapp.charts.saving_lines import saving_chart
+from webapp.charts.wall_bars import CLASS_COLORS, difference_chart, wall_chart
+
+NAN = float("nan")
+COSTS = SimpleNamespace(alpha=0.005, alpha_baseline=0.004, beta=0.016, beta_baseline=0.015, work_unit="GMAC")
+
+
+def layers(chart: Any) -> list[dict[str, Any]]:
+    spec = chart.to_dict()
+    rows = [layer | {"rows": spec["datasets"][layer["data"]["name"]]} for layer in spec["layer"]]
+    assert spec.get("height") is not None
+    return rows
+
+
+def test_every_class_of_time_has_a_colour() -> None:
+    """So that no bar is drawn without one."""
+    assert {name for names in CLASSES_OF_TIME.values() for name in names.values()} <= set(CLASS_COLORS)
+
+
+def test_bars_of_the_wall() -> None:
+    """A bar for each place and side in the order of the rows, stacked by class in one order, and its total beside it."""
+    parts = pd.DataFrame(
+        [("64 px", side, name, ms, 3.0) for side in ("baseline", "arm") for name, ms in (("idle", 1.0), ("operators", 2.0))],
+        columns=["place", "side", "time_class", "ms", "wall_ms"],
+    )
+    bars, totals = layers(wall_chart(parts))
+    assert bars["encoding"]["y"]["sort"] == ["64 px, baseline", "64 px, arm"]
+    assert bars["encoding"]["color"]["scale"]["domain"] == ["operators", "idle"]
+    assert len(totals["rows"]) == 2
+    with pytest.raises(ValueError, match="no profile"):
+        wall_chart(parts.iloc[:0])
+
+
+@pytest.mark.parametrize(("low", "drawn"), [(-0.5, 1), (NAN, 0)])
+def test_differences_have_intervals_where_they_are_known(low: float, drawn: int) -> None:
+    """A rule over the bar, and its ends in the hover text."""
+    found = pd.DataFrame([("64 px", "operators", -0.4, low, -0.1)], columns=["place", "time_class", "ms", "ms_low", "ms_high"])
+    assert len(layers(difference_chart(found))) == 2 + drawn
+
+
+def test_kernels_with_the_largest_differences() -> None:
+    """At most so many, longer ones first, long names shortened beside the bar and whole in the hover text."""
+    names = [f"kernel_{number}" for number in range(20)] + ["x" * 200, "x" * 100]
+    frame = pd.DataFrame({"name": names, "difference_ms": range(-11, 11), "baseline_ms": 1.0, "arm_ms": 2.0})
+    bars, _ = layers(activity_chart(frame.assign(baseline_count=1, arm_count=1)))
+    rows = bars["encoding"]["y"]["sort"]
+    assert len(rows) == len(set(rows)) == MOST
+    assert max(map(len, rows)) < 60
+    assert bars["rows"][0]["difference_ms"] == 10
+    assert {row["name"] for row in bars["rows"]} >= {"x" * 200, "x" * 100}
+
+
+def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None:
+    """The lines span the points that count."""
+    rows = [(side, work, 5.0, f"{work} px", work > 0.1) for work in (0.05, 0.2, 1.0) for side in ("baseline", "arm")]
+    points = pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit"])
+    line, hollow, full = layers(cost_chart(points, COSTS))
+    assert (hollow["mark"]["filled"], full["mark"]["filled"]) == (False, True)
+    assert min(row["work"] for row in line["rows"]) == pytest.approx(0.2)
+    assert len(layers(cost_chart(points, SimpleNamespace(**{**vars(COSTS), "alpha": NAN})))) == 2
+
+
+def test_places_and_bounds() -> None:
+    """Diamonds on intervals, arrows for bounds, and every label keeps its row."""
+    places = [("predicted", 22.0, 17.0, 30.0), ("points alone", NAN, NAN, 36.0), ("claimed", None, None, None)]
+    chart = place_chart(places, [4, 16, 196], "tokens")
+    found = layers(chart)
+    shapes = [layer["mark"].get("shape") for layer in found]
+    assert shapes == [None, None, "diamond", "triangle-left"]
+    assert found[2]["encoding"]["y"]["scale"]["domain"] == ["predicted", "points alone", "claimed"]
+    with pytest.raises(ValueError, match="neither predicted nor measured"):
+        place_chart(places[2:], [4, 196], "tokens")
+
+
+def test_the_roof_is_where_the_peaks_meet() -> None:
+    """Its ridge lies at their ratio, and points above it stay in the picture."""
+    row = {"label": "dense", "side": "baseline", "name": "baseline", "gflops": 50.0, "gb_per_s": 2.0, "limit": "neither"}
+    line, points, *_ = layers(roofline_chart(pd.DataFrame([row]), Peaks(gflops=100, gb_per_s=10, dtype="float32")))
+    assert {(each["intensity"], each["gflops"]) for each in line["rows"]} >= {(10.0, 100.0), (50.0, 100.0)}
+    assert points["rows"][0]["intensity"] == 25
+    with pytest.raises(ValueError, match="both known"):
+        roofline_chart(pd.DataFrame([{**row, "gb_per_s": NAN}]), Peaks(gflops=100, gb_per_s=10, dtype="float32"))
+
+
+def test_series_without_a_value_are_left_out() -> None:
+    """No free cut was measured: two series remain, and the interval is that of what was reached."""
+    points = pd.DataFrame({"tokens": [16, 196], "speedup": [0.9, 1.4], "speedup_low": [0.8, 1.3], "speedup_high": [1.0, 1.5]})
+    found = layers(saving_chart(points.assign(promised=[1.8, 2.0], ceiling=NAN), "Tokens"))
+    assert found[1]["encoding"]["color"]["scale"]["domain"] == ["reached", "promised"]
+    assert len(found[2]["rows"]) == 2

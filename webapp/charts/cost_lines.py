@@ -1,0 +1,95 @@
+"""Charts of a cost model: time against work with the fitted lines, and their break-even beside the measured one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from sweeps.number_format import is_missing
+from webapp.charts.encodings import GREY
+from webapp.charts.roofline_chart import SIDE_COLORS
+
+STEPS_OF_LINE = 64
+"""Of a line, between the first and the last point."""
+_SIDES = ("baseline", "arm")
+
+
+def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.LayerChart | alt.FacetChart:
+    """Times of baseline and arm against their work, and fixed cost + cost of work as lines between the points, not beyond.
+
+    `points` has two rows for each size: `side` (`baseline` or `arm`), `work` (GMACs or tokens of a forward), `ms`, `size` (in
+    words) and `in_fit` (whether the fit rests on it; others are hollow). `costs` is a row of the view `cost_model`; without a fit
+    only points are drawn. Raises `ValueError` without a row.
+    """
+    drawn = points.dropna(subset=["work", "ms"])
+    if drawn.empty:
+        raise ValueError("no time with its work to draw")
+    x = alt.X(
+        "work:Q",
+        scale=alt.Scale(type="log", nice=False, padding=14),
+        axis=alt.Axis(title=f"{costs.work_unit}s of a forward, the method's own included", format="~r", labelOverlap="greedy"),
+    )
+    y = alt.Y(
+        "ms:Q", scale=alt.Scale(type="log", nice=False, padding=14), axis=alt.Axis(title="Time of a forward, ms", format="~r")
+    )
+    colors = alt.Scale(domain=list(_SIDES), range=[SIDE_COLORS[name] for name in _SIDES])
+    color = alt.Color("side:N", scale=colors, legend=alt.Legend(title=None, orient="top"))
+    texts = [
+        alt.Tooltip("size:N", title="Size"),
+        alt.Tooltip("side:N", title="Side"),
+        alt.Tooltip("work:Q", title=f"{costs.work_unit}s", format=".3~g"),
+        alt.Tooltip("ms:Q", title="ms", format=".3~g"),
+    ]
+    lines, parts = _lines(drawn[drawn["in_fit"]], costs), drawn.groupby("in_fit", sort=True)
+    fitted = alt.Chart(lines).mark_line(strokeWidth=2).encode(x, y, color)
+    marks = [alt.Chart(own).mark_point(filled=bool(in_fit), size=70).encode(x, y, color, tooltip=texts) for in_fit, own in parts]
+    return alt.layer(*([fitted] if len(lines) else []), *marks).properties(height=height)
+
+
+def _lines(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
+    """The fitted times of both sides between their first and their last point; empty where there is no fit."""
+    found = []
+    for side, (fixed, work) in zip(_SIDES, (("alpha_baseline", "beta_baseline"), ("alpha", "beta")), strict=True):
+        own = points.loc[points["side"] == side, "work"]
+        if own.empty or is_missing(getattr(costs, fixed)) or is_missing(getattr(costs, work)):
+            return pd.DataFrame()
+        at = np.geomspace(own.min(), own.max(), STEPS_OF_LINE)
+        found.append(pd.DataFrame({"side": side, "work": at, "ms": 1e3 * (getattr(costs, fixed) + getattr(costs, work) * at)}))
+    return pd.concat(found, ignore_index=True)
+
+
+def place_chart(
+    places: Sequence[tuple[str, Any, Any, Any]], measured: Sequence[float], title: str
+) -> alt.LayerChart | alt.FacetChart:
+    """Break-evens one below the other along an axis of sizes: diamonds on their intervals, arrows for bounds.
+
+    `places` are label, x, low and high each; `None` or NaN where not known. `measured` are the sizes that were measured.
+    Raises `ValueError` where nothing is known of any.
+    """
+    named = [(label, *(None if is_missing(end) else float(end) for end in ends)) for label, *ends in places]
+    found = pd.DataFrame(named, columns=["label", "x", "low", "high"]).astype({"x": float, "low": float, "high": float})
+    known = found.dropna(subset=["x", "low", "high"], how="all")
+    if known.empty:
+        raise ValueError("no break-even, neither predicted nor measured")
+    span, ticks = [min(measured), max(measured)], sorted(set(measured))
+    scale = alt.Scale(type="log", base=2, domain=span, nice=False, padding=10)
+    axis = alt.Axis(title=title, values=ticks, format="d", labelOverlap="greedy")
+    rows = alt.Scale(domain=list(found["label"]))
+    y = alt.Y("label:N", scale=rows, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False))
+    texts = [alt.Tooltip("label:N", title="Break-even"), *(alt.Tooltip(f"{n}:Q", format=",.0f") for n in ("x", "low", "high"))]
+    layers = []
+    both = known.dropna(subset=["low", "high"])
+    if len(both):
+        bar = alt.Chart(both).mark_rule(strokeWidth=6, opacity=0.4, strokeCap="round", color=SIDE_COLORS["arm"])
+        layers.append(bar.encode(alt.X("low:Q", scale=scale, axis=axis), alt.X2("high:Q"), y, tooltip=texts))
+    open_low, open_high = known[known["low"].isna()], known[known["high"].isna()]
+    exact = known[known["x"].notna() & known["low"].notna() & known["high"].notna()]
+    for shape, own, column in (("diamond", exact, "x"), ("triangle-left", open_low, "high"), ("triangle-right", open_high, "low")):
+        drawn = own.dropna(subset=[column])
+        if len(drawn):
+            mark = alt.Chart(drawn).mark_point(shape=shape, filled=True, size=110, opacity=1, color=SIDE_COLORS["arm"])
+            layers.append(mark.encode(alt.X(f"{column}:Q", scale=scale, axis=axis), y, tooltip=texts))
+    edges = alt.Chart(pd.DataFrame({"edge": span})).mark_rule(color=GREY, opacity=0.5, strokeDash=[2, 4])
+    return alt.layer(edges.encode(alt.X("edge:Q", scale=scale)), *layers).properties(height=alt.Step(26))

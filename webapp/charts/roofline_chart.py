@@ -1,0 +1,68 @@
+"""Roofline: what arms reach beside the peaks of the machine, against the operations that they make of each byte."""
+
+import altair as alt
+import pandas as pd
+
+from sweeps.profile import Peaks
+from webapp.charts.encodings import GREY
+
+ROOM = 2.0
+"""Factor of room beside the points."""
+SIDE_COLORS = {"baseline": "#6b7280", "arm": "#c2500c", "other arm": "#1a70b8"}
+
+
+def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt.LayerChart | alt.FacetChart:
+    """Points under the roof that `peaks` make, both axes logarithmic.
+
+    `points` has a row for each profile with both rates: `label`, `side` (a name of `SIDE_COLORS`), `gflops`, `gb_per_s` and
+    `limit`. Bytes are counted once per operator, so that caches can lift a point above the roof of memory.
+    Raises `ValueError` without a row.
+    """
+    known = points.dropna(subset=["gflops", "gb_per_s"])
+    if known.empty:
+        raise ValueError("no profile whose operations and bytes are both known")
+    known = known.assign(intensity=known["gflops"] / known["gb_per_s"])
+    ridge = peaks.gflops / peaks.gb_per_s
+    low, high = min(known["intensity"].min(), ridge) / ROOM, max(known["intensity"].max(), ridge) * ROOM
+    roof = pd.DataFrame({"intensity": [low, ridge, high]})
+    roof["gflops"] = (roof["intensity"] * peaks.gb_per_s).clip(upper=peaks.gflops)
+    floor = min(known["gflops"].min(), roof["gflops"].min()) / ROOM
+    x = alt.X(
+        "intensity:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(title="Operations per byte moved", format="~r", labelOverlap="greedy"),
+    )
+    y = alt.Y(
+        "gflops:Q",
+        scale=alt.Scale(type="log", domain=[floor, ROOM * peaks.gflops], nice=False),
+        axis=alt.Axis(title="GFLOP/s while the device works", format="~r", labelOverlap="greedy"),
+    )
+    sides = [name for name in SIDE_COLORS if name in set(known["side"])]
+    colors = alt.Scale(domain=sides, range=[SIDE_COLORS[name] for name in sides])
+    texts = [
+        alt.Tooltip("label:N", title="Arm"),
+        alt.Tooltip("gflops:Q", title="GFLOP/s", format=".3~r"),
+        alt.Tooltip("gb_per_s:Q", title="GB/s", format=".3~r"),
+        alt.Tooltip("intensity:Q", title="Operations per byte", format=".3~r"),
+        alt.Tooltip("limit:N", title="Limit"),
+    ]
+    line = alt.Chart(roof).mark_line(color=GREY, strokeWidth=2).encode(x, y)
+    marks = (
+        alt.Chart(known)
+        .mark_point(filled=True, size=90, opacity=1)
+        .encode(x, y, alt.Color("side:N", scale=colors, legend=alt.Legend(title=None, orient="top")), tooltip=texts)
+    )
+    named = known[known["side"] != "other arm"]
+    names = (
+        alt.Chart(named).mark_text(align="left", dx=8, dy=-8, fontSize=12, color=GREY, limit=260).encode(x, y, alt.Text("name:N"))
+    )
+    notes = pd.DataFrame(
+        {
+            "intensity": [high, (low * ridge) ** 0.5],
+            "gflops": [peaks.gflops, (low * ridge) ** 0.5 * peaks.gb_per_s],
+            "text": [f"{peaks.gflops:.3g} GFLOP/s, measured", f"{peaks.gb_per_s:.3g} GB/s, measured"],
+            "align": ["right", "right"],
+        }
+    )
+    roofs = alt.Chart(notes).mark_text(align="right", dy=-9, dx=-4, fontSize=12, color=GREY).encode(x, y, alt.Text("text:N"))
+    return alt.layer(line, marks, names, roofs).properties(height=height)

@@ -1,0 +1,49 @@
+"""What the page Explain reads beside the points of its scope: profiles, kernels, cost models, and the audit of the sweep."""
+
+from typing import Any
+
+import pandas as pd
+
+from store.activities import activity_differences
+from store.audits import measured_sweep
+from store.explanations import ProfiledCondition, explain_profiles
+from store.panels import panel_rows
+from sweeps.audit.profiled import profile_notes
+from sweeps.audit.report import AuditReport, audit_table
+from sweeps.kinds import KINDS
+from webapp.queries import kept
+from webapp.scope import Scope
+from workers.methods.arm_labels import params_label
+
+_PROFILED = tuple(kind.name for kind in KINDS.values() if kind.payload == "profiles")
+_PLACE = ("device_name", "environment", "host")
+
+
+def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
+    """The profiles of the scope's condition at all sizes, with what they show; those of imported files, which have no host, too."""
+
+    def read(engine: Any) -> list[ProfiledCondition]:
+        fixed = {name: value for name, value in scope.fixed.items() if name not in (*_PLACE, "baseline_id", "exclusive")}
+        rows = panel_rows(engine, scope.sweep, "profile", fixed, {})
+        here = pd.Series(data=True, index=rows.index)
+        for name in ("environment", "host"):
+            here &= rows[name] == scope.fixed[name] if name in scope.fixed else True
+        effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"kind": _PROFILED})
+        return explain_profiles(rows[here | rows["attempt"].isna()], effects, params_label)
+
+    return kept(read, "profiled", scope.key, url=url)
+
+
+def activities(baseline: str, arm: str, url: str | None = None) -> pd.DataFrame:
+    """Kernels or operators of two profiles side by side, see `store.activities.activity_differences`."""
+    return kept(lambda engine: activity_differences(engine, baseline, arm), "activities", baseline, arm, url=url)
+
+
+def audit_report(sweep: str, url: str | None = None) -> AuditReport:
+    """The audit of a sweep, as `breakeven audit` makes it."""
+
+    def read(engine: Any) -> AuditReport:
+        table = measured_sweep(engine, sweep, params_label)
+        return audit_table(table, tuple(profile_notes(table)))
+
+    return kept(read, "audit", sweep, url=url)

@@ -1,0 +1,208 @@
+"""Page: why an arm takes the time that it takes, from what was measured of it: promise, fit over sizes, profiles, and the audit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
+from sweeps.number_format import count, is_missing
+from sweeps.reasons import PROFILE_SECTION, describe_fit, explain_costs, explain_own_work, explain_promise
+from webapp import explained, filters, plain, queries, queries_explain
+from webapp.chart_block import show_chart
+from webapp.charts.activity_bars import activity_chart
+from webapp.charts.cost_lines import cost_chart, place_chart
+from webapp.charts.roofline_chart import roofline_chart
+from webapp.charts.saving_lines import saving_chart
+from webapp.charts.wall_bars import difference_chart, wall_chart
+from webapp.choices import choose_one
+from webapp.scope import Scope
+from workers import methods
+
+MOST_AUDITED = 2000
+"""Comparisons of a sweep that is audited without being asked for."""
+ACTIVITY_COLUMNS = {
+    "name": st.column_config.TextColumn("Name", width="large"),
+    "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.4f"),
+    "arm_ms": st.column_config.NumberColumn("Arm, ms", format="%.4f"),
+    "difference_ms": st.column_config.NumberColumn("Difference, ms", format="%+.4f"),
+    "baseline_count": st.column_config.NumberColumn("Runs, baseline", format="%.0f"),
+    "arm_count": st.column_config.NumberColumn("Runs, arm", format="%.0f"),
+}
+
+
+def known_without_profile(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame) -> Iterator[str]:
+    """Sentences from points and the fit over sizes."""
+    ordered = own.sort_values("tokens")
+    rows = list(ordered.itertuples())
+    shown = [rows[-1]] if len(rows) == 1 else [rows[-1], rows[0]]
+    for row in shown:
+        yield f"At {row.tokens:,.0f} {token_unit(row)}: {explain_promise(row)}."
+    if own_work := explain_own_work(rows[-1]):
+        yield f"At {rows[-1].tokens:,.0f} {token_unit(rows[-1])}: {own_work}."
+    along = break_evens[break_evens["axis"] == "tokens"]
+    if len(along):
+        measured = (float(ordered["tokens"].iloc[0]), float(ordered["tokens"].iloc[-1]))
+        unit = token_unit(rows[0])
+        yield f"Measured break-even along {unit}: {describe_break_even(list(along.itertuples()), unit, measured)}."
+    if costs is not None:
+        yield f"Cost model: {describe_fit(costs)}."
+        yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs))
+        if text := describe_cost_model(costs, token_unit(costs)):
+            yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
+
+
+def savings(own: pd.DataFrame, scope: Scope) -> None:
+    """Reached, free and promised."""
+    st.subheader("Reached, free, promised", anchor=False)
+    free = own["ceiling"].notna().any()
+    plain.sentence(
+        "Bars: 99 % interval. Promised: if time followed MACs. "
+        + (
+            "Free: the same tokens cut for nothing, measured; no reduction with these counts can be faster."
+            if free
+            else _no_ceiling(own)
+        ),
+        "muted",
+    )
+    title = "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
+    chart = saving_chart(own[["tokens", "speedup", "speedup_low", "speedup_high", "promised", "ceiling"]], title)
+    show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
+
+
+def _no_ceiling(own: pd.DataFrame) -> str:
+    """What would measure the ceiling; empty for models that have no such method."""
+    if own["image_size"].isna().all():
+        return ""
+    names = [name for name, method in methods.every().items() if method.Params.purpose == "ceiling"]
+    return f"What these token counts could save at best is not known: add the method {' or '.join(names)} with the same counts."
+
+
+def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: Scope) -> None:
+    """Times against work with the fit, and the predicted break-even beside the measured ones."""
+    st.subheader("Fixed cost and cost of work", anchor=False)
+    frame = explained.cost_points(own, costs)
+    if not frame["in_fit"].all():
+        plain.sentence(
+            "Hollow points are no part of the fit: the method removes nothing there, or a flag marks them as wrong.", "muted"
+        )
+    show_chart(cost_chart(frame, costs), name="cost-model", data=frame, scope_or_sweep=scope)
+    places = [
+        ("predicted by the fit", costs.predicted_x, costs.predicted_x_low, costs.predicted_x_high),
+        ("points alone", costs.measured_x, costs.measured_x_low, costs.measured_x_high),
+        *(
+            ("claimed", row.x, row.x_low, row.x_high)
+            for row in break_evens[break_evens["axis"] == "tokens"].itertuples()
+            if not (is_missing(row.x_low) and is_missing(row.x_high))
+        ),
+    ]
+    try:
+        chart = place_chart(places, list(own["tokens"]), "Break-even in tokens, with its interval")
+    except ValueError as problem:
+        plain.sentence(f"{problem}.".capitalize(), "muted")
+        return
+    names = ["label", "x", "low", "high"]
+    show_chart(chart, name="break-even-of-the-fit", data=pd.DataFrame(places, columns=names), scope_or_sweep=scope)
+
+
+def wall(sides: list[explained.Sides], scope: Scope) -> None:
+    """Classes of time of both sides, and what differs."""
+    st.subheader("Where the wall goes", anchor=False)
+    parts = explained.wall_parts(sides)
+    if parts.empty:
+        plain.sentence("The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted")
+        return
+    show_chart(wall_chart(parts), name="wall", data=parts, scope_or_sweep=scope)
+    differences = explained.wall_differences(sides)
+    show_chart(difference_chart(differences), name="wall-differences", data=differences, scope_or_sweep=scope)
+    for note in dict.fromkeys(each.condition.note for each in sides):
+        plain.sentence(note, "muted")
+
+
+def activities_and_roofline(sides: list[explained.Sides], scope: Scope) -> None:
+    """Kernels or operators of one condition, and its roofline."""
+    places = {each.place: each for each in sides}
+    st.subheader("What runs longer, what shorter", anchor=False)
+    chosen = places[choose_one("At", list(places), "at", list(places)[-1])]
+    found = queries_explain.activities(chosen.baseline.row.profile_id, chosen.arm.row.profile_id)
+    if found.empty:
+        plain.sentence("The profile holds no kernels or operators.", "muted")
+    else:
+        show_chart(activity_chart(found), name="activities", data=found, scope_or_sweep=scope)
+        with st.expander("All kernels and operators"):
+            st.dataframe(found[list(ACTIVITY_COLUMNS)], column_config=ACTIVITY_COLUMNS, hide_index=True)
+    st.subheader("Roofline", anchor=False)
+    peaks = chosen.arm.peaks or chosen.baseline.peaks
+    rates = explained.roofline_points(chosen)
+    if peaks is None or rates[["gflops", "gb_per_s"]].dropna().empty:
+        plain.sentence("The peaks of the machine, or operations and bytes of these profiles, are not known.", "muted")
+        return
+    show_chart(roofline_chart(rates, peaks), name="roofline", data=rates, scope_or_sweep=scope)
+
+
+def not_profiled(scope: Scope, arm: str) -> None:
+    """What is not known without a profile, and which command would show it."""
+    st.subheader("Where the wall goes", anchor=False)
+    plain.sentence(f"{arm} was not profiled under this condition: what its operators and launches take is not known.")
+    plain.sentence("Add these lines to the sweep file, or the key profile to its jobs, and run it again; what is measured stays:")
+    plain.text_block(f"{PROFILE_SECTION}\n\nbreakeven run {scope.sweep}.yaml")
+
+
+def sweep_audit(sweep: str) -> None:
+    """What the rules of `breakeven audit` find in this sweep."""
+    st.subheader("Audit of this sweep", anchor=False)
+    comparisons = queries.panels(sweep)["points"].sum()
+    if comparisons > MOST_AUDITED and not st.toggle(f"Audit {count(int(comparisons), 'point')}", key="audit", bind="query-params"):
+        plain.sentence(f"The sweep is large; in a terminal: breakeven audit {sweep}", "muted")
+        return
+    report = queries_explain.audit_report(sweep)
+    plain.sentence(f"{report.answer[:1].upper()}{report.answer[1:]}.")
+    for note in report.notes:
+        plain.sentence(note, "muted")
+    for found in report.findings:
+        plain.sentence(f"{found.severity}: {found.rule}", "strong")
+        plain.sentence(found.sentence)
+        plain.sentence(f"To settle it: {found.settles}", "muted")
+
+
+def _show() -> None:
+    """The page, from its answer down."""
+    scope = filters.chosen_scope()
+    points, break_evens = queries.scope_points(scope)
+    points = explained.with_promises(points)
+    arm = choose_one("Arm", list(dict.fromkeys(points["arm"])), "arm", explained.most_surprising(points))
+    own, curves = points[points["arm"] == arm], break_evens[break_evens["arm"] == arm]
+    if scope.facet is not None:
+        value = own[scope.facet].value_counts().index[0]
+        plain.sentence(f"One panel is explained: {scope.facet.replace('_', ' ')} {value}.", "muted")
+        own, curves = own[own[scope.facet] == value], curves[curves[scope.facet] == value]
+    fits = queries.scope_rows(scope, "cost_model")
+    fits = fits[fits["curve_id"].isin(own["curve_id"])]
+    costs = next(fits.itertuples(), None)
+    found = queries_explain.profiled(scope)
+    sides = explained.sides_of(found, str(own["arm_id"].iloc[0]), str(own["baseline_id"].iloc[0]))
+
+    plain.sentence(f"{arm} against {own['against'].iloc[0]}", "strong")
+    for each in sides:
+        for reason in each.condition.reasons:
+            if reason.arm is each.arm:
+                plain.sentence(f"At {each.place}: {reason.text}.")
+    for line in known_without_profile(own, costs, curves):
+        plain.sentence(line)
+    if not sides:
+        plain.sentence(
+            "Which of its operators take that time is not known without a profile; how to measure one stands below.", "muted"
+        )
+    savings(own, scope)
+    if costs is not None:
+        cost_model(own, costs, curves, scope)
+    if sides:
+        wall(sides, scope)
+        activities_and_roofline(sides, scope)
+    else:
+        not_profiled(scope, arm)
+    sweep_audit(scope.sweep)
+
+
+_show()
