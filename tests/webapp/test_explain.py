@@ -1,5 +1,6 @@
 """The page Explain: the reasons of a profiled sweep, of one without a profile, the audit, and what is not known."""
 
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
@@ -41,7 +42,7 @@ def sides(url: str) -> list[explained.Sides]:
 
 def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> None:
     """Every sentence of the report on an arm stands on its page, word for word."""
-    words = page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK))
+    words = unescape(page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK)))
     lines = [line.text for section in why_sections(load_report(profiled, "explained")) for line in section.lines]
     own = [line.partition(": ")[2] for line in lines if line.startswith(f"{TOPK}: ")]
     assert len(own) == 2

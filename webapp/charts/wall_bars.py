@@ -17,7 +17,7 @@ CLASS_COLORS = {
     "idle": "#808591",
 }
 """By the names of `store.explanations.CLASSES_OF_TIME`: contrast 3 or more on white and on the dark theme."""
-ROW = 30
+BAR_ROW = 30
 """Pixels of a bar with its room."""
 _HINT = "ms of one forward without a profiler"
 
@@ -57,7 +57,7 @@ def wall_chart(parts: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
         .mark_text(align="left", dx=5, color=GREY)
         .encode(alt.X("wall_ms:Q"), y, alt.Text("wall_ms:Q", format=".3~g"))
     )
-    return alt.layer(bars, totals).properties(height=alt.Step(ROW))
+    return alt.layer(bars, totals).properties(height=alt.Step(BAR_ROW))
 
 
 def difference_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
