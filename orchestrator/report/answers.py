@@ -9,6 +9,8 @@ from orchestrator.report.conditions import break_even_sentence, curve_label, dis
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
 from orchestrator.report.section import Section, TextLine, style_of
+from orchestrator.report.speedup import speedup_of
+from store.explanations import CLASSES_OF_TIME, explain_profiles
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.caveats import load_caution
@@ -16,7 +18,7 @@ from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.labels import GAINS, Finding
 from sweeps.metrics import METRICS, Compared
-from sweeps.number_format import count, is_missing, with_interval
+from sweeps.number_format import count, is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -24,6 +26,8 @@ AXES = ("tokens", "gmacs_saved", "parameter", "batch_size", "threads")
 """In the order in which they are chosen."""
 MOST_CURVES = 2
 """Curves of a method that its line has in full; more are counted, and the best one is named."""
+MOST_PROFILED = 4
+"""Profiled conditions whose time the first lines split."""
 _CURVE = ("curve_id", "metric", "environment", "host")
 _CLAIMS = {
     "always": "pays everywhere",
@@ -60,7 +64,7 @@ def answer_sections(report: Report) -> Iterator[Section]:
     else:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
-        lines += _ceiling_lines(report)
+        lines += [*_ceiling_lines(report), *_time_lines(report)]
         lines += [TextLine(line, "yellow") for line in load_caution(report.speedups["flags"])]
         yield Section(title="Answers", lines=lines)
 
@@ -143,8 +147,32 @@ def _ceiling_lines(report: Report) -> Iterator[TextLine]:
     known = points[points["speedup_low"].notna()].sort_values("speedup")
     if len(known) and points["method"].nunique() < report.speedups["method"].nunique():
         ends = [rows_of(known)[place] for place in sorted({0, len(known) - 1})]
-        texts = [f"{with_interval(row.speedup, row.speedup_low, row.speedup_high, form='.3f')} ({_where(row)})" for row in ends]
-        yield TextLine(f"the same tokens cut for nothing, which no reduction can beat: {' to '.join(texts)} times as fast")
+        texts = [f"{speedup_of(row).numbers} ({_where(row)})" for row in ends]
+        yield TextLine(f"the same tokens cut for nothing, which no reduction can beat: {' to '.join(texts)}")
+
+
+def _time_lines(report: Report) -> Iterator[TextLine]:
+    """Where the time of the profiled baselines goes: a line for each phase, the conditions side by side."""
+    phases: dict[str, list[str]] = {}
+    for found in explain_profiles(report.profiles, report.effects, params_label)[:MOST_PROFILED]:
+        compared = {arm.row.baseline_arm_id for arm in found.arms}
+        for arm in found.arms:
+            if arm.row.arm_id in compared and arm.profile.wall_s and arm.profile.times:
+                shares = [
+                    f"{label} {100 * arm.profile.times[name] / arm.profile.wall_s:.0f} %"
+                    for name, label in CLASSES_OF_TIME[found.device].items()
+                    if arm.profile.times.get(name)
+                ]
+                of = {"forward": "a forward", "prefill": "a prefill", "decode": "a decode step"}[arm.profile.phase]
+                text = f"{1e3 * arm.profile.wall_s:.3g} ms{_size(arm.row)}: {', '.join(shares)}"
+                phases.setdefault(f"where the time of {of} goes, {arm.label}", []).append(text)
+    for title, texts in phases.items():
+        yield TextLine(f"{title}: {'; '.join(texts)}")
+
+
+def _size(row: Any) -> str:
+    sizes = ((row.image_size, "px"), (row.prompt_tokens, "prompt tokens"))
+    return "".join(f" at {value:.0f} {unit}" for value, unit in sizes if not is_missing(value))
 
 
 def _where(row: Any) -> str:

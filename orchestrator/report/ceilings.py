@@ -13,7 +13,8 @@ from store.explanations import with_ceilings
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.condition_text import describe_condition
-from sweeps.number_format import is_missing, with_interval
+from sweeps.labels import SPEEDUP, conclude_interval
+from sweeps.number_format import is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -37,7 +38,9 @@ _COLUMNS = (
     Column("tokens", lambda row: f"{row.tokens:.0f}"),
     Column("px", lambda row: f"{row.image_size:.0f}"),
     Column("reached [99 %]", lambda row: speedup_of(row).numbers),
-    Column("cut for nothing [99 %]", lambda row: with_interval(row.ceiling, row.ceiling_low, row.ceiling_high, form=".3f")),
+    Column(
+        "cut for nothing [99 %]", lambda row: conclude_interval(SPEEDUP, row.ceiling, row.ceiling_low, row.ceiling_high).numbers
+    ),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("left at most", _left_text),
 )

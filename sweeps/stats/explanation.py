@@ -8,6 +8,8 @@ from sweeps.profile import ArmProfile, Bounded, TimeClass
 
 _HALF = 0.5
 """Gaps of at least this share of the wall hold it."""
+_WIDE = 0.2
+"""Width, as a share of the wall, beyond which an interval that includes no change shows nothing."""
 _HELD: Mapping[Device, Mapping[TimeClass, str]] = {
     "cuda": {
         "launch": "launch-bound",
@@ -108,7 +110,7 @@ def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
         if found.low is None or found.high is None:
             yield f"{names[name]} has no interval: too few rounds for its noise"
         elif not _sign(found):
-            yield f"{names[name]} did not change measurably ({_signed(found.low)} to {_signed(found.high)} of the wall)"
+            yield f"{names[name]} {_unclear(found.low, found.high)} ({_signed(found.low)} to {_signed(found.high)} of the wall)"
 
 
 def _wall_clause(arm: ArmProfile) -> str:
@@ -119,10 +121,16 @@ def _wall_clause(arm: ArmProfile) -> str:
     wall = Bounded(value=1 / ratio.value - 1, low=1 / ratio.high - 1, high=1 / ratio.low - 1)
     sign = _sign(wall)
     if not sign:
-        return f"and wall time did not change measurably ({_signed(1 / ratio.high - 1)} to {_signed(1 / ratio.low - 1)})"
+        low, high = 1 / ratio.high - 1, 1 / ratio.low - 1
+        return f"and wall time {_unclear(low, high)} ({_signed(low)} to {_signed(high)})"
     link = "so" if any(_sign(found) == sign for found in arm.changes.values()) else "and"
     alone = "" if link == "so" else ", which no class of time alone shows"
     return f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
+
+
+def _unclear(low: float, high: float) -> str:
+    """What an interval that includes no change shows: that there is little of it, or nothing."""
+    return "did not change measurably" if high - low <= _WIDE else "was too noisy to compare"
 
 
 def _sign(found: Bounded) -> int:

@@ -20,6 +20,7 @@ from store.record import record
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Arm, Overrides, Step
 from sweeps.outcome import Outcome
+from sweeps.profile import Bounded
 from sweeps.protocol import Protocol
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
@@ -105,6 +106,28 @@ def test_a_timing_that_contradicts_the_profile(tmp_path: Path, speedup: float, c
     assert ("so wall time fell 29 %" in shown) is not contradicted
 
 
+def test_rates_of_a_profile_without_precision_are_left_out(tmp_path: Path) -> None:
+    """Too few rounds for any interval: no limit of the machine is concluded from such walls."""
+    profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
+    bare = [
+        profile.model_copy(update={"speedup": profile.speedup and Bounded(value=profile.speedup.value), "changes": {}})
+        for profile in profiled.profiles or ()
+    ]
+    shown = text_of(report_of(tmp_path / "s.db", profiled.model_copy(update={"profiles": tuple(bare)})))
+    assert "profiled in too few rounds for their noise" in shown
+    assert "GFLOP/s" not in shown
+
+
+def test_the_first_lines_state_where_the_time_goes(tmp_path: Path) -> None:
+    """Of the baseline that arms are compared with, as shares of its wall."""
+    profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
+    timed = an_outcome(a_profile_job().model_copy(update={"kind": "latency"}), speedups=(24 / 17,), environment=CPU)
+    first = next(sections(report_of(tmp_path / "s.db", profiled, timed)))
+    assert "where the time of a forward goes, dense: 24 ms at 224 px: operators 83 %, Python, dispatch 17 %" in [
+        line.text for line in first.lines
+    ]
+
+
 def test_a_slow_profiler_is_a_limit(tmp_path: Path) -> None:
     """Where forwards take 2.3 times as long under it, this is stated; where a fifth longer, it is not."""
     for slowed, expected in ((1.2, False), (2.3, True)):
@@ -162,13 +185,13 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     columns = [cell.strip() for cell in heading.split("|")]
     (line,) = (line for line in table if line.startswith("| topk keep_rate=0.2"))
     cells = dict(zip(columns, (cell.strip() for cell in line.split("|")), strict=True))
-    assert re.fullmatch(r"1\.500 \[1\.4\d\d, 1\.5\d\d\]", cells["cut for nothing [99 %]"])
+    assert re.fullmatch(r"1\.500x \[1\.4\d\d, 1\.5\d\d\]", cells["cut for nothing [99 %]"])
     assert re.fullmatch(r"2\.000x \[1\.9\d\d, 2\.0\d\d\]", cells["reached [99 %]"])
     assert cells["MACs promise"] == "5.00x"
     assert re.fullmatch(r"0\.750x \[0\.\d\d\d, 0\.\d\d\d\]", cells["left at most"])
     assert not any(line.startswith("| topk keep_rate=0.6") for line in table[: table.index("", 2)]), "it has no ceiling"
     assert "is measured faster than the same tokens cut for nothing, which is impossible" in shown
-    assert "the same tokens cut for nothing, which no reduction can beat: 1.500 [" in shown
+    assert "the same tokens cut for nothing, which no reduction can beat: 1.500x [" in shown
 
 
 def test_what_is_left_has_an_interval(tmp_path: Path) -> None:
