@@ -101,12 +101,13 @@ def roofline_points(sides: Sides) -> pd.DataFrame:
 
 
 def with_promises(points: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `speedup` with `promised` and `ceiling`, the speed-up of a free cut of the same tokens; empty: not known."""
+    """Rows of the view `speedup` with `promised`, and `ceiling` (with its ends): that of a free cut of the same tokens."""
     promised = pd.Series([promise_of(row) for row in points.itertuples()], index=points.index, dtype=float)
     fixed = [name for name in ("batch_size", "dtype", "attention", "runtime", "threads", "environment", "host") if name in points]
     parts = [with_ceilings(own, lambda method: purpose(method) == "ceiling") for _, own in points.groupby(fixed, dropna=False)]
-    ceilings = pd.concat([own["ceiling"] for own in parts]) if parts else pd.Series(dtype=float)
-    return points.assign(promised=promised, ceiling=ceilings.reindex(points.index))
+    names = ["ceiling", "ceiling_low", "ceiling_high"]
+    ceilings = pd.concat([own[names] for own in parts]) if parts else pd.DataFrame(columns=names, dtype=float)
+    return points.assign(promised=promised).join(ceilings)
 
 
 def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:

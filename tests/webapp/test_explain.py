@@ -29,9 +29,9 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def conditions(url: str) -> list[ProfiledCondition]:
     engine = connect_readonly(url)
-    frames = [sweep_rows(engine, "explained", view) for view in ("profile", "effect")]
+    profiles, effects = (sweep_rows(engine, "explained", view) for view in ("profile", "effect"))
     engine.dispose()
-    return explain_profiles(*frames, params_label)
+    return explain_profiles(profiles, effects, params_label)
 
 
 def sides(url: str) -> list[explained.Sides]:
@@ -147,8 +147,10 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
         }
         for method, ratio in (("topk", 1.4), ("free", 1.7))
     ]
-    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "free"], flags="", speedup_high=[1.5, 1.8])
+    ends = {"speedup_low": [1.3, 1.6], "speedup_high": [1.5, 1.8]}
+    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "free"], flags="", **ends)
     found = explained.with_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
     assert list(found["ceiling"]) == [1.7, 1.7]
+    assert list(found["ceiling_low"]) == [1.6, 1.6]
     assert explained.most_surprising(found) == "topk"

@@ -98,6 +98,6 @@ def test_the_roof_is_where_the_peaks_meet() -> None:
 def test_series_without_a_value_are_left_out() -> None:
     """No free cut was measured: two series remain, and the interval is that of what was reached."""
     points = pd.DataFrame({"tokens": [16, 196], "speedup": [0.9, 1.4], "speedup_low": [0.8, 1.3], "speedup_high": [1.0, 1.5]})
-    found = layers(saving_chart(points.assign(promised=[1.8, 2.0], ceiling=NAN), "Tokens"))
+    found = layers(saving_chart(points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN), "Tokens"))
     assert found[1]["encoding"]["color"]["scale"]["domain"] == ["reached", "promised"]
     assert len(found[2]["rows"]) == 2

@@ -14,20 +14,17 @@ _DASHES = {"reached": [1, 0], "free": [6, 3], "promised": [1, 4]}
 def saving_chart(points: pd.DataFrame, title: str, height: int = 360) -> alt.LayerChart | alt.FacetChart:
     """Up to three lines along `tokens`, both axes logarithmic, speed-ups symmetric around 1.
 
-    `points` are those of one arm: `tokens`, `speedup` with `speedup_low` and `speedup_high`, `promised` and `ceiling`; empty where
-    not known. Raises `ValueError` without a row.
+    `points` are those of one arm: `tokens`, `speedup` with `speedup_low` and `speedup_high`, `promised`, and
+    `ceiling` with `ceiling_low` and `ceiling_high`; empty where not known. Raises `ValueError` without a row.
     """
     if points.empty:
         raise ValueError("no speed-up to draw")
-    columns = {"reached": "speedup", "free": "ceiling", "promised": "promised"}
-    long = pd.concat(
-        [
-            points[["tokens"]].assign(series=name, ratio=points[column], low=points["speedup_low"], high=points["speedup_high"])
-            if name == "reached"
-            else points[["tokens"]].assign(series=name, ratio=points[column], low=float("nan"), high=float("nan"))
-            for name, column in columns.items()
-        ]
-    ).dropna(subset=["ratio"])
+    columns = {
+        "reached": ("speedup", "speedup_low", "speedup_high"),
+        "free": ("ceiling", "ceiling_low", "ceiling_high"),
+        "promised": ("promised", "", ""),
+    }
+    long = pd.concat([_series(points, name, *names) for name, names in columns.items()]).dropna(subset=["ratio"])
     shown = [name for name in SAVING_COLORS if name in set(long["series"])]
     span = y_span(long["ratio"], long["low"], long["high"])
     scale = ratio_scale(span)
@@ -52,3 +49,9 @@ def saving_chart(points: pd.DataFrame, title: str, height: int = 360) -> alt.Lay
     lines = alt.Chart(long).mark_line(strokeWidth=2).encode(x, y, color, dash)
     marks = alt.Chart(long).mark_point(filled=True, size=60, opacity=1).encode(x, y, color, tooltip=texts)
     return alt.layer(rule, lines, *([bars] if len(known) else []), marks).properties(height=height)
+
+
+def _series(points: pd.DataFrame, name: str, value: str, low: str, high: str) -> pd.DataFrame:
+    """One line, with its interval where there is one."""
+    ends = {end: points[column] if column else float("nan") for end, column in (("low", low), ("high", high))}
+    return points[["tokens"]].assign(series=name, ratio=points[value], **ends)

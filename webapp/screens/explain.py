@@ -67,7 +67,7 @@ def savings(own: pd.DataFrame, scope: Scope) -> None:
         "muted",
     )
     title = "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
-    chart = saving_chart(own[["tokens", "speedup", "speedup_low", "speedup_high", "promised", "ceiling"]], title)
+    chart = saving_chart(own, title)
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
 
 
