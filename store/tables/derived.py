@@ -18,7 +18,7 @@ COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 VERDICTS = ("faster", "slower", "insufficient", "quarantined", "better", "worse", "same", "unclear")
 
 
-FAILED = text("failure IS NOT NULL")
+_FAILED = text("failure IS NOT NULL")
 """What an index of the few failures among many effects holds."""
 
 
@@ -40,7 +40,7 @@ class EffectRow(ReportedColumns, table=True):
         *(finite_number(column) for column in ("effect", "effect_low", "effect_high")),
         CheckConstraint("compared <> 'ratio' OR (effect > 0 AND baseline_value > 0 AND arm_value > 0)", name="ratio"),
         Index(None, "question_id", "environment", "host", "measured_at"),
-        Index("ix_effect_row_failure", "failure", sqlite_where=FAILED, postgresql_where=FAILED),
+        Index("ix_effect_row_failure", "failure", sqlite_where=_FAILED, postgresql_where=_FAILED),
     )
 
     comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")

@@ -42,7 +42,7 @@ PREDICTIONS = _table("image_predictions", "attempt images unreadable classes")
 TEXT_SCORES = _table("text_scores", "attempt complete")
 FAILURES = _table("failures", "comparison_id")
 """The view."""
-FAILURE = _table("failure", "id reason message")
+FAILURE = _table("failure", "id attempt reason message detail")
 EFFECT = _table(
     "effect_row",
     "comparison_id environment host metric compared tokens gmacs_baseline gmacs gmacs_overhead "
