@@ -55,6 +55,7 @@ class FailureClass(NamedTuple):
     """The newest of them."""
     at: float
     """When that ended, in seconds since the epoch."""
+    environment: str
     host: str
     detail: str
     """Its traceback or log tail; empty where there is none."""
@@ -146,7 +147,7 @@ def failure_classes(engine: Engine, sweep: str) -> list[FailureClass]:
     failed = (
         select(
             *(FAILURE.c.reason, FAILURE.c.message, COMPARISON.c.comparison_id, COMPARISON.c.kind),
-            *(FAILURE.c.id, FAILURE.c.attempt, ATTEMPT.c.ended_at, ATTEMPT.c.host),
+            *(FAILURE.c.id, FAILURE.c.attempt, ATTEMPT.c.ended_at, ATTEMPT.c.environment, ATTEMPT.c.host),
         )
         .select_from(source)
         .where(SWEEP_COMPARISON.c.sweep == row)
@@ -166,7 +167,7 @@ def failure_classes(engine: Engine, sweep: str) -> list[FailureClass]:
         ids = list(dict.fromkeys(found.comparison_id for found in rows))
         last = rows[0]
         kinds = tuple(sorted({found.kind for found in rows}))
-        at = (last.attempt, last.ended_at, last.host)
+        at = (last.attempt, last.ended_at, last.environment, last.host)
         listed.append(FailureClass(reason, message, len(ids), kinds, tuple(ids[:EXAMPLES]), *at, details[last.id]))
     return sorted(listed, key=lambda each: -each.comparisons)
 

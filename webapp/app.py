@@ -26,7 +26,8 @@ SCREENS = (
     Screen("explain", "Explain", "explain", "scope"),
     Screen("point", "Evidence", "point", "store"),
     Screen("compare", "Compare", "compare", "store"),
-    Screen("sweeps", "Sweeps", "sweeps", "sweep"),
+    Screen("runs", "Runs", "runs", "store"),
+    Screen("sql", "SQL", "sql", "store"),
 )
 
 

@@ -23,7 +23,7 @@ JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
 _Content = TypeVar("_Content")
 KEPT = 64
 """Results that are kept at once; each holds the rows of one panel."""
-COLUMNS_OF_SWEEPS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", *JOB_STATES)
+COLUMNS_OF_SWEEPS = ("sweep", "question", "submitted_at", "comparisons", "measured", "failures", "best", *JOB_STATES)
 
 
 def sweeps(url: str | None = None) -> pd.DataFrame:
@@ -114,6 +114,13 @@ def sweep_file(sweep: str, url: str | None = None) -> str:
     """The text of the sweep file, newest revision."""
     with _store(url) as engine:
         return str(queries.find_sweep(engine, sweep)["text"])
+
+
+def columns_of(view: str) -> list[str]:
+    """The columns of a public view."""
+    from store.views.public import TABLES
+
+    return [column.name for column in TABLES[view].c]
 
 
 def question(sweep: str, url: str | None = None) -> str:

@@ -11,8 +11,8 @@ from tests.webapp.served import CHART, POINTS, WAIT_MS, Watch
 def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
     """A link that leads straight to a page below works as the very first thing that the server is requested."""
     page = browser.new_page()
-    page.goto(f"{app}/sweeps?sweep=quickstart")
-    expect(page.get_by_text("8 of 8 jobs ended")).to_be_visible(timeout=WAIT_MS)
+    page.goto(f"{app}/runs?sweep=quickstart")
+    expect(page.get_by_text("15 of 16 jobs ended")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("link", name="Answer")).to_be_visible()
     page.close()
 
@@ -49,8 +49,8 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> N
     page.go_back()
     expect(page.get_by_text("batch 2").first).to_be_visible(timeout=WAIT_MS)
     assert page.url == address
-    page.get_by_role("link", name="Sweeps").click()
-    page.wait_for_url("**/sweeps?sweep=batches")
+    page.get_by_role("link", name="Runs").click()
+    page.wait_for_url("**/runs?sweep=batches")
     page.get_by_role("link", name="Answer").click()
     page.wait_for_url("**/?sweep=batches&batch=*")
     watch.check()

@@ -61,18 +61,7 @@ def test_choices_without_a_point(opened: Open, filled: str) -> None:
     assert "deit_tiny_patch16_224" in page_text(app)
 
 
-def test_sweeps_page(opened: Open, filled: str) -> None:
-    """Counts by state, failures with their reasons, and the list of all sweeps."""
-    app = opened(filled, "screens/sweeps.py", sweep="batches")
-    assert {metric.label: metric.value for metric in app.metric} == {"Waiting": "0", "Running": "1", "Done": "15", "Failed": "0"}
-    failures, sweeps = (element.value for element in app.dataframe)
-    assert set(failures["message"]) == {"nothing left to drop below 9 tokens"}
-    assert set(failures["reason"]) == {"unsupported"}
-    assert dict(zip(sweeps["sweep"], sweeps["state"], strict=True)) == {"batches": "running", "quickstart": "done"}
-    assert dict(zip(sweeps["sweep"], sweeps["measured"], strict=True)) == {"batches": 73, "quickstart": 39}
-
-
-@pytest.mark.parametrize("page", ["", "screens/sweeps.py"])
+@pytest.mark.parametrize("page", ["", "screens/runs.py"])
 def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) -> None:
     """An empty store, a missing one, and a file that is none: a friendly page with the one command to run."""
     strange = tmp_path / "strange.db"

@@ -1,0 +1,51 @@
+"""What each public view holds, and queries to begin with: shown beside the SQL console; tests compare them with README.md."""
+
+from collections.abc import Mapping
+
+ONE_ROW_PER: Mapping[str, str] = {
+    "speedup": "question, metric, environment and host",
+    "break_even": "sweep, curve, metric, environment, host, axis and crossing",
+    "effect": "question, metric, environment and host",
+    "accuracy": "question and environment",
+    "quality": "question and environment",
+    "sweep_comparison": "sweep and comparison",
+    "cost_model": "sweep, curve along tokens, metric, environment and host",
+    "arm": "arm, condition, environment and host",
+    "generation": "arm, condition of generation, environment and host",
+    "profile": "profile of an arm (or an imported file), phase and class of time",
+    "kernel": "kernel, copy or operator of a profile",
+    "failures": "comparison without a measurement, and failure",
+    "metric": "attempt, arm and metric",
+    "execution": "attempt",
+    "reference": "row of a published table",
+}
+"""By view what it has a row for."""
+EXAMPLES: Mapping[str, str] = {
+    "Speed-ups of a sweep": """SELECT arm_label, model, batch_size, tokens, speedup, speedup_low, speedup_high, verdict
+FROM speedup JOIN sweep_comparison USING (comparison_id)
+WHERE sweep = '{sweep}'
+ORDER BY model, batch_size, arm_label, tokens""",
+    "Where it pays": """SELECT model, batch_size, arm_label, verdict, x, x_low, x_high, why
+FROM break_even
+WHERE sweep = '{sweep}' AND axis = 'tokens'
+ORDER BY model, batch_size, arm_label""",
+    "How much of the promise arrives": """SELECT method, model, batch_size, count(*) AS points,
+  round(avg(speedup_macs), 2) AS promise, round(avg(speedup), 2) AS speedup, round(avg(delivered), 2) AS delivered
+FROM speedup
+GROUP BY method, model, batch_size
+ORDER BY delivered DESC""",
+    "Accuracy beside speed": """SELECT a.method, a.params, a.top1, a.top1_drop, s.speedup, s.batch_size, a.gmacs_total
+FROM accuracy AS a JOIN speedup AS s USING (arm_id, model, weights, image_size)
+ORDER BY s.speedup DESC""",
+    "Failures by reason": """SELECT reason, message, count(*) AS comparisons, max(at) AS newest
+FROM failures
+GROUP BY reason, message
+ORDER BY comparisons DESC""",
+    "Attempts that were quarantined": """SELECT attempt, host, device_name, quarantine, flags,
+  datetime(ended_at, 'unixepoch') AS ended
+FROM execution
+WHERE quarantine IS NOT NULL
+ORDER BY ended_at DESC""",
+    "Columns of a view": "SELECT * FROM speedup LIMIT 1",
+}
+"""Queries by title; `{sweep}` stands for the name of a sweep, with its quotes doubled."""

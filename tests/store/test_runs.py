@@ -1,0 +1,56 @@
+"""How runs go: the time left, failures by class, and the health of environments."""
+
+import pytest
+from sqlalchemy import Engine
+
+from store.owners import owner
+from store.queue import claim
+from store.record import record
+from store.runs import failure_classes, health, run_progress
+from sweeps.outcome import Failure
+from tests.store.conftest import MakeJob, MakeOutcome, submit
+
+FAILED = Failure(arm=1, reason="error", message="[a](http://b) broke", detail="Traceback: here")
+
+
+@pytest.fixture
+def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine:
+    """A store with a sweep of five jobs: two ended after 10 s each, one with a failure, and one runs."""
+    row = submit(engine, [make_job(size, (0.5, 0.7)) for size in (64, 96, 128, 160, 192)])
+    me = owner()
+    for number, queued in enumerate(claim(engine, row, owner=me, limit=2)):
+        failures = [FAILED] if number else []
+        measured = {"speedups": (1.5, 1.2), "ended_at": 1.79e9 + 100 * number, "flags": ["throttled"]}
+        record(engine, queued.row, me, make_outcome(queued.job, failures=failures, **measured))
+    claim(engine, row, owner=me, limit=1)
+    return engine
+
+
+def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
+    """One job was done in 10 s, another failed: three are left, one after the other."""
+    (found,) = run_progress(half)
+    assert (found.sweep, found.device, found.waiting, found.running, found.ended) == ("sweep", "cpu", 2, 1, 2)
+    assert found.left_s == pytest.approx(30)
+    assert found.silent_s is not None
+    assert found.silent_s < 60
+
+
+def test_nothing_runs_where_all_is_done(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A sweep without waiting or running jobs is not in progress."""
+    record(engine, None, None, make_outcome(make_job()))
+    assert run_progress(engine) == []
+
+
+def test_failures_by_reason_and_message(half: Engine) -> None:
+    """Each class has its newest log and names its comparisons; what was measured has none."""
+    (found,) = failure_classes(half, "sweep")
+    assert (found.reason, found.message, found.comparisons, found.kinds) == ("error", FAILED.message, 1, ("latency",))
+    assert (found.detail, found.host, found.at) == (FAILED.detail, "here", 1.79e9 + 100)
+    assert len(found.examples) == 1
+
+
+def test_health_counts_flags_and_quarantine(half: Engine) -> None:
+    """An environment on a host with its attempts; throttling quarantines."""
+    (found,) = health(half)
+    assert (found.host, found.attempts, found.quarantined, dict(found.flags)) == ("here", 2, 2, {"throttled": 2})
+    assert (found.seen_at, found.calibrated_at, found.gflops) == (1.79e9 + 100, None, None)

@@ -1,0 +1,74 @@
+"""The page Runs: sweeps, what is in progress, failures with their logs, and the health of nodes."""
+
+import time
+from typing import Any
+
+import pytest
+
+from store.engine import connect
+from store.owners import owner
+from store.queue import claim
+from store.record import record
+from store.submission import NewSweep, submit_sweep
+from sweeps.outcome import Failure
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
+from tests.webapp.simulated import job, outcome
+
+PAGE = "screens/runs.py"
+
+
+def test_every_store_has_its_runs(opened: Open, filled: str, large: str) -> None:
+    """Counts and states of all sweeps, and the node that measured them."""
+    for url, states in (
+        (filled, {"batches": "running", "quickstart": "done"}),
+        (large, {"large": "done", "repeated": "done", "language": "done", "running": "running"}),
+    ):
+        sweeps, nodes = (element.value for element in opened(url, PAGE).dataframe)
+        assert dict(zip(sweeps["sweep"], sweeps["state"], strict=True)) == states
+        assert list(nodes["attempts"] > 0) == [True] * len(nodes)
+    assert set(nodes["host"]) == {"node-cpu", "here"}
+    assert nodes["flags"].str.contains("throttled").any()
+
+
+def test_failures_have_their_reason_log_and_command(opened: Open, large: str) -> None:
+    """Of the sweep in the address; a hostile message stays text, and the log is a block of its own."""
+    app = opened(large, PAGE, sweep="large")
+    words = page_text(app)
+    assert "out_of_memory: " in words
+    assert "simulated failure in &lt;b&gt;the&lt;/b&gt; arm" in words
+    assert app.code[0].value == "breakeven run large.yaml --again --only failed"
+    assert any("Traceback" in code.value for code in app.code)
+    app.selectbox(key="sweep").set_value("running").run()
+    assert "Nothing in running has a failure" in page_text(app)
+
+
+def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:
+    """Jobs that run and wait, with the time left by those that ended; without any nothing is claimed."""
+    url = str(tmp_path / "work.db")
+    engine = connect(url)
+    jobs = [job(size) for size in (32, 64, 96, 128)]
+    row = submit_sweep(engine, NewSweep("at work", "name: at work", "Does it pay?"), jobs, jobs)
+    app = opened(url, PAGE)
+    assert "at work on cpu: 0 of 4 jobs ended, 0 running, 4 waiting, no dispatcher holds a job" in page_text(app)
+    (first,) = claim(engine, row, owner=owner(), limit=1)
+    record(engine, first.row, owner(), outcome(first.job))
+    claim(engine, row, owner=owner(), limit=1)
+    assert "1 of 4 jobs ended, 1 running, 2 waiting, about 2 s left" in page_text(opened(url, PAGE))
+    engine.dispose()
+
+
+@pytest.mark.parametrize("message", ["![x](http://example.invalid/a.png) $x$ :red[y]", "long " * 300])
+def test_messages_are_text(opened: Open, tmp_path: Any, message: str) -> None:
+    """Markdown of a failure's message, or of a sweep's name, is shown letter by letter."""
+    url = str(tmp_path / "hostile.db")
+    engine = connect(url)
+    requested = job(32)
+    submit_sweep(engine, NewSweep("**bold** <b>", "text", "# [q](http://example.invalid)"), [requested], [])
+    failing = Failure(arm=None, reason="error", message=message, detail=message)
+    failed = outcome(requested).model_copy(update={"arms": (), "samples": None, "failures": (failing,), "ended_at": time.time()})
+    record(engine, None, None, failed)
+    engine.dispose()
+    app = opened(url, PAGE)
+    assert app.code[1].value == message
+    assert [element.value for element in app.markdown if message in element.value] == []

@@ -1,0 +1,77 @@
+"""The page SQL: examples that run, results to keep, and errors in plain words."""
+
+import io
+import re
+
+import pandas as pd
+import pytest
+
+from store.user_sql import Result, run_query
+from store.view_docs import EXAMPLES, ONE_ROW_PER
+from store.views.public import TABLES
+from tests.orchestrator.commands import ROOT
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
+from webapp.result_frame import frame_of, parquet
+
+PAGE = "screens/sql.py"
+
+
+def test_the_query_of_the_address_is_run(opened: Open, large: str) -> None:
+    """Its rows are a table."""
+    app = opened(large, PAGE, sql="SELECT method, speedup FROM speedup LIMIT 3")
+    (found,) = (element.value for element in app.dataframe)
+    assert list(found.columns) == ["method", "speedup"]
+    assert "3 rows, 2 columns" in page_text(app)
+
+
+@pytest.mark.parametrize("title", EXAMPLES)
+def test_examples_find_rows(opened: Open, large: str, title: str) -> None:
+    """Each is put into the field, with the name of the sweep, and runs."""
+    app = opened(large, PAGE)
+    app.selectbox(key="example").set_value(title).run()
+    assert not app.exception
+    assert not app.dataframe[0].value.empty
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("DELETE FROM sweep", "only reading is allowed"),
+        ("SELECT spedup FROM speedup", "did you mean speedup"),
+        ("SELECT 1; SELECT 2", "one statement at a time"),
+        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", "it took longer than 10 s"),
+    ],
+)
+def test_errors_are_plain(opened: Open, large: str, sql: str, why: str) -> None:
+    app = opened(large, PAGE, sql=sql)
+    assert why in page_text(app)
+    assert not app.dataframe
+
+
+def test_an_empty_field_runs_nothing(opened: Open, filled: str) -> None:
+    assert not opened(filled, PAGE).dataframe
+
+
+def test_results_can_be_kept() -> None:
+    """Columns of one name, blobs, and columns of mixed types fit a Parquet file; texts stay as they are."""
+    result = Result(("a", "a", "blob", "mixed"), [(1, "x", b"123", 1), (None, "=1+1", None, "one")], truncated=False)
+    found = frame_of(result)
+    assert list(found.columns) == ["a", "a (2)", "blob", "mixed"]
+    again = pd.read_parquet(io.BytesIO(parquet(found)))
+    assert again["mixed"].tolist() == ["1", "one"]
+    assert again["blob"].iloc[0] == "3 bytes"
+    assert again["a (2)"].tolist() == ["x", "=1+1"]
+
+
+def test_every_view_fits_a_parquet_file(large: str) -> None:
+    for view in TABLES:
+        found = frame_of(run_query(large, f"SELECT * FROM {view} LIMIT 200"))
+        assert len(pd.read_parquet(io.BytesIO(parquet(found)))) == len(found)
+
+
+def test_views_are_documented_as_in_the_readme() -> None:
+    """Every view, with the words of the table in README.md."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Query the database")[2]
+    assert dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", readme, re.MULTILINE)) == ONE_ROW_PER
+    assert set(ONE_ROW_PER) == set(TABLES)
