@@ -153,7 +153,7 @@ def failure_classes(engine: Engine, sweep: str) -> list[FailureClass]:
         .where(SWEEP_COMPARISON.c.sweep == row)
         .order_by(ATTEMPT.c.ended_at.desc(), FAILURE.c.id.desc(), COMPARISON.c.comparison_id)
     )
-    classes: dict[tuple[str, str], list[Row[Any]]] = {}
+    classes: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
     with reading(engine) as connection:
         for found in connection.execute(failed):
             classes.setdefault((found.reason, found.message), []).append(found)

@@ -66,7 +66,7 @@ plain.sentence(
 _console, _beside = st.columns([3, 1], gap="large")
 with _console:
     st.selectbox("Queries to begin with", [_EMPTY, *EXAMPLES], key="example", on_change=fill, width=320)
-    _sql = st.text_area("Query", key="sql", bind="query-params", height=200, placeholder="SELECT * FROM speedup LIMIT 100")
+    _sql = st.text_area("Query", key="sql", bind="query-params", height=200, placeholder=EXAMPLES["Columns of a view"])
     st.button("Run", type="primary", help="Ctrl+Enter in the field does the same")
     if _sql and _sql.strip():
         show(_sql)
