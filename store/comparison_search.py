@@ -13,6 +13,8 @@ NEAREST = 8
 """Ids that are named where one is unknown."""
 MOST_FOUND = 40
 """Answers that a search lists."""
+MOST_SEARCHED = 400
+"""Comparisons among which it takes the newest answers, so that a large store is not sorted."""
 
 
 def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
@@ -24,12 +26,15 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
     each = []
     for word in words.split():
         columns = (COMPARISON.c[name] for name in ("model", "method", "params", "kind", "dtype", "runtime"))
-        ids = (COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id"))
-        each.append(or_(*ids, *(column.icontains(word, autoescape=True) for column in columns)))
+        begins = (COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id"))
+        each.append(or_(*begins, *(column.icontains(word, autoescape=True) for column in columns)))
     if not each:
         return []
+    matching = select(COMPARISON.c.comparison_id).where(*each).limit(MOST_SEARCHED)
     with reading(engine) as connection:
-        return [dict(row._mapping) for row in connection.execute(_listed().where(*each).limit(MOST_FOUND))]
+        ids = connection.execute(matching).scalars().all()
+        rows = _listed().where(COMPARISON.c.comparison_id.in_(ids)).limit(MOST_FOUND)
+        return [dict(row._mapping) for row in connection.execute(rows)]
 
 
 def _listed() -> Any:

@@ -23,8 +23,8 @@ By = Literal["sweep", "environment", "revision", "date"]
 BY: tuple[By, ...] = get_args(By)
 EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
 ATTEMPT, PAIR, LINK = core(AttemptRow), core(ComparisonAttemptRow), core(SweepComparisonRow)
-MOST_ANSWERS = 5000
-"""Answers of a side that are read."""
+MOST_ANSWERS = 1500
+"""Questions, or answers of a side, that are read."""
 MOST_DERIVED = 200
 """Answers of a day that are derived from its attempts."""
 DAY_S = 86_400.0
@@ -91,35 +91,61 @@ def _answers() -> Select[Any]:
     return select(*columns).select_from(source).where(*measured)
 
 
-def _side(by: By, value: str) -> Any:
-    """The condition that a row of `effect_row` belongs to a side."""
+def _side(by: By, value: str) -> tuple[Any, Any]:
+    """The conditions that a row of `effect_row`, and one of `comparison`, belongs to a side; `None` where any does."""
     first, _, rest = value.partition(":")
     if by == "environment":
-        return and_(EFFECT.c.environment == first, EFFECT.c.host == rest, newest_answer(EFFECT))
-    linked = select(LINK.c.comparison_id).join(SWEEP, SWEEP.c.id == LINK.c.sweep)
-    if by == "revision":
-        return EFFECT.c.comparison_id.in_(linked.where(SWEEP.c.name == rest, SWEEP.c.revision == int(first)))
+        return and_(EFFECT.c.environment == first, EFFECT.c.host == rest), None
+    name, revision = (rest, int(first)) if by == "revision" else (value, None)
     other = SWEEP.alias("other")
-    newest = select(func.max(other.c.revision)).where(other.c.name == value).scalar_subquery()
-    return and_(EFFECT.c.comparison_id.in_(linked.where(SWEEP.c.name == value, SWEEP.c.revision == newest)), newest_answer(EFFECT))
+    newest = select(func.max(other.c.revision)).where(other.c.name == name).scalar_subquery()
+    sweep = select(SWEEP.c.id).where(SWEEP.c.name == name, SWEEP.c.revision == (newest if revision is None else revision))
+    linked = select(LINK.c.comparison_id).where(LINK.c.sweep == sweep.scalar_subquery())
+    return EFFECT.c.comparison_id.in_(linked), COMPARISON.c.comparison_id.in_(linked)
 
 
 def stored_sides(connection: Connection, by: By, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
-    """The answers to common questions; all of both sides where they have none in common."""
-    sides, order = (_side(by, a), _side(by, b)), (EFFECT.c.question_id, EFFECT.c.measured_at, EFFECT.c.metric)
-    measured = (EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
-    questions = [select(EFFECT.c.question_id).where(side, *measured) for side in sides]
-    common = questions[0].intersect(questions[1]).subquery()
-    rows = [_answers().where(side, EFFECT.c.question_id.in_(select(common))).order_by(*order) for side in sides]
-    found = [_read(connection, each) for each in rows]
-    if not all(found):
-        found = [_read(connection, _answers().where(side).order_by(*order)) for side in sides]
-    capped = any(len(each) > MOST_ANSWERS for each in found)
-    return found[0][:MOST_ANSWERS], found[1][:MOST_ANSWERS], capped
+    """The answers to common questions; all of both sides where they have none in common, and whether there are more."""
+    sides = (_side(by, a), _side(by, b))
+    newest = () if by == "revision" else (newest_answer(EFFECT),)
+    common = [_questions(side) for side in sides]
+    questions = connection.execute(common[0].intersect(common[1]).limit(MOST_ANSWERS + 1)).scalars().all()
+    capped = len(questions) > MOST_ANSWERS
+    if questions:
+        here = EFFECT.c.question_id.in_(questions[:MOST_ANSWERS])
+        order = (EFFECT.c.question_id, EFFECT.c.measured_at, EFFECT.c.metric)
+        found = [_read(connection, _answers().where(here, effect, *newest).order_by(*order)) for effect, _ in sides]
+        if all(found):
+            return found[0], found[1], capped
+    found, capped = [], False
+    for side in sides:
+        ids = connection.execute(_comparisons(side)).scalars().all()
+        capped |= len(ids) > MOST_ANSWERS
+        chosen = (EFFECT.c.comparison_id.in_(ids[:MOST_ANSWERS]), side[0], *newest)
+        found.append(_read(connection, _answers().where(*chosen).order_by(EFFECT.c.measured_at, EFFECT.c.metric)))
+    return found[0], found[1], capped
+
+
+def _comparisons(side: tuple[Any, Any]) -> Select[Any]:
+    """The comparisons of a side in an order that is alike on both, so that their beginnings match."""
+    effect, comparison = side
+    if comparison is None:
+        comparison = COMPARISON.c.comparison_id.in_(select(EFFECT.c.comparison_id).where(effect))
+    order = ("method", "model", "image_size", "params", "prompt_tokens", "batch_size")
+    rows = select(COMPARISON.c.comparison_id).where(comparison).order_by(*(COMPARISON.c[name] for name in order))
+    return rows.limit(MOST_ANSWERS + 1)
+
+
+def _questions(side: tuple[Any, Any]) -> Select[Any]:
+    """The questions of a side, answered or not."""
+    effect, comparison = side
+    if comparison is None:
+        return select(EFFECT.c.question_id).where(effect)
+    return select(COMPARISON.c.question_id).where(comparison)
 
 
 def _read(connection: Connection, rows: Select[Any]) -> list[Mapping[str, Any]]:
-    return [dict(row._mapping) for row in connection.execute(rows.limit(MOST_ANSWERS + 1))]
+    return [dict(row._mapping) for row in connection.execute(rows)]
 
 
 def day_sides(connection: Connection, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:

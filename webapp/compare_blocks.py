@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -18,6 +19,7 @@ from webapp.evidence_blocks import TABLE_STYLE, show_rows
 from webapp.links import page_link, point_link
 
 BY_WORDS: dict[By, str] = {"sweep": "Sweeps", "environment": "Environments", "revision": "Revisions", "date": "Days"}
+BOTH_SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 LISTED = 60
 """Questions in the table; the file has all."""
 
@@ -145,14 +147,15 @@ def _changes(found: SideBySide, a: SideChoice, b: SideChoice) -> None:
 def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
     heads = ("Question", f"First: {a.label}", f"Second: {b.label}", "First over second", "Finding", "")
     lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
-    for row in frame.head(LISTED).to_dict("records"):
+    records: list[dict[Any, Any]] = frame.head(LISTED).to_dict("records")
+    for row in records:
         cells = []
-        for name in ("a", "b"):
+        for name in BOTH_SIDES:
             address = point_link(row[f"comparison_id_{name}"], row[f"environment_{name}"], row[f"host_{name}"])
             flags = f" ({row[f'flags_{name}'].replace(',', ', ')})" if row[f"flags_{name}"] else ""
-            cells.append(plain.link(row[f"{name}_text"], address) + escape(flags))
+            cells.append(plain.link(queries_compare.side_words(row, name), address) + escape(flags))
         history_of = page_link("compare", by=by, a=a.value, b=b.value, question=row["question_id"])
-        cells += [escape(row["ratio_text"]), escape(row["finding"]), plain.link("history", history_of)]
+        cells += [escape(queries_compare.ratio_words(row)), escape(row["finding"]), plain.link("history", history_of)]
         lines.append(f"<tr><td>{escape(row['label'])}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     st.html(f"{TABLE_STYLE}<table class=rows>{''.join(lines)}</table>")
     if len(frame) > LISTED:

@@ -1,7 +1,7 @@
 """Two sides of a store and the history of a question as data frames, kept until the store changes."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -10,6 +10,7 @@ from store.history import QuestionHistory
 from store.side_by_side import ComparedAnswers, SideBySide
 from store.side_rows import By, SideChoice
 from sweeps.labels import conclude
+from sweeps.number_format import is_missing
 from sweeps.stats.side_by_side import Contrasted
 from webapp import queries, texts
 from workers.methods.arm_labels import params_label
@@ -62,32 +63,29 @@ def read_history(question_id: str, metric: str | None, url: str | None = None) -
 
 
 def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
-    """Rows of `side_chart`, with `a_text`, `b_text` and `ratio_text` for tables, and the places of both answers."""
+    """Rows of `side_chart`, and the places of both answers, their verdicts and flags."""
     varying = [name for name in QUESTION_PARTS if len({row.a[name] for row in rows}) > 1]
+    labels: dict[tuple[str, str], str] = {}
     found = []
     for row in rows:
+        arm = row.a["method"], row.a["params"]
+        if arm not in labels:
+            labels[arm] = params_label(*arm)
         given = [QUESTION_PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None]
         difference = row.difference
         sides: dict[str, Any] = {}
         for name, side in (("a", row.a), ("b", row.b)):
             sides |= {name: side["effect"], f"{name}_low": side["effect_low"], f"{name}_high": side["effect_high"]}
-            ends = (side["effect"], side["effect_low"], side["effect_high"])
-            words = conclude(texts.SHOWN, *ends, verdict=side["verdict"], floor=side["floor"])
-            sides[f"{name}_text"] = f"{words.numbers}, {words.word}"
-            sides |= {f"{key}_{name}": side[key] for key in ("comparison_id", "environment", "host", "flags")}
-        ratio = f"{difference.ratio:.3f}×"
-        if difference.low is not None and difference.high is not None:
-            ratio += f" [{difference.low:.3f}, {difference.high:.3f}]"
+            sides |= {f"{key}_{name}": side[key] for key in ("comparison_id", "environment", "host", "verdict", "floor", "flags")}
         found.append(
             {
-                "label": ", ".join([params_label(row.a["method"], row.a["params"]), *given]),
+                "label": ", ".join([labels[arm], *given]),
                 "question_id": row.b["question_id"],
                 "finding": difference.found,
                 "group": FINDING_GROUPS[difference.found],
                 "ratio": difference.ratio,
                 "ratio_low": difference.low,
                 "ratio_high": difference.high,
-                "ratio_text": ratio,
                 **sides,
                 **{key: row.b[key] for key in ("comparison_id", "environment", "host")},
             }
@@ -95,6 +93,19 @@ def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
     frame = pd.DataFrame(found)
     numbers = [name for name in frame.columns if name.endswith(("_low", "_high"))]
     return frame.astype(dict.fromkeys(numbers, float))
+
+
+def side_words(row: Mapping[str, Any], side: Literal["a", "b"]) -> str:
+    """The answer of one side of a row of `side_frame`."""
+    ends = (row[side], row[f"{side}_low"], row[f"{side}_high"])
+    words = conclude(texts.SHOWN, *ends, verdict=row[f"verdict_{side}"], floor=row[f"floor_{side}"])
+    return f"{words.numbers}, {words.word}"
+
+
+def ratio_words(row: Mapping[str, Any]) -> str:
+    """The ratio of both speed-ups with its interval, where it has one."""
+    ends = "" if is_missing(row["ratio_low"]) else f" [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}]"
+    return f"{row['ratio']:.3f}×{ends}"
 
 
 def history_frame(found: QuestionHistory) -> pd.DataFrame:

@@ -87,6 +87,15 @@ def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
     assert "with 2 attempts" in text
 
 
+def test_a_language_model_has_a_metric_to_choose(large: str, opened: Open) -> None:
+    """Of a large store: times of the first token, of an output token and of a character, each with its own pairs."""
+    app = opened(large, PAGE, **point_query(large, "metric = 'ttft' AND effect IS NOT NULL"))
+    assert "Time per character" in page_text(app)
+    app = opened(large, PAGE, of="time to the first token", **point_query(large, "metric = 'ttft' AND effect IS NOT NULL"))
+    assert "Time to the first token: " in page_text(app)
+    assert not app.exception
+
+
 def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
     """Markdown and HTML of models, hosts, failures and notes are shown letter by letter."""
     hostile = "<img src=x onerror=alert(1)> ![a](http://example.org/a.png) **b**"
