@@ -36,6 +36,9 @@ _SLOWED = 1.5
 """From this factor on, what forwards take longer under the profiler is stated as a limit of what their shares show."""
 _TIMED: Mapping[Phase, str] = {"forward": "latency", "decode": "tpot"}
 """The metric of a timing job that measures what the wall of a phase is; a prefill has none, as `ttft` counts the tokenizer."""
+_PROFILES = tuple(kind for kind in KINDS.values() if kind.payload == "profiles")
+EXPLAINED_METRICS = tuple(dict.fromkeys((*_TIMED.values(), *(name for kind in _PROFILES for name in kind.metrics))))
+"""Metrics of the view `effect` that explanations read."""
 _CONDITION = ("environment", "host", "condition_id", "phase")
 _SAME = ("environment", "host", "condition_id", "arm_id", "baseline_id")
 _IDENTITY = ("environment", "host", "phase", "method", "model", "weights")
@@ -127,7 +130,7 @@ def _amount(value: Any) -> float | None:
 def explain_profiles(profiles: "pd.DataFrame", effects: "pd.DataFrame", label: LabelOf) -> list[ProfiledCondition]:
     """For each condition and phase that was profiled its arms, with a sentence for each arm and baseline, and on their limits.
 
-    `profiles` and `effects` are rows of the views `profile` and `effect`.
+    `profiles` and `effects` are rows of the views `profile` and `effect` (those of `EXPLAINED_METRICS`).
     """
     arms = profiled_arms(profiles, label)
     pairs, timed = _pairs(effects), _timed_speedups(effects)
@@ -167,8 +170,9 @@ def _value(row: Any, name: str) -> Any:
 
 def _pairs(effects: "pd.DataFrame") -> dict[tuple[str, str], list[str]]:
     """By condition and arm the baselines that profile jobs compare it with."""
-    kinds = [name for name, kind in KINDS.items() if kind.payload == "profiles"]
-    own = effects[effects["kind"].isin(kinds)][["condition_id", "arm_id", "baseline_id"]].drop_duplicates()
+    own = effects[effects["kind"].isin([kind.name for kind in _PROFILES])][
+        ["condition_id", "arm_id", "baseline_id"]
+    ].drop_duplicates()
     found: dict[tuple[str, str], list[str]] = {}
     for condition_id, arm_id, baseline_id in own.itertuples(index=False, name=None):
         found.setdefault((condition_id, arm_id), []).append(baseline_id)

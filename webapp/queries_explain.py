@@ -6,16 +6,14 @@ import pandas as pd
 
 from store.activities import activity_differences
 from store.audits import measured_sweep
-from store.explanations import ProfiledCondition, explain_profiles
+from store.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.panels import panel_rows
 from sweeps.audit.profiled import profile_notes
 from sweeps.audit.report import AuditReport, audit_table
-from sweeps.kinds import KINDS
 from webapp.queries import kept
 from webapp.scope import Scope
 from workers.methods.arm_labels import params_label
 
-_PROFILED = tuple(kind.name for kind in KINDS.values() if kind.payload == "profiles")
 _PLACE = ("device_name", "environment", "host")
 
 
@@ -28,7 +26,7 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
         here = pd.Series(data=True, index=rows.index)
         for name in ("environment", "host"):
             here &= rows[name] == scope.fixed[name] if name in scope.fixed else True
-        effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"kind": _PROFILED})
+        effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS})
         return explain_profiles(rows[here | rows["attempt"].isna()], effects, params_label)
 
     return kept(read, "profiled", scope.key, url=url)
