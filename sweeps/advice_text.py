@@ -113,7 +113,7 @@ def advice_table(advice: Advice) -> tuple[list[str], list[list[str]]]:
     amounts = _amounts(advice)
     more = ["Pareto"] if advice.pareto is not None else []
     interval = f"speed-up [{100 * (1 - advice.ranking.alpha):g} % together]"
-    times = f"{METRICS[advice.metric].label}, ms (unmodified beside it)"
+    times = f"{METRICS[advice.metric].label}, ms (unmodified)"
     read = [f"{METRICS[name].label}, times less" for name in amounts]
     headings = ["rank", "arm", "runtime", interval, times, "pairs", "quality", *read, *more, "note", "comparison", "measured at"]
     return headings, [_row(place, each, advice, amounts) for place, each in enumerate(advice.ranking.arms, 1)]

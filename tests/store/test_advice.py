@@ -105,7 +105,7 @@ def test_arms_are_ranked_by_each_metric_of_a_kind(engine: Engine) -> None:
         (answers[metric],) = advice_of(engine, AdviceRequest(MODEL, 64, 1, metric=metric), METHODS)
     assert advice_dict(answers[None]) == advice_dict(answers["time_per_char"])
     assert "in time per output token" in advice_sentence(answers["tpot"])
-    assert "time to the first token, ms (unmodified beside it)" in advice_table(answers["ttft"])[0]
+    assert "time to the first token, ms (unmodified)" in advice_table(answers["ttft"])[0]
     values = {metric: answers[metric].found[0].arm.speedup.value for metric in ("time_per_char", "tpot", "ttft")}
     assert len(set(values.values())) == 3
     with pytest.raises(StoreError, match="by latency; timed are time_per_char, tpot, ttft"):
@@ -116,7 +116,7 @@ def test_times_and_ranges_of_the_unmodified_model(engine: Engine) -> None:
     """Each row has its time with that of the unmodified model beside it; between two sizes there is none."""
     kept(engine)
     headings, rows = advice_table(only(engine, 36))
-    place = headings.index("latency, ms (unmodified beside it)")
+    place = headings.index("latency, ms (unmodified)")
     assert all("(" in row[place] for row in rows if row[1] != "the unmodified model")
     found = only(engine, 36).found[0]
     assert found.ms == (found.rows[0].baseline_ms, found.rows[0].arm_ms)

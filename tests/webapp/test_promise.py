@@ -10,7 +10,7 @@ def test_shares_and_map(opened: Open, filled: str) -> None:
     """A sentence for each method, with the points that it rests on; two charts: the promise and the map."""
     page = opened(filled, PAGE, sweep="quickstart")
     words = page_text(page)
-    assert "random: " in words
+    assert "random (control): " in words
     assert "of the promised saving arrives (median of " in words
     assert "tome: nothing of the promised saving arrives, it costs time" in words
     assert len(page.get("vega_lite_chart")) == 2

@@ -121,12 +121,18 @@ def _named(
     chosen = points[points[front].astype(bool)]
     for place, row in enumerate(chosen.to_dict("records")):
         across, up = _share(row[x.column], x, points) * NAMED_WIDTH, _share(row[y.column], y, points) * height
-        side: Literal["left", "right"] = "left" if across < NAMED_WIDTH / 2 else "right"
         length = LETTER * min(len(str(row[label])), 64) + 9
-        start, end = (across, across + length) if side == "left" else (across - length, across)
-        if all(abs(up - other) > ROOM or end < left or start > right for left, right, other in taken):
-            taken.append((start, end, up))
-            sides[side].append(place)
+        spans: dict[Literal["left", "right"], tuple[float, float]] = {
+            "left": (across, across + length),
+            "right": (across - length, across),
+        }
+        for side in sorted(spans, key=lambda name: (name == "left") != (across < NAMED_WIDTH / 2)):
+            start, end = spans[side]
+            inside = start >= 0 and end <= NAMED_WIDTH
+            if inside and all(abs(up - other) > ROOM or end < left or start > right for left, right, other in taken):
+                taken.append((start, end, up))
+                sides[side].append(place)
+                break
     for side, places in sides.items():
         if places:
             yield side, chosen.iloc[places]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -20,6 +21,14 @@ from webapp.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
 
 MOST_SHOWN = 40_000  # letters of a policy; the file has all
+TIPS = [
+    alt.Tooltip("arm:N", title="Arm"),
+    alt.Tooltip("numbers:N", title="Speed-up"),
+    alt.Tooltip("ms:N", title="ms (unmodified)"),
+    alt.Tooltip("cost:N", title="Loss of quality"),
+    alt.Tooltip("amount:Q", title="Memory, times less", format=".2f"),
+    alt.Tooltip("note:N", title="Note"),
+]
 SPEED = Measure("speedup", "Speed-up", "higher", "log", "~g")
 # The table begins and ends with these: a narrow screen shows what matters most. Streamlit would print a bare string here.
 FIRST_COLUMNS = ("rank", "arm", "evidence", "and")
@@ -62,10 +71,13 @@ def chart_frame(advice: Advice) -> tuple[pd.DataFrame, Measure | None]:
     elif amounts:
         chosen = max(dict.fromkeys(amounts), key=amounts.count)
         measure = Measure("amount", f"{METRICS[chosen].label.capitalize()}, times less", "higher", "log")
-    for ranked in advice.ranking.arms:
+    headings, cells = advice_table(advice)
+    words = {"numbers": headings[3], "ms": headings[4], "cost": "quality", "note": "note"}
+    for ranked, texts in zip(advice.ranking.arms, cells, strict=True):
         found = advice.by_key.get(ranked.key)
         row = {"arm": UNMODIFIED_LABEL, "method": "dense", "speedup": ranked.value, "front": ranked.key in (advice.pareto or ())}
         row |= {"speedup_low": ranked.low, "speedup_high": ranked.high, "href": None, "worse": 0.0, "amount": 1.0}
+        row |= {name: texts[headings.index(heading)] for name, heading in words.items()}
         if found is not None:
             cost = next((each for each in found.arm.costs if measured and (each.metric, each.data) == (metric, data)), None)
             row |= {"arm": found.label, "method": found.rows[-1].method, "href": _link(advice, ranked.key, 0)}
@@ -85,10 +97,11 @@ def show_chart_of(advice: Advice) -> None:
     colors = method_colors(points["method"])
     try:
         named = {row["arm"]: colors[row["method"]] for row in points.to_dict("records")}
-        chart = pareto_chart(points, SPEED, measure, colors=named)
+        chart = pareto_chart(points, SPEED, measure, colors=named, tooltip=TIPS)
     except ValueError as problem:
         plain.sentence(f"{problem}", "muted")
         return
+    plain.sentence("Filled: in the Pareto set. Bars: intervals, of speed-ups together, of quality each by itself.", "muted")
     show_chart(chart, name="pareto", data=points.drop(columns="href"), scope_or_sweep=f"choose-{advice.tokens}")
 
 

@@ -1,5 +1,7 @@
 """Page: how much of the saving that MACs promise arrives as time, and from how many tokens on arms pay, as a map."""
 
+from math import inf
+
 import streamlit as st
 
 from sweeps.flags import split_flags, wrong
@@ -11,6 +13,7 @@ from webapp.charts.promise import promise_chart
 from webapp.map_cells import MAP_AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
 from webapp.queries_promise import sweep_break_evens
 from webapp.scope import Scope
+from workers.methods import purpose
 
 READ = (
     "Solid: time follows the MACs. Dashed: half of the saving arrives, or none of it. A share counts logarithms, so that half of "
@@ -28,10 +31,14 @@ def show_promise(scope: Scope) -> None:
     right = points[[not wrong(split_flags(flags or "")) for flags in points["flags"]]]
     st.subheader("How much of the promise arrives", anchor=False)
     several = right["runtime"].nunique() > 1
-    names = right["method"] + (", " + right["runtime"] if several else "")
-    shares = {name: delivered_of(own["delivered"]) for name, own in right.groupby(names)}
-    ordered = sorted(shares, key=lambda name: -(shares[name].median if shares[name] else -9e9))  # type: ignore[union-attr]
-    plain.sentence("\n".join(delivered_sentence(name, shares[name]) for name in ordered))
+    purposes = {method: purpose(method) for method in right["method"].unique()}
+    titles = {method: method if own == "optimisation" else f"{method} ({own})" for method, own in purposes.items()}
+    names = right["method"].map(titles) + (", " + right["runtime"] if several else "")
+    found = []
+    for (method, name), own in right.groupby([right["method"], names]):
+        share = delivered_of(own["delivered"])
+        found.append((purposes[method] != "optimisation", -share.median if share else inf, delivered_sentence(str(name), share)))
+    plain.sentence("\n".join(line for *_, line in sorted(found)))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
             plain.sentence(f"{MAP_AXES[scope.facet]}: {value}")
