@@ -55,7 +55,11 @@ def advice_of(engine: Engine, request: AdviceRequest, methods: MethodFacts) -> l
     Raises `StoreError` for a model, device or metric that was not timed, and `RefusedError` where what was measured does not
     answer it: nothing is extrapolated.
     """
-    conditions = at_batch(engine, request, methods)
+    return answers_of(at_batch(engine, request, methods), request)
+
+
+def answers_of(conditions: Sequence[ConditionArms], request: AdviceRequest) -> list[Advice]:
+    """The conditions of one batch that have an arm at the size, ranked there. Raises `RefusedError` where none has."""
     found = [each.advice(request.tokens, max_drop=request.max_drop, with_pareto=request.pareto) for each in conditions]
     if answered := [each for each in found if each.found]:
         return answered
@@ -111,21 +115,18 @@ def condition_arms(
     qualities = qualities_of(engine, rows)
     if data is not None:
         qualities = _chosen(qualities, "data", data)
-    costs = {key["quality_pair_id"]: tuple(map(_cost, rows_of(own))) for key, own in groups(qualities, ("quality_pair_id",))}
-    found = amounts_of(engine, rows)
-    amounts = {
-        (key["environment"], key["host"]): {
-            own_key["comparison_id"]: {row.metric: _amount(row) for row in rows_of(own)}
-            for own_key, own in groups(here, ("comparison_id",))
-        }
-        for key, here in groups(found, ("environment", "host"))
-    }
+    costs: dict[str, list[QualityCost]] = {}
+    for row in rows_of(qualities):
+        costs.setdefault(row.quality_pair_id, []).append(_cost(row))
+    amounts: dict[tuple[str, str], dict[str, dict[str, Amount]]] = {}
+    for row in rows_of(amounts_of(engine, rows)):
+        amounts.setdefault((row.environment, row.host), {}).setdefault(row.comparison_id, {})[row.metric] = _amount(row)
     failed = failed_arms(engine, model, device, batch=batch)
     failures = failures_by_condition(failed if runtime is None else failed[failed["runtime"] == runtime], rows, CONDITION_KEY)
     conditions = [
         ConditionArms(
             rows=own,
-            qualities=costs,
+            qualities={key: tuple(own) for key, own in costs.items()},
             amounts=amounts.get((key["environment"], key["host"]), {}),
             failures=failures.get(tuple(key.values()), ()),
             methods=methods,

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from store.failed_sizes import FailedArm
-from store.frames import groups, rows_of
+from store.frames import rows_of
 from sweeps.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
 from sweeps.advice_text import Advice, Amount, Evidence
 from sweeps.aliases import current
@@ -91,17 +92,25 @@ class ConditionArms:
         """Tokens at which an arm of it was timed."""
         return sorted({int(tokens) for tokens in self.rows["tokens"].dropna()})
 
+    @cached_property
+    def _curves(self) -> dict[str, list[Any]]:
+        """Rows with their tokens, by `curve_id`, in the order of `rows`."""
+        found: dict[str, list[Any]] = {}
+        for row in rows_of(self.rows):
+            if not is_missing(row.tokens):
+                found.setdefault(row.curve_id, []).append(row)
+        return found
+
     def at(self, tokens: int, *, between: bool = True) -> SizeArms:
         """Its arms at a size; with `between` also those whose curve has points on both sides of it, and no failure at it."""
         found: list[Evidence] = []
         left_out: list[tuple[str, str]] = []
         failed = {each.curve_id: each for each in self.failures if each.tokens == tokens}
-        for key, own in groups(self.rows, ("curve_id",)):
-            rows = [row for row in rows_of(own) if not is_missing(row.tokens)]
+        for curve_id, rows in self._curves.items():
             label = self.methods.label(rows[-1].method, rows[-1].params)
             here = [row for row in rows if int(row.tokens) == tokens]
             problem = _unusable(here[-1]) if here else ""
-            failure = failed.pop(key["curve_id"], None)
+            failure = failed.pop(curve_id, None)
             if here and not problem:
                 found.append(self._evidence(label, here[-1:], _speedup(here[-1])))
             elif here or failure is not None:
@@ -139,11 +148,10 @@ class ConditionArms:
         """
         failed = {each.curve_id for each in self.failures if each.tokens == tokens and batch in {None, self.batch}}
         found = []
-        for key, own in groups(self.rows, ("curve_id",)):
-            rows = [row for row in rows_of(own) if not is_missing(row.tokens)]
+        for curve_id, rows in self._curves.items():
             here = [row for row in rows if int(row.tokens) == tokens and batch in {None, self.batch}]
             answered = here and not _unusable(here[-1])
-            if not rows or answered or key["curve_id"] in failed or self._control(rows[-1].method):
+            if answered or curve_id in failed or self._control(rows[-1].method):
                 continue
             last = (here or rows)[-1]
             asked = comparison_at(Comparison.model_validate(current(json.loads(last.payload))), int(last.tokens), tokens)

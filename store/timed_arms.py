@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Engine, FromClause, and_, func, or_, select
+from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, distinct, except_, func, or_, select
 
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
@@ -14,6 +14,7 @@ from store.location import display_name
 from store.placement import Place, on_curve
 from store.quality_join import quality_metrics
 from store.tables.derived import EffectRow
+from store.tables.lightweight import PANEL_PROGRESS, PANEL_ROWS, SWEEP_COMPARISON
 from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import AttemptRow, ComparisonAttemptRow
 from store.transactions import reading
@@ -46,6 +47,8 @@ def timed_arms(
     source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
     where = [*_timed_by(metric), *_of_model(SPEED, model, device)]
     rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(*where)
+    if model is not None:
+        rows = rows.where(SPEED.c.comparison_id.in_(_comparisons(model, batch)))
     if batch is not None:
         rows = rows.where(SPEED.c.batch_size == batch)
     found = _frame(engine, rows.order_by(SPEED.c.measured_at, SPEED.c.comparison_id))
@@ -57,21 +60,64 @@ def timed_arms(
 def timed_batches(engine: Engine, model: str | None = None, device: str | None = None, *, metric: str | None = None) -> list[int]:
     """The batch sizes of the comparisons that `timed_arms` returns, smallest first."""
     rows = select(SPEED.c.batch_size).distinct().where(*_timed_by(metric), *_of_model(SPEED, model, device))
+    if model is not None:
+        rows = rows.where(SPEED.c.comparison_id.in_(_comparisons(model, None)))
     with reading(engine) as connection:
         return sorted(connection.execute(rows).scalars())
 
 
 def timed_choices(engine: Engine) -> pd.DataFrame:
-    """What advice can be given on: `model`, `device`, `batch_size`, `runtime`, `metric`, `tokens`, with `arms` and newest `at`.
+    """What advice can be given on: `model`, `device`, `batch_size`, `runtime`, `metric`, with `points` and newest `at`.
 
-    One row for each combination against the unmodified model that was measured somewhere; metrics in the order of their kind.
+    One row for each combination against the unmodified model that was measured somewhere.
     """
-    columns = [*(COMPARISON.c[name] for name in ("model", "device", "batch_size", "runtime")), EFFECT.c.metric, EFFECT.c.tokens]
-    figures = [func.count().label("arms"), func.max(EFFECT.c.measured_at).label("at")]
-    source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
-    known = (EFFECT.c.metric.in_(timed_metrics()), EFFECT.c.effect.is_not(None), EFFECT.c.source != "published")
-    rows = select(*columns, *figures).select_from(source).where(*known, EFFECT.c.tokens.is_not(None), *_unmodified(COMPARISON))
-    return _frame(engine, rows.group_by(*columns))
+    columns = [COMPARISON.c[name] for name in ("model", "device", "batch_size", "runtime")]
+    counted = [func.sum(PANEL_ROWS.c.points).label("points"), func.max(PANEL_ROWS.c.measured_at).label("at")]
+    same = and_(PANEL_PROGRESS.c.sweep == PANEL_ROWS.c.sweep, PANEL_PROGRESS.c.panel_id == PANEL_ROWS.c.panel_id)
+    panels = PANEL_ROWS.join(PANEL_PROGRESS, same).join(COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id)
+    swept = (
+        select(*columns, PANEL_ROWS.c.metric, *counted)
+        .select_from(panels)
+        .where(PANEL_ROWS.c.metric.in_(timed_metrics()), *_unmodified(COMPARISON))
+        .group_by(*columns, PANEL_ROWS.c.metric)
+    )
+    figures = [func.count().label("points"), func.max(EFFECT.c.measured_at).label("at")]
+    other = COMPARISON.alias("other")
+    alone = EFFECT.c.comparison_id.in_(except_(select(other.c.comparison_id), select(SWEEP_COMPARISON.c.comparison_id)))
+    imported = (
+        select(*columns, EFFECT.c.metric, *figures)
+        .select_from(COMPARISON.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+        .where(alone, *_measured_by(EFFECT, timed_metrics()), *_unmodified(COMPARISON))
+        .group_by(*columns, EFFECT.c.metric)
+    )
+    found = [frame for frame in (_frame(engine, swept), _frame(engine, imported)) if len(frame)] or [_frame(engine, swept)]
+    names = ["model", "device", "batch_size", "runtime", "metric"]
+    return pd.concat(found).groupby(names, as_index=False).agg(points=("points", "sum"), at=("at", "max"))
+
+
+def timed_sizes(engine: Engine, model: str, batch: int) -> dict[int, int]:
+    """At how many tokens how many arms of a model and batch were timed against the unmodified model, by any of its metrics."""
+    rows = (
+        select(EFFECT.c.tokens, func.count(distinct(EFFECT.c.comparison_id)).label("arms"))
+        .where(EFFECT.c.comparison_id.in_(_comparisons(model, batch)), *_measured_by(EFFECT, timed_metrics()))
+        .where(EFFECT.c.tokens.is_not(None))
+        .group_by(EFFECT.c.tokens)
+    )
+    with reading(engine) as connection:
+        return {row.tokens: row.arms for row in connection.execute(rows)}
+
+
+def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnElement[bool], ...]:
+    return table.c.metric.in_(metrics), table.c.effect.is_not(None), table.c.source != "published"
+
+
+def _comparisons(model: str, batch: int | None) -> Select[Any]:
+    """The ids of the comparisons of a model, found by the index of methods and models: others are not read."""
+    other = COMPARISON.alias("other")
+    rows = select(COMPARISON.c.comparison_id).where(
+        COMPARISON.c.method.in_(select(other.c.method).distinct()), COMPARISON.c.model == model, *_unmodified(COMPARISON)
+    )
+    return rows if batch is None else rows.where(COMPARISON.c.batch_size == batch)
 
 
 def failed_arms(engine: Engine, model: str | None = None, device: str | None = None, *, batch: int | None = None) -> pd.DataFrame:
@@ -147,16 +193,18 @@ def qualities_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
     pairs = sorted(set(timed["quality_pair_id"]))
     metrics = sorted({spec.name for kind in set(timed["kind"]) for _, spec in quality_metrics(kind)})
     chosen = (EFFECT_VIEW.c.metric.in_(metrics), EFFECT_VIEW.c.effect.is_not(None), EFFECT_VIEW.c.source != "published")
-    found = _of_batches(engine, EFFECT_VIEW.c.quality_pair_id, pairs, *chosen)
+    found = _of_batches(engine, select(EFFECT_VIEW), EFFECT_VIEW.c.quality_pair_id, pairs, *chosen)
     flagged = [wrong(split_flags(flags)) for flags in found["flags"]]
     ordered = found.assign(flagged=flagged).sort_values(["flagged", "measured_at"], ascending=[False, True])
     return ordered.drop_duplicates(["quality_pair_id", "metric", "data", "corruption", "severity"], keep="last")
 
 
 def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `effect` with peak memory and energy of the same comparisons."""
+    """Rows of the view `effect` with peak memory and energy of the same comparisons: where, metric, values and their ratio."""
     amounts = (EFFECT_VIEW.c.compared == "amount", EFFECT_VIEW.c.effect.is_not(None))
-    return _of_batches(engine, EFFECT_VIEW.c.comparison_id, sorted(set(timed["comparison_id"])), *amounts)
+    names = (*_AT, "metric", "unit", "baseline_value", "arm_value", "effect", "effect_low", "effect_high", "verdict", "flags")
+    columns = [EFFECT_VIEW.c[name] for name in names]
+    return _of_batches(engine, select(*columns), EFFECT_VIEW.c.comparison_id, sorted(set(timed["comparison_id"])), *amounts)
 
 
 def facts_of(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -215,9 +263,11 @@ def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *
     return None
 
 
-def _of_batches(engine: Engine, column: ColumnElement[Any], values: Sequence[str], *where: ColumnElement[bool]) -> pd.DataFrame:
+def _of_batches(
+    engine: Engine, selected: Any, column: ColumnElement[Any], values: Sequence[str], *where: ColumnElement[bool]
+) -> pd.DataFrame:
     """Rows of the view `effect` whose `column` has one of the values, which may be more than one statement can name."""
-    rows = select(EFFECT_VIEW).where(*where)
+    rows = selected.where(*where)
     parts = [values[start : start + 5000] for start in range(0, len(values), 5000)] or [()]
     frames = [_frame(engine, rows.where(column.in_(part))) for part in parts]
     return pd.concat(frames, ignore_index=True)

@@ -1,7 +1,7 @@
 """Widgets of the page Choose: what advice is requested; every input is a query parameter, so that a link shows the same advice."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -9,7 +9,7 @@ import streamlit as st
 
 from store.advice import AdviceRequest
 from sweeps.metrics import METRICS, timed_metrics
-from webapp import filters, plain
+from webapp import filters, plain, queries_choose
 
 ANY = "any"
 MOST = 10_000_000
@@ -19,7 +19,7 @@ MOST = 10_000_000
 def choose_request(known: pd.DataFrame) -> AdviceRequest:
     """The request that the widgets and the address hold; `known` are rows of `store.timed_arms.timed_choices`, at least one."""
     unknown: list[str] = []
-    newest = known.sort_values(["at", "arms"]).iloc[-1]
+    newest = known.sort_values(["at", "points"]).iloc[-1]
     models = sorted(known["model"].unique())
     model = _asked("model", models, str(newest["model"]), "Model", unknown)
     own = known[known["model"] == model]
@@ -29,8 +29,9 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
     device = _asked("device", devices, ANY, "Device", unknown)
     runtime = _asked("runtime", runtimes, ANY, "Runtime", unknown)
     metric = _asked("metric", metrics, metrics[0], "Metric", unknown)
-    batch = _number("batch", _most_arms(own, "batch_size"), unknown)
-    tokens = _number("tokens", _most_arms(own[own["batch_size"] == batch], "tokens"), unknown)
+    points = own.groupby("batch_size")["points"].sum()
+    batch = _number("batch", _most(dict(zip(map(int, points.index.tolist()), points.tolist(), strict=True))), unknown)
+    tokens = _number("tokens", _most(queries_choose.sizes(model, batch)), unknown)
     filters.keep_notes("choose", unknown)
     options = {"device": devices, "runtime": runtimes, "metric": metrics}
     values = {"model": model, "device": device, "runtime": runtime, "metric": metric}
@@ -117,10 +118,9 @@ def _seed_numbers(values: dict[str, int]) -> None:
     st.query_params.update(wrong)
 
 
-def _most_arms(known: pd.DataFrame, column: str) -> int:
-    """The value at which most arms were timed, the largest of several; 1 where there is none."""
-    counts = known.groupby(column)["arms"].sum()
-    return int(counts[counts == counts.max()].index.max()) if len(counts) else 1
+def _most(counts: Mapping[int, int]) -> int:
+    """The largest of the values that were timed most; 1 where there is none."""
+    return max((value for value, number in counts.items() if number == max(counts.values())), default=1)
 
 
 def _word(name: str) -> str:

@@ -70,16 +70,19 @@ def map_frame(curves: pd.DataFrame, across: str, down: str) -> pd.DataFrame:
 
     Of several arms in a cell the one that pays from the fewest tokens on is shown; of several curves of one arm what they agree on.
     """
+    places: dict[tuple[str, str], dict[str, dict[tuple[str, str, str], list[Any]]]] = {}
+    for curve in curves.itertuples():
+        at = value_text(getattr(curve, across)), value_text(getattr(curve, down))
+        here = places.setdefault(at, {}).setdefault(str(curve.arm), {})
+        here.setdefault((str(curve.curve_id), str(curve.environment), str(curve.host)), []).append(curve)
     rows, found = [], []
-    for (column, row), own in curves.groupby([across, down], dropna=False, sort=False):
-        arms, cells = [], []
-        for arm, curve in own.groupby("arm", sort=False):
-            several = [list(one.itertuples()) for _, one in curve.groupby(["curve_id", "environment", "host"], sort=False)]
-            arms.append((str(arm), str(several[0][0].why)))
-            cells.append(alike([break_even_cell(one) for one in several]))
+    for (column, row), arms in places.items():
+        cells = [alike([break_even_cell(one) for one in several.values()]) for several in arms.values()]
         place = earliest(cells)
-        label = arms[place][0] + (f" (of {len(arms)} arms the one that pays first)" if len(arms) > 1 else "")
-        rows.append({"column": value_text(column), "row": value_text(row), "label": label, "reason": arms[place][1]})
+        name, several = list(arms.items())[place]
+        label = name + (f" (of {len(arms)} arms the one that pays first)" if len(arms) > 1 else "")
+        why = str(next(iter(several.values()))[0].why)
+        rows.append({"column": column, "row": row, "label": label, "reason": why})
         found.append(cells[place])
     return with_colors(pd.DataFrame(rows, columns=["column", "row", "label", "reason"]), found)
 

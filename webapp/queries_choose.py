@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from store.advice import AdviceRequest, RefusedError, advice_of, at_batch, condition_arms
+from store.advice import AdviceRequest, RefusedError, answers_of, at_batch, condition_arms
 from store.condition_arms import ConditionArms, MethodFacts
 from store.policy_file import PolicyFile, policy_file
-from store.timed_arms import timed_choices
+from store.timed_arms import timed_choices, timed_sizes
 from sweeps.advice_text import Advice
 from sweeps.confirmation import comparison_at, sweep_of
 from sweeps.errors import UserError
@@ -25,9 +25,20 @@ def advice_choices(url: str | None = None) -> pd.DataFrame:
     return kept(timed_choices, "timed_choices", url=url)
 
 
+def sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
+    """See `store.timed_arms.timed_sizes`."""
+    return kept(lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url)
+
+
 def advice(request: AdviceRequest, url: str | None = None) -> Sequence[Advice]:
     """What `breakeven advise --pareto` prints. Raises `StoreError`, and `RefusedError` where nothing measured answers it."""
-    return kept(lambda engine: advice_of(engine, request, METHODS), "advice", request, url=url)
+    return answers_of(conditions(request, url), request)
+
+
+def conditions(request: AdviceRequest, url: str | None = None) -> Sequence[ConditionArms]:
+    """What a request rests on at all sizes, which is read once for all of them. Raises as `advice` does."""
+    same = request._replace(tokens=0, max_drop=None, pareto=False)
+    return kept(lambda engine: at_batch(engine, same, METHODS), "conditions", same, url=url)
 
 
 def policy(request: AdviceRequest, created: float, url: str | None = None) -> PolicyFile:
@@ -68,20 +79,16 @@ def missing_sweep(request: AdviceRequest, chosen: Advice | None, batches: Sequen
     Raises `UserError` where no input has the size, or a method is not installed.
     """
     near = request._replace(batch=batches[0]) if batches else request
-    conditions: Sequence[ConditionArms] = kept(lambda engine: _conditions(engine, near), "conditions", near, url=url)
-    same = [each for each in conditions if chosen is None or each.title(request.tokens) == chosen.title]
+    try:
+        found = conditions(near, url)
+    except RefusedError:
+        return ""
+    same = [each for each in found if chosen is None or each.title(request.tokens) == chosen.title]
     missing = same[0].missing_at(request.tokens, request.batch) if same else []
     if not missing:
         return ""
     question = f"What does {request.model} gain at {request.tokens} tokens and batch {request.batch}?"
     return _written(missing, f"measure-{missing[0].question_id}", question)
-
-
-def _conditions(engine: Any, request: AdviceRequest) -> list[ConditionArms]:
-    try:
-        return at_batch(engine, request, METHODS)
-    except RefusedError:
-        return []
 
 
 def _written(comparisons: Sequence[Comparison], name: str, question: str) -> str:

@@ -8,11 +8,11 @@ from store.condition_arms import MethodFacts
 from store.errors import StoreError
 from store.policy_file import policy_file
 from store.record import record
-from store.timed_arms import timed_batches, timed_choices
+from store.timed_arms import timed_batches, timed_choices, timed_sizes
 from sweeps.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table
 from sweeps.outcome import Failure
 from sweeps.policy import Policy
-from tests.store.conftest import a_job, an_outcome
+from tests.store.conftest import a_job, an_outcome, submit
 from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, larosa
 
 METHODS = MethodFacts(
@@ -130,11 +130,17 @@ def test_choices_are_those_that_were_timed(engine: Engine) -> None:
     kept(engine, sizes=(64,), failing=(64,))
     kept(engine, sizes=(64, 96), batch_size=8)
     found = timed_choices(engine)
-    rows = {(row.model, row.device, row.batch_size, row.runtime, row.metric, row.tokens): row.arms for row in found.itertuples()}
-    condition = (DEIT, "cpu")
-    assert rows == {
-        (*condition, 1, "eager", "latency", 16): 1,
-        (*condition, 8, "eager", "latency", 16): 2,
-        (*condition, 8, "eager", "latency", 36): 2,
-    }
+    rows = {(row.model, row.device, row.batch_size, row.runtime, row.metric): row.points for row in found.itertuples()}
+    assert rows == {(DEIT, "cpu", 1, "eager", "latency"): 1, (DEIT, "cpu", 8, "eager", "latency"): 4}
     assert timed_batches(engine, DEIT, "cpu") == [1, 8]
+    assert (timed_sizes(engine, DEIT, 8), timed_sizes(engine, DEIT, 1)) == ({16: 2, 36: 2}, {16: 1})
+
+
+def test_swept_and_imported_arms_are_both_choices(engine: Engine) -> None:
+    """What a sweep requested is counted with its panels; the same arms are not counted twice."""
+    job = a_job(64, (0.5, 0.7))
+    submit(engine, [job])
+    record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4)))
+    kept(engine, sizes=(96,), batch_size=8)
+    found = timed_choices(engine)
+    assert dict(zip(found["batch_size"], found["points"], strict=True)) == {1: 2, 8: 2}
