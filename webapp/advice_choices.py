@@ -31,7 +31,7 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
     metric = _asked("metric", metrics, metrics[0], "Metric", unknown)
     points = own.groupby("batch_size")["points"].sum()
     batch = _number("batch", _most(dict(zip(map(int, points.index.tolist()), points.tolist(), strict=True))), unknown)
-    tokens = _number("tokens", _most(queries_choose.sizes(model, batch)), unknown)
+    tokens = _number("tokens", _most(queries_choose.model_sizes(model, batch)), unknown)
     filters.keep_notes("choose", unknown)
     options = {"device": devices, "runtime": runtimes, "metric": metrics}
     values = {"model": model, "device": device, "runtime": runtime, "metric": metric}

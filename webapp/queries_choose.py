@@ -25,7 +25,7 @@ def advice_choices(url: str | None = None) -> pd.DataFrame:
     return kept(timed_choices, "timed_choices", url=url)
 
 
-def sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
+def model_sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
     """See `store.timed_arms.timed_sizes`."""
     return kept(lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url)
 
