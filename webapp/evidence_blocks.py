@@ -15,8 +15,8 @@ from sweeps.condition_text import describe_condition
 from sweeps.flags import FLAGS, split_flags
 from sweeps.labels import conclude, conclude_change
 from sweeps.metrics import METRICS
-from sweeps.number_format import duration
-from sweeps.system_metrics import RATES, SYSTEM_METRICS
+from sweeps.number_format import age, count, duration
+from sweeps.system_metrics import RATES, REASON, SYSTEM_METRICS
 from webapp import plain, queries_point, texts
 from webapp.chart_block import show_chart
 from webapp.charts.pair_series import attempt_chart, pair_chart, reading_chart, time_chart
@@ -148,10 +148,13 @@ def noise(found: PointEvidence, frames: PointFrames) -> None:
         "Attempts by themselves, the baseline's two columns against each other (errors within the process alone), and the answer."
     )
     _draw(found, attempt_chart(frames.attempts, frames.timed.metric.floor), "attempts", frames.attempts)
+    measured = max(each.ended_at for each in found.attempts)
     for each in found.calibrations.values():
         sd = f"SD {each['process_sd']:.4f} ({each['tau']:.4f} [{each['tau_low']:.4f}, {each['tau_high']:.4f}] estimated)"
         made = f"{each['processes']} processes, {each['contrasts']} contrasts, models {each['size_class']}"
-        plain.sentence(f"Calibration {each['calibration_id']} of {timestamp(each['created_at'])[:16]}: {sd}; {made}", "muted")
+        before = measured - each["created_at"]
+        when = f"{age(abs(before))} {'before' if before >= 0 else 'after'} the newest attempt"
+        plain.sentence(f"Calibration {each['calibration_id']}, made {when}: {sd}; {made}", "muted")
 
 
 def times(found: PointEvidence, frames: PointFrames) -> None:
@@ -184,8 +187,7 @@ def failed_attempts(found: PointEvidence) -> None:
 def provenance(found: PointEvidence) -> None:
     """Where every number comes from."""
     st.subheader("Where it comes from", anchor=False)
-    for each in reversed(found.attempts):
-        show_rows(_attempt_rows(each))
+    show_rows((_attempt_row(each) for each in reversed(found.attempts)), quiet=2)
     versions = {step: str(version) for arm in (found.comparison.arm, found.comparison.baseline) for step, version in arm.versions}
     ids = {
         "Comparison": found.comparison_id,
@@ -201,22 +203,36 @@ def provenance(found: PointEvidence) -> None:
     show_rows(ids.items())
 
 
-def _attempt_rows(each: StoredAttempt) -> list[tuple[str, str]]:
+def _attempt_row(each: StoredAttempt) -> tuple[str, str, str]:
     span = f"{timestamp(each.started_at)[:19]}Z, {duration(each.ended_at - each.started_at)}"
     state = "the answer rests on it" if each.used else "not used" if each.failure is None else f"failed: {each.failure.reason}"
     precision = each.protocol
     requested = f"{precision.pairs_min} to {precision.pairs_max} pairs, ±{100 * precision.half_width:g} %, {precision.budget_s:g} s"
     ended = "" if each.stopped is None else f"; timing ended by {each.stopped.replace('_', ' ')}"
     own = [flag for joined in (each.flags, each.baseline_flags, each.arm_flags) for flag in split_flags(joined)]
-    listed = f"job {each.job_id}, execution {each.n}, round {each.round}, process {each.process or 'not known'}, {each.source}"
-    rows = [
-        (f"Attempt {each.attempt}", f"{span}; {state}"),
-        ("", listed),
-        ("", f"commit {each.commit or 'not known'}; requested {requested}{ended}; flags: {', '.join(own) or 'none'}"),
-        *(("", note) for note in each.notes),
-    ]
-    shown = ", ".join(f"{name} {value:.4g}" for name, value in each.readings.items() if name in SYSTEM_METRICS)
-    return [*rows, ("", shown)] if shown else rows
+    ran = f"job {each.job_id}, execution {each.n}, round {each.round}, process {each.process or 'not known'}, {each.source}"
+    notes = "".join(f"; {note}" for note in each.notes)
+    return (
+        f"Attempt {each.attempt}",
+        f"{span}; {state}; flags: {', '.join(own) or 'none'}{notes}",
+        f"{ran}; commit {each.commit or 'not known'}; requested {requested}{ended}",
+    )
+
+
+def readings(found: PointEvidence) -> None:
+    """What the monitors read around and between the rounds of each attempt, with what it means."""
+    known = [each for each in found.attempts if each.readings]
+    if not known:
+        return
+    with st.expander(f"Readings of the machine in {count(len(known), 'attempt')}"):
+        names = [name for name in SYSTEM_METRICS if any(name in each.readings for each in known)]
+        names += sorted({name for each in known for name in each.readings if name.startswith(REASON)} - set(names))
+        heads = ("", *(f"attempt {each.attempt}" for each in known), "")
+        rows = []
+        for name in names:
+            values = (f"{each.readings[name]:,.4g}" if name in each.readings else "–" for each in known)
+            rows.append((name, *values, SYSTEM_METRICS.get(name, SYSTEM_METRICS[f"{REASON}*"])))
+        show_rows([heads, *rows])
 
 
 def again(found: PointEvidence) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from orchestrator import planning
 from store.engine import connect
 from store.record import record_imported
 from sweeps.job import DENSE
@@ -15,6 +16,7 @@ from tests.webapp.page_elements import page_text
 from tests.webapp.point_address import point_query
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk
 from webapp.charts.pair_series import PairFrames, attempt_chart, pair_chart, reading_chart, time_chart
+from webapp.queries_point import read_point, single_sweep
 
 PAGE = "screens/point.py"
 SERIES = {"seconds": (1.0, 2.0), "rounds": (20.0, 40.0), "cpu_mhz": (2000.0, 1500.0), "load": (1.0, 1.0)}
@@ -33,6 +35,14 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
     assert "leave the last block, as the method promises" in text
     assert len(app.get("vega_lite_chart")) == 3
     assert (" noise: interval" in text) == (verdict == "unclear")
+
+
+def test_the_sweep_file_measures_the_same_question(filled: str) -> None:
+    """Expanded as the command line does, it requests this question and no other."""
+    query = point_query(filled)
+    found = read_point(query["id"], None, None, filled)
+    (comparison,) = planning.load_sweep("point.yaml", auto="cpu", text=single_sweep(found)).comparisons
+    assert comparison.question_id == found.question_id
 
 
 def test_the_page_without_a_point(filled: str, opened: Open) -> None:

@@ -56,6 +56,7 @@ def show(comparison_id: str, environment: str | None, host: str | None) -> None:
         evidence_blocks.times(found, frames)
         evidence_blocks.counts(frames)
     evidence_blocks.provenance(found)
+    evidence_blocks.readings(found)
     evidence_blocks.again(found)
 
 
