@@ -35,16 +35,18 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     by = next((each for each in possible if each == named), possible[0])
     if named and by != named:
         plain.sentence(f"The address compares by {named}, of which there are no two here; {by} is shown.", "muted")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        word = st.segmented_control(
-            "Compare", [BY_WORDS[each] for each in possible], default=BY_WORDS[by], required=True, key=f"by-{by}"
-        )
-        shown = next(each for each in possible if BY_WORDS[each] == word)
-        if shown != by:
-            st.query_params.from_dict({"by": shown})
-            st.rerun()
-        first, second = _newest_two(by, choices[by])
+    word = st.segmented_control(
+        "Compare", [BY_WORDS[each] for each in possible], default=BY_WORDS[by], required=True, key=f"by-{by}"
+    )
+    shown = next(each for each in possible if BY_WORDS[each] == word)
+    if shown != by:
+        st.query_params.from_dict({"by": shown})
+        st.rerun()
+    first, second = _newest_two(by, choices[by])
+    left, right = st.columns(2)
+    with left:
         a = _choose_side("First side", "a", by, choices[by], first)
+    with right:
         b = _choose_side("Second side", "b", by, choices[by], second)
     if not st.session_state.get("compared"):
         st.session_state["compared"] = True  # only once, so that Back leads on from here

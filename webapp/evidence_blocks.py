@@ -56,6 +56,9 @@ def title(found: PointEvidence) -> None:
 def answer(found: PointEvidence, metric: str) -> None:
     """The answer by each metric, that of `metric` first, and what its flags mean."""
     flags: dict[str, None] = {}
+    newest = next((each.failure for each in reversed(found.attempts) if each.failure is not None), None)
+    if found.failed and newest is not None:
+        plain.sentence(f"Failed, {newest.reason.replace('_', ' ')}: {newest.message}", "strong")
     for row in sorted(found.effects, key=lambda row: row["metric"] != metric):
         flags |= dict.fromkeys(split_flags(row["flags"]))
         phrase, beside = _answer_words(row)

@@ -13,7 +13,7 @@ from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 ORANGE = "#cf7c28"
 PAIR_MARGIN = 58
 """Pixels left of every chart along pairs, so that they lie below each other."""
-PAIRS_HEIGHT, READING_HEIGHT, TIMES_HEIGHT, ROW_HEIGHT, ROWS_BESIDE = 400, 104, 300, 26, 96
+PAIRS_HEIGHT, READING_HEIGHT, TIMES_HEIGHT, ROW_HEIGHT, ROWS_BESIDE = 400, 104, 300, 28, 130
 """Pixels with axes, legend and title, as a page counts them; `ROWS_BESIDE` is what these take beside rows."""
 
 
