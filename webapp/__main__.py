@@ -41,7 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("name", help="name of the sweep")
     plot.add_argument("-o", "--out", type=Path, required=True, help="file to write: .png, .svg or .html")
     axes = ["tokens", "gmacs", "gmacs_saved", "both"]
-    plot.add_argument("--axis", choices=axes, default="both", help="what to draw against (default both: tokens and gmacs)")
+    plot.add_argument(
+        "--axis", choices=axes, default="tokens", help="what to draw against (default tokens; both: tokens and gmacs)"
+    )
     plot.add_argument("--metric", help="latency; ttft, tpot or time_per_char for language models (default: the last of these)")
     plot.add_argument("--flagged", action="store_true", help="draw flagged points too")
     plot.add_argument(

@@ -24,9 +24,14 @@ def show_chart(
     query behind them (default for a scope: that of its speed-ups). Marks made `clickable` lead to their evidence. Concatenated
     charts keep their own width: build those of a page from single or layered charts.
     """
-    st.altair_chart(chart, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
+    draw_chart(chart, name)
     if downloads:
         offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep, sql=sql)
+
+
+def draw_chart(chart: Chart, name: str) -> None:
+    """The chart alone."""
+    st.altair_chart(chart, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
 
 
 def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> None:

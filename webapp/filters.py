@@ -270,6 +270,19 @@ def choose_axis(axes: Sequence[Axis]) -> Axis:
     return names.get(str(chosen), axes[0])
 
 
+def choose_highlight(arms: Sequence[str]) -> str | None:
+    """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be told apart."""
+    asked = st.query_params.get("arm")
+    if asked is not None and asked not in arms and st.session_state.get("arm") is None:
+        plain.sentence(f"Arm {asked} of the address is not shown here.", "muted")
+    if len(arms) < 2:
+        return None
+    chosen = st.selectbox(
+        "Highlight", arms, index=None, key="arm", bind="query-params", placeholder="Best of each method", width=320
+    )
+    return str(chosen) if chosen in arms else None
+
+
 def choose_flagged(number: int) -> bool:
     """Whether to show the flagged points, of which there are `number`; there is no widget if there are none."""
     return number > 0 and st.toggle(f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params")

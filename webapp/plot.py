@@ -25,7 +25,7 @@ def save_plot(
     name: str,
     out: Path,
     *,
-    axes: Axes = "both",
+    axes: Axes = "tokens",
     metric: str | None = None,
     url: str | None = None,
     show_flagged: bool = False,
@@ -53,7 +53,7 @@ def save_plot(
 def figure(
     name: str,
     *,
-    axes: Axes = "both",
+    axes: Axes = "tokens",
     metric: str | None = None,
     url: str | None = None,
     show_flagged: bool = False,

@@ -110,6 +110,16 @@ def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd
     return points.copy(deep=False), break_evens.copy(deep=False)
 
 
+def model_effects(scope: Scope, metric: str, url: str | None = None) -> pd.DataFrame:
+    """Rows of the view `effect` of the scope's sweep, model and weights by one metric, whatever else they were measured under."""
+    fixed = {name: scope.fixed[name] for name in ("model", "weights") if name in scope.fixed} | {"metric": metric}
+
+    def read(engine: Any) -> pd.DataFrame:
+        return stored_panels.panel_rows(engine, scope.sweep, "effect", fixed, {})
+
+    return kept(read, "model_effects", scope.sweep, *fixed.items(), url=url).copy(deep=False)
+
+
 def sweep_file(sweep: str, url: str | None = None) -> str:
     """The text of the sweep file, newest revision."""
     with _store(url) as engine:
@@ -164,9 +174,9 @@ def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
         return beside_controls(engine, sweep, tuning_control)
 
 
-def parameters(sweep: str, url: str | None = None) -> dict[str, float]:
-    """Parameters of the language models that `sweep` timed, without a method."""
-    found = view_rows(sweep, "generation", url).sort_values("parameters")
+def parameters(scope: Scope, url: str | None = None) -> dict[str, float]:
+    """Parameters of the language models of the scope that were timed, without a method."""
+    found = scope_rows(scope._replace(chosen={}), "generation", url).sort_values("parameters")
     # Other arms untie the head, or add adapters: they count only where the unmodified model was not timed.
     first = found.assign(other=found["method"] != "dense").sort_values("other", kind="stable").drop_duplicates("model")
     return dict(zip(first["model"], first["parameters"], strict=True))

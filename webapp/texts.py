@@ -12,6 +12,11 @@ from sweeps.number_format import is_missing
 SHOWN = SPEEDUP._replace(mark="×")
 """Speed-ups in the app: words and decimals as in the report."""
 
+UNDECIDED = {"quarantined": "measured on a slowed machine alone", "insufficient": "fewer pairs than requested"}
+"""Verdicts that stand whatever the interval is, and why."""
+NOTABLE = 0.01
+"""Share by which the ratio of two medians may differ from the speed-up without a note."""
+
 
 def metrics_in(found: Iterable[str]) -> list[str]:
     """The metrics in a column, the one to be shown first at the front."""
@@ -43,3 +48,34 @@ def single_point(point: Mapping[Any, Any]) -> str:
     """The only point of an arm, a row of the view `speedup`, after its label: `is probably slower: 0.97× [0.95, 0.99]`."""
     note = f"; flagged: {point['flags'].replace(',', ', ')}" if point["flags"] else ""
     return f"is {speed(point).phrase}{note}"
+
+
+def explained(points: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `with_words` with the `reason` of the verdict, and a `medians` note where the two times alone show another ratio."""
+    rows = points.to_dict("records")
+    return points.assign(reason=list(map(reason, rows)), medians=list(map(medians_note, rows)))
+
+
+def reason(point: Mapping[Any, Any]) -> str:
+    """Why a row of the view `speedup` has its verdict, from its interval as it is."""
+    low, high, floor = point["speedup_low"], point["speedup_high"], point["floor"]
+    if point["verdict"] in UNDECIDED:
+        return UNDECIDED[point["verdict"]]
+    if is_missing(low) or is_missing(high):
+        return "too few pairs for an interval"
+    within = f"within {100 * floor:.3g} % of 1"
+    if 1 / (1 + floor) <= low and high <= 1 + floor:
+        return f"the whole interval lies {within}"
+    if low > 1 or high < 1:
+        return f"the whole interval lies {'above' if low > 1 else 'below'} 1"
+    return f"the interval holds 1 and reaches beyond {within}"
+
+
+def medians_note(point: Mapping[Any, Any]) -> str:
+    """Where the ratio of the two median times is another number than the speed-up, which compares times of the same round."""
+    if is_missing(point["baseline_ms"]) or is_missing(point["arm_ms"]) or not point["arm_ms"]:
+        return ""
+    ratio = point["baseline_ms"] / point["arm_ms"]
+    if abs(ratio / point["speedup"] - 1) < NOTABLE:
+        return ""
+    return f"the two medians alone give {ratio:.3f}×; the speed-up compares times of the same round, which drift does not touch"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from orchestrator.report.arm_comparison import ArmComparison, by_baseline, labels_of, with_quality
 from orchestrator.report.conditions import break_even_sentence, curve_label, distinctions, shown_curves
@@ -14,6 +14,7 @@ from store.explanations import CLASSES_OF_TIME, explain_profiles
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.caveats import load_caution
+from sweeps.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of, tally
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.labels import GAINS, Finding
@@ -29,38 +30,13 @@ MOST_CURVES = 2
 MOST_PROFILED = 4
 """Profiled conditions whose time the first lines split."""
 _CURVE = ("curve_id", "metric", "environment", "host")
-_CLAIMS = {
-    "always": "pays everywhere",
-    "crossing": "has a break-even",
-    "pays_from": "pays from some point on",
-    "pays_up_to": "pays up to some point",
-    "pays_at_both_ends": "pays at both ends",
-    "never": "never pays",
-    "no_effect": "does nothing",
-    "unclear": "cannot tell",
-}
-
-
-class _Curve(NamedTuple):
-    """A curve and what it claims."""
-
-    method: str
-    label: str
-    sentence: str
-    verdict: str
-    merit: tuple[int, float]
-    """The larger, the better: whether it pays everywhere, from some point on, only elsewhere, or nowhere; then how early."""
-
-    @property
-    def line(self) -> str:
-        return f"{self.label}: {self.sentence}"
 
 
 def answer_sections(report: Report) -> Iterator[Section]:
     """Break-evens in time along the first of `AXES` that has a curve; without curves the speed-ups, or else the losses."""
     if curves := _curves(report, "ratio"):
         lines = _method_lines(curves, _losses(report))
-        lines = [TextLine(_answer(curves), "bold"), *lines] if len(curves) > 1 else lines
+        lines = [TextLine(answer_of_curves(curves), "bold"), *lines] if len(curves) > 1 else lines
     else:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
@@ -75,7 +51,7 @@ def amount_sections(report: Report) -> Iterator[Section]:
         yield Section(title="Memory and energy", lines=_method_lines(curves, {}))
 
 
-def _curves(report: Report, compared: Compared) -> list[_Curve]:
+def _curves(report: Report, compared: Compared) -> list[CurveAnswer]:
     """Curves of two points or more along the first axis that has one: of times by the first metric of their kind."""
     shown = shown_curves(report.break_evens)
     first = {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
@@ -91,39 +67,14 @@ def _curves(report: Report, compared: Compared) -> list[_Curve]:
         metric = [METRICS[rows[0].metric].label] if found["metric"].nunique() > 1 or compared == "amount" else []
         label = ", ".join([curve_label(rows[0]), *metric, *distinctions(rows[0], found), *([f"on {place}"] if place else [])])
         sentence = break_even_sentence(rows, report.speedups)
-        curves.append(_Curve(rows[0].method, label, sentence, rows[0].verdict, _merit(rows)))
+        for_use = purpose(rows[0].method) == "optimisation"
+        curves.append(CurveAnswer(rows[0].method, label, sentence, rows[0].verdict, merit_of(rows), for_use))
     return curves
 
 
-def _merit(rows: Sequence[Any]) -> tuple[int, float]:
-    first = rows[0]
-    place = next((float(x) for x in (first.x, first.x_high, first.x_low) if not is_missing(x)), 0.0)
-    if first.verdict == "always":
-        return 3, 0.0
-    if first.verdict == "pays_from" or (first.verdict == "crossing" and first.direction == "gains"):
-        return 2, -place
-    return (1, place) if first.verdict in ("pays_up_to", "pays_at_both_ends", "crossing") else (0, 0.0)
-
-
-def _answer(curves: Sequence[_Curve]) -> str:
-    """All curves in a sentence, but for those of controls."""
-    for_use = [curve for curve in curves if purpose(curve.method) == "optimisation"] or curves
-    best = max(for_use, key=lambda curve: curve.merit)
-    if not best.merit[0]:
-        return f"No arm is known to pay in what was measured: {_tally(for_use)}."
-    pays = sum(curve.merit[0] > 0 for curve in for_use)
-    return f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured; best {best.line}."
-
-
-def _tally(curves: Sequence[_Curve]) -> str:
-    """`3 × has a break-even, 1 × never pays`."""
-    found = Counter(curve.verdict for curve in curves).most_common()
-    return ", ".join(f"{number} × {_CLAIMS[verdict]}" for verdict, number in found)
-
-
-def _method_lines(curves: Sequence[_Curve], losses: Mapping[str, str]) -> list[TextLine]:
-    by_method: dict[str, list[_Curve]] = {}
-    for curve in sorted(curves, key=lambda curve: purpose(curve.method) != "optimisation"):
+def _method_lines(curves: Sequence[CurveAnswer], losses: Mapping[str, str]) -> list[TextLine]:
+    by_method: dict[str, list[CurveAnswer]] = {}
+    for curve in sorted(curves, key=lambda curve: not curve.for_use):
         by_method.setdefault(curve.method, []).append(curve)
     lines = []
     for method, own in by_method.items():
@@ -133,7 +84,7 @@ def _method_lines(curves: Sequence[_Curve], losses: Mapping[str, str]) -> list[T
         if len(own) <= MOST_CURVES:
             text = "; ".join(curve.line for curve in own)
         else:
-            text = f"{method}: {count(len(own), 'curve')}: {_tally(own)}" + (f"; best {best.line}" if best.merit[0] else "")
+            text = f"{method}: {count(len(own), 'curve')}: {tally(own)}" + (f"; best {best.line}" if best.merit[0] else "")
         control = "" if purpose(method) == "optimisation" else f" (a {purpose(method)})"
         lines.append(TextLine(text + losses.get(method, "") + control, style_of(best.verdict)))
     return lines
@@ -204,13 +155,11 @@ def _arm_lines(report: Report) -> list[TextLine]:
     faster = [each for each in for_use if each[2].main_speedup.finding in gains]
     if len(tops) > 1:
         compared_arms = sum(map(len, best.values()))
-        answer = f"None of {count(compared_arms, 'comparison')} shows a gain."
+        highest = ""
         if faster:
             _, baseline, arm = max(faster, key=lambda each: each[0])
-            gain = arm.describe_speedup(arm.metrics[0])
-            among = count(compared_arms, "comparison")
-            answer = f"Of {among} the one whose interval lies highest: {arm.label}, {gain} against {baseline}."
-        lines.insert(0, TextLine(answer, "bold"))
+            highest = f"{arm.label}, {arm.describe_speedup(arm.metrics[0])} against {baseline}"
+        lines.insert(0, TextLine(answer_of_points(compared_arms, highest), "bold"))
     return lines
 
 

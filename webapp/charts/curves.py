@@ -1,13 +1,14 @@
 """Speed-up charts as pure functions from data frames to `alt.Chart`, for the app, `breakeven plot` and notebooks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from textwrap import wrap
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 import pandas as pd
 
 from store.host_labels import label_hosts
-from sweeps.curve_labels import axis_place, describe_break_even
+from sweeps.curve_labels import axis_place
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.metrics import METRICS, MetricSpec
@@ -16,11 +17,13 @@ from webapp import texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
 from webapp.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import scales
-from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, point_marks
+from webapp.charts.break_even_strip import break_even_strip
+from webapp.charts.emphasis import emphasised_arms, ranked_arms
+from webapp.charts.encodings import GREY
 from webapp.charts.forest_plot import forest_plot
 from webapp.charts.process_band import process_band
-from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_marks, published_points
-from webapp.charts.scales import Extent
+from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_points
+from webapp.charts.speed_lines import Look, speed_lines
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": "gmacs_saved"}
 PANEL = (
@@ -29,12 +32,11 @@ PANEL = (
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every combination found gets a panel."""
 
-PLACES = ("x", "x_low", "x_high")
-"""Columns of the view `break_even`: where a curve crosses 1, or what bounds the place."""
-
 Layers = alt.LayerChart | alt.FacetChart
 WIDTH, HEIGHT, ROW = 620, 330, 24
-"""Pixels: width and height of a panel's curves, height of one row of its strip."""
+"""Pixels: width and height of a panel's curves, height of a row where there is one size."""
+MOST_ROWS = 12
+"""Arms that the strip names, the best ones."""
 
 
 class Panel(NamedTuple):
@@ -54,9 +56,10 @@ class Panel(NamedTuple):
         return METRICS[self.points["metric"].iloc[0]]
 
 
-def curve_panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens") -> Iterator[Panel]:
-    """The panels of some points along an axis, as `curves_along` returns them, in reading order."""
+def curve_panels(points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens", by: str | None = None) -> Iterator[Panel]:
+    """The panels of some points along an axis, as `curves_along` returns them, in reading order; `by` splits them further."""
     columns = (*PANEL, *SIZES) if axis == "gmacs_saved" else PANEL
+    columns = (*columns, by) if by is not None and by not in columns else columns
     against = sorted(points["against"].unique(), key=lambda name: (not name.startswith("dense"), name))
     ordered = points.assign(against=pd.Categorical(points["against"], against))
     for fixed, grouped in ordered.groupby(list(columns), dropna=False, sort=True, observed=True):
@@ -70,7 +73,27 @@ def flagged(points: pd.DataFrame) -> pd.Series:
     return points["flags"].fillna("").map(lambda flags: wrong(split_flags(flags))).astype(bool)
 
 
-def speedup_chart(
+def axes_of(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[Axis]:
+    """The axes along which some points have curves, the first to be shown at the front."""
+    saved: list[Axis] = ["gmacs_saved"] if (break_evens["axis"] == "gmacs_saved").any() else []
+    sizes = [axis for axis, column in X_COLUMN.items() if axis != "gmacs_saved" and points[column].nunique() > 1]
+    return [*sizes, *saved] if sizes else [*saved, "tokens"]
+
+
+class PanelView(NamedTuple):
+    """One panel ready to be drawn: what it shows in words, and its two parts that share an axis."""
+
+    panel: Panel
+    title: str
+    condition: str
+    notes: list[str]
+    """How to read the chart."""
+    curves: Layers
+    strip: Layers | None
+    """`None` for a panel with one size: its curves are rows with words already."""
+
+
+def panel_views(
     points: pd.DataFrame,
     break_evens: pd.DataFrame,
     axis: Axis = "tokens",
@@ -79,17 +102,14 @@ def speedup_chart(
     styles: Mapping[str, ArmStyle] | None = None,
     references: pd.DataFrame | None = None,
     links: bool = False,
-    width: int = WIDTH,
+    selected: str | None = None,
+    by: str | None = None,
+    width: int | Literal["container"] = WIDTH,
     height: int = HEIGHT,
-) -> alt.VConcatChart:
-    """Speed-up along an axis, one panel per model and condition, with the break-even of every arm in a strip below it.
+) -> Iterator[PanelView]:
+    """The parts of `speedup_chart`, one view for each panel; `by` is a column of arms that splits panels further.
 
-    `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view `break_even`, with all columns.
-    Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the share of MACs saved. `width`
-    and `height` (pixels) are those of one panel's curves. `styles` are those of the arms (default: `arm_styles` of these points).
-    `references` are rows of the view `reference`: those of a panel's model and batch are drawn as hollow marks, no more.
-    `links`: points lead to their evidence, in the app.
-    Raises `ValueError` if there is no point to draw, or if there are several metrics.
+    Raises `ValueError` as `speedup_chart` does, at the first panel.
     """
     if points["metric"].nunique() > 1:
         raise ValueError(f"a chart shows one metric, not several; choose one of {', '.join(texts.metrics_in(points['metric']))}")
@@ -103,7 +123,7 @@ def speedup_chart(
     hidden = points[distrusted & (not show_flagged)]
     if shown.empty:
         raise ValueError(f"no point to draw: {len(points)} measured, {len(hidden)} of them flagged and hidden")
-    shown = texts.with_words(shown).assign(
+    shown = texts.explained(texts.with_words(shown)).assign(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
@@ -112,23 +132,77 @@ def speedup_chart(
     ratios = [*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")), published["speedup"]]
     spans = scales.x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis), scales.y_span(*ratios)
     names = label_hosts(points)
-    views = []
-    for panel in curve_panels(shown, break_evens, axis):
-        host = names[panel.about["environment"], panel.about["host"]]
+    for panel in curve_panels(shown, break_evens, axis, by):
         beside = of_panel(published, panel.about)
-        title = _title(panel, axis, hidden=int(_belongs(hidden, panel.about).sum()), host=host, published=len(beside))
-        own = {name: style for name, style in styles.items() if name in set(panel.points["arm"])}
+        about = (panel, axis, int(_belongs(hidden, panel.about).sum()), names[panel.about["environment"], panel.about["host"]])
+        words = f"{panel.about['model']}, against {panel.about['against']}", _condition(*about), _notes(*about[:3], len(beside))
+        ranked = ranked_arms(panel.points, panel.break_evens)
+        own = {arm: styles[arm] for arm in ranked}
         if panel.single(axis):
             place = axis_place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
             beside = beside[beside["x"] == panel.points["x"].iloc[0]]
             rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}", beside, links=links)
-            views.append(rows.properties(title=title, width=width, height=ROW * (len(own) + len(beside))))
+            yield PanelView(panel, *words, _sized(rows, width, ROW * (len(own) + len(beside))), None)
             continue
-        curves = _curves(panel, axis, spans, own, beside, links=links).properties(title=title, width=width, height=height)
-        strip = _strip(panel, axis, spans[0], own).properties(width=width, height=ROW * len(own))
-        views.append(
-            alt.vconcat(curves, strip, spacing=30, bounds="flush").resolve_legend(shape="independent", stroke="independent")
+        methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
+        coloured = emphasised_arms(ranked, methods, selected)
+        look = Look(own, coloured, coloured[0] if len(coloured) == 1 else None)
+        drawn = speed_lines(
+            *(panel.points, panel.break_evens, axis, spans),
+            look=look,
+            title=_measure(panel),
+            published=beside,
+            links=links,
+            height=height,
         )
+        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_ROWS, len(coloured))]
+        named = [arm for arm in ranked if arm in named]
+        strip = break_even_strip(*(panel.points, panel.break_evens, axis, spans[0]), look=look, arms=named, work=panel.metric.work)
+        if more := len(ranked) - len(named):
+            words[2].append(f"The {len(named)} best of {len(ranked)} arms are named below; {more} more are drawn in grey.")
+        yield PanelView(panel, *words, _sized(drawn, width, height), _sized(strip, width))
+
+
+def speedup_chart(
+    points: pd.DataFrame,
+    break_evens: pd.DataFrame,
+    axis: Axis = "tokens",
+    *,
+    show_flagged: bool = False,
+    styles: Mapping[str, ArmStyle] | None = None,
+    references: pd.DataFrame | None = None,
+    selected: str | None = None,
+    by: str | None = None,
+    width: int = WIDTH,
+    height: int = HEIGHT,
+) -> alt.VConcatChart:
+    """Speed-up along an axis, one panel per model and condition, with the break-even of every arm in a strip below it.
+
+    `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view `break_even`, with all columns.
+    Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the share of MACs saved. `width`
+    and `height` (pixels) are those of one panel's curves. `styles` are those of the arms (default: `arm_styles` of these points).
+    `references` are rows of the view `reference`: those of a panel's model and batch are drawn as hollow marks, no more.
+    `selected` is the label of the one arm in colour, with what its MACs promise; else a few arms are all in colour, and of many the
+    best of each method. Raises `ValueError` if there is no point to draw, or if there are several metrics.
+    """
+    views = []
+    found = panel_views(
+        *(points, break_evens, axis),
+        show_flagged=show_flagged,
+        styles=styles,
+        references=references,
+        selected=selected,
+        by=by,
+        width=width,
+        height=height,
+    )
+    for view in found:
+        title = alt.TitleParams(view.title, subtitle=[line for text in (view.condition, *view.notes) for line in wrap(text, 110)])
+        if view.strip is None:
+            views.append(view.curves.properties(title=title))
+            continue
+        both = alt.vconcat(view.curves.properties(title=title), view.strip, spacing=30, bounds="flush")
+        views.append(both.resolve_legend(shape="independent", stroke="independent"))
     return _configured(alt.vconcat(*views, spacing=48))
 
 
@@ -151,75 +225,19 @@ def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     return configured
 
 
-def _curves(
-    panel: Panel, axis: Axis, spans: tuple[Extent, Extent], styles: Mapping[str, ArmStyle], beside: pd.DataFrame, *, links: bool
-) -> Layers:
-    points, title = panel.points, _measure(panel)
-    x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
-    y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
-    colour = arm_color(styles)
-    dashes = alt.Scale(domain=list(styles), range=[style.dash for style in styles.values()])
-    floor = float(points["floor"].max())
-    band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
-    processes = process_band(points)
-    promised = alt.Chart(points.dropna(subset=["theory"]))
-    theory = promised.mark_line(strokeWidth=1.4, strokeDash=[1, 4], strokeCap="round", opacity=0.75)
-    intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"])).mark_errorbar(ticks={"size": 7}, thickness=1.3)
-    return alt.layer(
-        band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2="floor_high:Q"),
-        band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
-        *([processes.chart().encode(y=alt.Y("process_low:Q"), y2="process_high:Q")] if processes else []),
-        theory.encode(x, alt.Y("theory:Q"), colour),
-        alt.Chart(points).mark_line(strokeWidth=2).encode(x, y, colour, alt.StrokeDash("arm:N", scale=dashes, legend=None)),
-        intervals.encode(x, alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q"), colour),
-        *(mark.encode(x, alt.YDatum(1), colour) for mark in _break_even_marks(panel.break_evens[["arm", *PLACES]])),
-        (clickable(point_marks(points)) if links else point_marks(points)).encode(x, y, colour),
-        *([published_marks(beside).encode(x, y)] if len(beside) else []),
-    )
-
-
-def _strip(panel: Panel, axis: Axis, span: Extent, styles: Mapping[str, ArmStyle]) -> Layers:
-    """One row per arm: break-evens as diamonds on their intervals, bounds as arrows, and beside them the arm's line and verdict.
-
-    The words are the labels of an axis on the right, its ticks are drawn like the lines: together they are the chart's legend.
-    """
-    found, x, token_unit = panel.break_evens, panel.points["x"], size_of(panel.points).token_unit
-    measured = panel.points.groupby("arm")["x"].agg(["min", "max"])
-    labels = {}
-    for name in styles:
-        low, high = map(float, measured.loc[name])
-        rows = list(found[found["arm"] == name].itertuples())
-        labels[name] = f"{name}: {describe_break_even(rows, token_unit, (low, high), brief=True)}"
-    found = found.assign(row=found["arm"].map(labels))
-    row = alt.Y("row:N", scale=alt.Scale(domain=list(labels.values())), axis=arm_axis(labels, styles))
-    bars = alt.Chart(found.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
-    scale, title = scales.x_scale(span, axis), scales.x_title(axis, panel.points, panel.metric.work)
-    place = alt.X("x:Q", scale=scale, axis=scales.x_axis(axis, x, title))
-    heading = alt.TitleParams(
-        "Break-even with its interval; arrows: at most, or at least", fontSize=12, fontWeight="normal", color=GREY, offset=6
-    )
-    return alt.layer(
-        bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), row, arm_color(styles)),
-        *(mark.encode(place, row, arm_color(styles)) for mark in _break_even_marks(found)),
-        title=heading,
-    )
-
-
-def _break_even_marks(found: pd.DataFrame) -> Iterator[alt.Chart]:
-    """Break-evens to be drawn at their `x`: places as diamonds, a bound as an arrow to where the break-even lies; others not."""
-    bounds = found[found["x"].isna() & (found["x_low"].isna() | found["x_high"].isna())]
-    shapes = {"diamond": (found, "x"), "triangle-left": (bounds, "x_high"), "triangle-right": (bounds, "x_low")}
-    for shape, (rows, column) in shapes.items():
-        known = rows.dropna(subset=[column])
-        yield alt.Chart(known.assign(x=known[column])).mark_point(shape=shape, filled=True, size=90, opacity=1)
+def _sized(chart: Layers, width: int | Literal["container"], height: int | None = None) -> Layers:
+    """The chart with a width; one that fits its container keeps the height of its drawing."""
+    more: dict[str, Any] = {"autosize": alt.AutoSizeParams(type="fit-x", contains="padding")} if width == "container" else {}
+    sized: Layers = chart.properties(width=width, **({} if height is None else {"height": height}), **more)
+    return sized
 
 
 def _measure(panel: Panel) -> str:
     return f"Speed-up: {panel.metric.label}"
 
 
-def _title(panel: Panel, axis: Axis, hidden: int, host: str, published: int) -> alt.TitleParams:
-    """Model and baseline, and below them the condition and how to read the chart."""
+def _condition(panel: Panel, axis: Axis, _hidden: int, host: str) -> str:
+    """What is fixed in a panel besides model and baseline."""
     about, points = panel.about, panel.points
     words = [
         str(about["device_name"]),
@@ -231,23 +249,31 @@ def _title(panel: Panel, axis: Axis, hidden: int, host: str, published: int) -> 
     words.append(f"batch {about['batch_size']}")
     if not pd.isna(about["new_tokens"]):
         words.append(f"{about['new_tokens']:.0f} new tokens of {about['data']}, {about['decoding']}")
-    words += [f"{about[column]:.0f} {size.unit}" for column, size in SIZES.items() if not pd.isna(about.get(column))]
+    sizes = {column: about.get(column) for column in SIZES}
+    if panel.single(axis):
+        sizes = {column: points[column].iloc[0] for column in SIZES}
+    words += [f"{value:.0f} {SIZES[column].unit}" for column, value in sizes.items() if not pd.isna(value)]
     if points["device"].iloc[0] == "cpu":
         words.append(count(int(about["threads"]), "thread"))
     words += [f"threads wait: {about['wait_policy']}"] if isinstance(about["wait_policy"], str) else []
     words += ["threads pinned"] if about["pinning"] == "cores" else []
     words.append("random weights" if about["weights"] == "random" else f"weights: {about['weights']}")
-    note = "Bars: 99 % interval."
+    return " · ".join(words)
+
+
+def _notes(panel: Panel, axis: Axis, hidden: int, published: int) -> list[str]:
+    """How to read the chart, and what it does not show."""
+    points = panel.points
+    note = "Bars: 99 % interval." if panel.single(axis) else "Shaded around a line: 99 % interval."
     if points["theory"].notna().any():
-        mark = "Ticks" if panel.single(axis) else "Dotted"
+        mark = "Ticks" if panel.single(axis) else "Dotted, for one arm in colour"
         note += f" {mark}: if time followed the MACs of {panel.metric.work}."
     note += f" Grey: the same, within ±{100 * points['floor'].max():.2g} %."
     note += f" {NOTE_PUBLISHED}" if published else ""
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."
     processes = process_band(points)
-    lines = [" · ".join(words), note, *([processes.note] if processes else [])]
-    return alt.TitleParams(f"{about['model']}, against {about['against']}", subtitle=lines)
+    return [note, *([processes.note] if processes else [])]
 
 
 def _belongs(frame: pd.DataFrame, about: Mapping[str, Any]) -> pd.Series:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -27,9 +28,9 @@ MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 
 HOVER = (
-    *("arm", "against", "params", "word", "estimate", "interval", "theory", "baseline_ms", "arm_ms", "image_size"),
-    *("prompt_tokens", "tokens", "tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_overhead"),
-    *("pairs", "rounds", "flags"),
+    *("arm", "against", "params", "image_size", "prompt_tokens", "tokens", "baseline_ms", "arm_ms", "estimate", "interval"),
+    *("word", "reason", "medians", "pairs", "rounds", "theory", "delivered", "flags"),
+    *("tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_overhead"),
 )
 """Columns of the hover text of a point; those without a value are left out."""
 
@@ -51,7 +52,7 @@ def point_marks(points: pd.DataFrame) -> alt.Chart:
     legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, values=entries)
     # Panels share this scale: with the words of one panel alone it would give those of the others wrong shapes.
     shapes = alt.Scale(domain=list(SHAPES), range=list(SHAPES.values()))
-    known = [name for name in HOVER if points[name].replace("", None).notna().any()]
+    known = [name for name in HOVER if name in points and points[name].replace("", None).notna().any()]
     known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]  # they are the same
     made: alt.Chart = (
         alt.Chart(points)
@@ -79,6 +80,18 @@ def clickable(mark: alt.Chart) -> alt.Chart:
     linked: alt.Chart = mark.properties(data=rows.assign(href=[point_link(*place) for place in places]))
     made: alt.Chart = linked.encode(href="href:N", description=alt.value(LINKED))
     return made
+
+
+def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
+    """Marks above each other; those without a hover text of their own show none, in place of all their columns."""
+    silent = [mark if has_tooltip(mark) else mark.encode(tooltip=alt.value(None)) for mark in marks]
+    return alt.layer(*silent, **properties)
+
+
+def has_tooltip(mark: alt.Chart) -> bool:
+    """Whether a mark has a hover text of its own."""
+    encoding = mark.encoding
+    return encoding is not alt.Undefined and encoding.tooltip is not alt.Undefined
 
 
 def _tooltip(name: str) -> alt.Tooltip:

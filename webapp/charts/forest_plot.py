@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from webapp.arm_style import ArmStyle
-from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, point_marks
+from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, layered, point_marks
 from webapp.charts.process_band import process_band
 from webapp.charts.published import published_marks, with_rows
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
@@ -28,7 +28,7 @@ def forest_plot(
     processes = process_band(points)
     theory = alt.Chart(points.dropna(subset=["theory"])).mark_tick(thickness=1.6, size=18, orient="vertical", opacity=0.75)
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"]))
-    return alt.layer(
+    return layered(
         band.mark_rect(color=GREY, opacity=0.25).encode(alt.X("floor_low:Q", scale=scale), alt.X2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(alt.XDatum(1, scale=scale)),
         *([processes.chart().encode(alt.X("process_low:Q", scale=scale), alt.X2("process_high:Q"))] if processes else []),

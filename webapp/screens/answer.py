@@ -1,100 +1,134 @@
-"""Page: the answer of a sweep, in words, as a chart and as a table."""
+"""Page: the answer of a sweep in one sentence, a card for each method, and the chart behind them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from html import escape
 
-import pandas as pd
 import streamlit as st
 
-from store.host_labels import label_hosts
 from store.quality_join import quality_metrics
 from sweeps.caveats import cautions, load_caution
-from sweeps.curve_labels import describe_break_even
-from webapp import filters, plain, queries, texts
+from webapp import answers, filters, links, plain, queries
 from webapp.arm_style import ArmStyle, arm_styles
-from webapp.axis_curves import SIZES, Axis, curves_along, size_of
-from webapp.chart_block import show_chart
+from webapp.axis_curves import Axis, curves_along, size_of
+from webapp.chart_block import draw_chart, offer_files
 from webapp.charts import curves
+from webapp.charts.emphasis import ranked_arms
 from webapp.charts.published import published_points
+from webapp.scope import Scope
 from webapp.tables import point_table, quality_table
 
-SCROLLS = "<style>[data-testid=stVegaLiteChart] {max-width: 100%; overflow-x: auto}</style>"
-"""A chart that is wider than the window scrolls by itself, so that the page does not."""
-UNITS = {column: size.unit for column, size in SIZES.items()} | {"new_tokens": "new tokens"}
+MAX_PANELS = 12  # drawn at once
+GRID = "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem; line-height:1.5"
 
 
-def arm_sentences(panel: curves.Panel, axis: Axis, styles: Mapping[str, ArmStyle], hosts: Mapping[tuple[str, str], str]) -> None:
-    """One sentence for each arm of a panel; the full reason of the analysis is the hover text."""
-    counted = panel.points[~curves.flagged(panel.points)]
-    x = (counted if len(counted) else panel.points).groupby("arm")[curves.X_COLUMN[axis]].agg(["min", "max"])
-    lines = []
-    for name in (name for name in styles if name in x.index):
-        found = list(panel.break_evens[panel.break_evens["arm"] == name].itertuples())
-        if panel.single(axis):
-            sentence = texts.single_point(panel.points[panel.points["arm"] == name].to_dict("records")[0])
-        else:
-            low, high = map(float, x.loc[name])
-            sentence = describe_break_even(found, size_of(panel.points).token_unit, (low, high))
-        why = str(found[0].why) if found else ""
-        dot = f'<span style="color:{styles[name].color}">●</span>'
-        lines.append(f'<div title="{escape(why)}">{dot}&ensp;<b>{escape(name, quote=False)}</b> {escape(sentence)}</div>')
-    about = panel.about
-    sizes = [f"{panel.points[name].iloc[0]:.0f} {unit}" for name, unit in UNITS.items() if panel.points[name].nunique() == 1]
-    host = hosts[about["environment"], about["host"]]
-    device = str(about["device_name"]) + (host and f" ({host})")
-    where = ", ".join([device, about["model"], f"batch {about['batch_size']}", *sizes])
-    plain.sentence(f"On {where}, against {about['against']}")
-    st.html(f'<div style="line-height:1.8">{"".join(lines)}</div>')
+def answer(
+    view: curves.PanelView, axis: Axis, scope: Scope, styles: Mapping[str, ArmStyle], quality: Mapping[str, str], *, alone: bool
+) -> None:
+    """The sentence, what it was measured on, and for the only panel the cards."""
+    panel = view.panel
+    plain.sentence(answers.answer_of_panel(panel, axis), "strong")
+    span = answers.measured_span(panel, axis)
+    plain.sentence(f"Measured on {view.condition} · {panel.about['model']} · {span} · against {panel.about['against']}", "muted")
+    if not alone:
+        return
+    cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(panel, axis, quality)]
+    st.html(f'<div style="{GRID}">{"".join(cards)}</div>')
+    choose = links.page_link("choose", sweep=scope.sweep, model=panel.about["model"], batch=panel.about["batch_size"])
+    st.html(f"<p>{plain.link('Another number of tokens, or a limit on quality: choose an arm', choose)}</p>")
 
 
-def notes(panels: Sequence[curves.Panel], sweep: str, axis: Axis) -> None:
-    """Limits of the answers above."""
-    lines = []
+def card_html(card: answers.MethodCard, style: ArmStyle, scope: Scope) -> str:
+    """One card; all of its words are escaped."""
+    why = links.page_link("explain", **_address(scope) | {"arm": card.arm})
+    lines = "".join(f"<div>{escape(line)}</div>" for line in card.lines)
+    return (
+        f'<div style="border-left:4px solid {style.color}; padding-left:0.9rem; overflow-wrap:anywhere" title="{escape(card.why)}">'
+        f'<div style="opacity:.68; font-size:.875rem">{escape(card.method)}</div><div><b>{escape(card.arm)}</b></div>'
+        f'<div style="font-size:1.1rem; margin:.15rem 0 .35rem">{escape(card.headline)}</div>'
+        f'<div style="font-size:.875rem; opacity:.85">{lines}</div>'
+        f'<div style="font-size:.875rem; margin-top:.25rem">{plain.link("Why?", why)}</div></div>'
+    )
+
+
+def _address(scope: Scope) -> dict[str, str]:
+    """The choices of this page, for links to others that have the same filters."""
+    keys = [key for key in st.query_params if key not in {"arm", "axis", "flagged", "references"}]
+    return {key: st.query_params[key] for key in keys} | {"sweep": scope.sweep}
+
+
+def notes(views: list[curves.PanelView], scope: Scope, axis: Axis) -> None:
+    """How to read the chart, and limits of the answers above."""
+    panels = [view.panel for view in views]
+    lines = list(dict.fromkeys(line for view in views for line in view.notes))
     if any(panel.single(axis) for panel in panels):
         lines.append(f"One {size_of(panels[0].points).one_size} was measured; a break-even needs several.")
-    parameters = queries.parameters(sweep)
+    parameters = queries.parameters(scope)
     models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
-    lines += [
-        line for model, weights in sorted(models) if model in parameters for line in cautions(model, weights, parameters[model])
-    ]
+    for model, weights in sorted(models):
+        lines += cautions(model, weights, parameters[model]) if model in parameters else []
     lines += load_caution(flags for panel in panels for flags in panel.points["flags"])
-    if lines:
-        plain.sentence("\n".join(lines), "muted")
+    plain.sentence("\n".join(lines), "muted")
 
 
 _scope = filters.chosen_scope()
 points, break_evens = queries.scope_points(_scope)
-saved: tuple[Axis, ...] = ("gmacs_saved",) if (break_evens["axis"] == "gmacs_saved").any() else ()
-styles = arm_styles(points)
-sizes = [axis for axis, column in curves.X_COLUMN.items() if axis != "gmacs_saved" and points[column].nunique() > 1]
-axis = filters.choose_axis([*sizes, *saved] if sizes else [*saved, "tokens"])
-chosen = points
-points, break_evens = curves_along(chosen, break_evens, axis)
-if points.empty:
-    st.info("No point lies on a curve along this axis.", icon=":material/filter_alt_off:")
-    st.stop()
-styles = arm_styles(points) if axis == "gmacs_saved" else styles
-distrusted = curves.flagged(points)
-drawn_panels = list(curves.curve_panels(points, break_evens, axis))
-for panel in drawn_panels:
-    arm_sentences(panel, axis, styles, label_hosts(points))
-notes(drawn_panels, _scope.sweep, axis)
-show_flagged = filters.choose_flagged(int(distrusted.sum()))
-drawn = pd.concat([panel.points for panel in drawn_panels])
-published = queries.references()
-show_references = filters.choose_references(len(published_points(published, drawn, axis)))
-listed = points if show_flagged else points[~distrusted]
+_top = st.container()
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    _axis = filters.choose_axis(curves.axes_of(points, break_evens))
+    all_points, all_styles = points, arm_styles(points)
+    points, break_evens = curves_along(points, break_evens, _axis)
+    if points.empty:
+        plain.sentence("No point lies on a curve along this axis.")
+        st.stop()
+    _styles = arm_styles(points) if _axis == "gmacs_saved" else all_styles
+    _selected = filters.choose_highlight(ranked_arms(points, break_evens))
+    _show_flagged = filters.choose_flagged(int(curves.flagged(points).sum()))
+    _published = queries.references()
+    _references = filters.choose_references(len(published_points(_published, points, _axis)))
+_by = _scope.facet if _scope.facet in {"dtype", "runtime"} else None
+_draw = partial(curves.panel_views, points, break_evens, _axis, styles=_styles, by=_by)
+everything = list(_draw(show_flagged=True))
+_quality: dict[str, str] = {}
+for _, _spec in quality_metrics(points["kind"].iloc[0]):
+    _quality |= answers.quality_words(points, queries.model_effects(_scope, _spec.name), _spec)
+with _top:
+    for view in everything[:MAX_PANELS]:
+        answer(view, _axis, _scope, _styles, _quality, alone=len(everything) == 1)
+_beside = _published if _references else None
+_listed = points if _show_flagged else points[~curves.flagged(points)]
 try:
-    beside = published if show_references else None
-    chart = curves.speedup_chart(drawn, break_evens, axis, show_flagged=show_flagged, references=beside, styles=styles, links=True)
+    views = list(_draw(show_flagged=_show_flagged, references=_beside, selected=_selected, links=True, width="container"))[
+        :MAX_PANELS
+    ]
 except ValueError as problem:
-    st.info(f"{problem}".capitalize(), icon=":material/flag:")
-else:
-    st.html(SCROLLS)
-    show_chart(chart, name=f"speedup-{axis}", data=listed, scope_or_sweep=_scope)
-hidden = curves.flagged(chosen) & (not show_flagged)
-for kind, spec in quality_metrics(chosen["kind"].iloc[0]):
-    quality_table(chosen.assign(speedup=chosen["speedup"].mask(hidden)), _scope.sweep, _scope.metric, kind, spec)
-if len(listed):
-    st.subheader("Points", anchor=False)
-    point_table(listed)
+    views = []
+    plain.sentence(f"{str(problem).capitalize()}.")
+for number, view in enumerate(views):
+    if len(views) > 1:
+        plain.sentence(f"{view.title} · {view.condition}")
+    draw_chart(view.curves, f"curves-{number}")
+    if view.strip is not None:
+        draw_chart(view.strip, f"strip-{number}")
+if len(everything) > MAX_PANELS:
+    plain.sentence(f"{MAX_PANELS} of {len(everything)} panels are shown; choose above to see the others.")
+notes(views or everything, _scope, _axis)
+if views:
+    offer_files(
+        lambda: curves.speedup_chart(
+            *(points, break_evens, _axis),
+            styles=_styles,
+            by=_by,
+            show_flagged=_show_flagged,
+            references=_beside,
+            selected=_selected,
+        ),
+        name=f"speedup-{_axis}",
+        data=_listed,
+        scope_or_sweep=_scope,
+    )
+    with st.expander("Points as a table"):
+        point_table(_listed)
+_hidden = curves.flagged(all_points) & (not _show_flagged)
+for _kind, _spec in quality_metrics(all_points["kind"].iloc[0]):
+    quality_table(all_points.assign(speedup=all_points["speedup"].mask(_hidden)), _scope.sweep, _scope.metric, _kind, _spec)

@@ -1,0 +1,133 @@
+"""The answer of a panel in words: one sentence, and a card for each method with its best arm; from rows of the views alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from store.quality_join import conclude_quality, join_quality, quality_rows
+from sweeps.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of
+from sweeps.curve_labels import axis_place, describe_break_even
+from sweeps.labels import GAINS, Finding
+from sweeps.metrics import METRICS, MetricSpec
+from sweeps.number_format import count, is_missing
+from webapp import texts
+from webapp.axis_curves import Axis, size_of
+from webapp.charts.curves import X_COLUMN, Panel, flagged
+from webapp.charts.emphasis import ranked_arms
+from workers.methods import purpose
+
+
+class MethodCard(NamedTuple):
+    """What the best arm of a method does."""
+
+    method: str
+    arm: str
+    headline: str
+    lines: list[str]
+    why: str
+    """The reason of the analysis for its break-even; empty where there is none."""
+
+
+def answer_of_panel(panel: Panel, axis: Axis) -> str:
+    """One sentence, the same as in the terminal's report of a sweep with this panel alone."""
+    counted = _counted(panel)
+    if not panel.single(axis):
+        found = [_curve(panel, arm, axis) for arm in ranked_arms(panel.points, panel.break_evens)]
+        return answer_of_curves(found)
+    gains = [row for row in counted.to_dict("records") if _gain(row)]
+    best = max(gains, key=lambda row: row["speedup_low"], default=None)
+    if best is None:
+        return answer_of_points(len(counted), "")
+    found_best = texts.speed(best)
+    label = METRICS[best["metric"]].label
+    return answer_of_points(
+        len(counted), f"{best['arm']}, {found_best.numbers} in {label} ({found_best.word}) against {best['against']}"
+    )
+
+
+def measured_span(panel: Panel, axis: Axis) -> str:
+    """What was measured along the axis, such as `4 to 196 tokens`."""
+    x = _counted(panel)[X_COLUMN[axis]].astype(float)
+    unit = size_of(panel.points).token_unit
+    low, high = (axis_place(value, axis, unit) for value in (x.min(), x.max()))
+    return high if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
+
+
+def method_cards(panel: Panel, axis: Axis, quality: Mapping[str, str]) -> list[MethodCard]:
+    """A card for each method, best first; `quality` has the cost in quality of arms in words, where it is known."""
+    ranked = ranked_arms(panel.points, panel.break_evens)
+    methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
+    families: dict[str, list[str]] = {}
+    for arm in ranked:
+        families.setdefault(methods[arm], []).append(arm)
+    return [_card(panel, axis, method, arms, quality.get(arms[0], "")) for method, arms in families.items()]
+
+
+def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec) -> dict[str, str]:
+    """The change in quality of each arm that was evaluated, with the data; `effects` are rows of the view `effect`."""
+    rows = quality_rows(effects, spec.name)
+    if rows.empty:
+        return {}
+    found = join_quality(points.drop(columns="data"), rows).drop_duplicates("arm").assign(state="measured", reason="")
+    known = [row for row in found.itertuples() if not is_missing(row.effect)]
+    return {str(row.arm): f"{spec.label} {conclude_quality(row, spec).phrase} on {row.data}" for row in known}
+
+
+def _card(panel: Panel, axis: Axis, method: str, arms: Sequence[str], quality: str) -> MethodCard:
+    arm = arms[0]
+    own = _counted(panel).query("arm == @arm").sort_values(X_COLUMN[axis])
+    rows = list(panel.break_evens[panel.break_evens["arm"] == arm].itertuples())
+    points = own.to_dict("records")
+    if panel.single(axis):
+        headline, lines = texts.single_point(points[0]), []
+    else:
+        headline, lines = _curve(panel, arm, axis).sentence, _speeds(points, rows, axis)
+    pairs = own["pairs"].astype(int)
+    span = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
+    lines.append(f"{count(len(points), 'point')} of {span} pairs" + ("" if len(own) == len(own[~flagged(own)]) else ", flagged"))
+    lines.append(quality or "quality: not measured in this sweep")
+    if len(arms) > 1:
+        lines.append(f"{count(len(arms) - 1, 'more arm')} below")
+    role = purpose(method)
+    title = method if role == "optimisation" else f"{method} (a {role})"
+    return MethodCard(title, arm, headline, lines, str(rows[0].why) if rows else "")
+
+
+def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis) -> list[str]:
+    """The speed-up where the curve begins to pay, and the best one."""
+    best = max(points, key=lambda row: row["speedup"])
+    paying = merit_of(rows)[0] >= 2 if rows else False
+    place = next((x for x in (rows[0].x, rows[0].x_high) if not is_missing(x)), 0.0) if paying else 0.0
+    first = next((row for row in points if row[X_COLUMN[axis]] >= place and _gain(row)), None) if paying else None
+    chosen = {"there": first, "at most": best} if first is not None and first is not best else {"at most": best}
+    return [
+        f"{word}, at {_place(row, axis)}: {texts.speed(row).numbers}, {texts.speed(row).word}"
+        for word, row in chosen.items()
+        if row
+    ]
+
+
+def _place(row: Mapping[Any, Any], axis: Axis) -> str:
+    return axis_place(float(row[X_COLUMN[axis]]), axis, size_of(pd.DataFrame([row])).token_unit)
+
+
+def _gain(row: Mapping[Any, Any]) -> bool:
+    return texts.speed(row).finding in GAINS - {Finding.SMALL_GAIN}
+
+
+def _counted(panel: Panel) -> pd.DataFrame:
+    """The points that no flag marks as wrong, or all where each is."""
+    right = panel.points[~flagged(panel.points)]
+    return pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
+
+
+def _curve(panel: Panel, arm: str, axis: Axis) -> CurveAnswer:
+    rows = list(panel.break_evens[panel.break_evens["arm"] == arm].itertuples())
+    own = _counted(panel)
+    own = own[own["arm"] == arm]
+    x = own[X_COLUMN[axis]].astype(float)
+    sentence = describe_break_even(rows, size_of(panel.points).token_unit, (x.min(), x.max()))
+    method = str(own["method"].iloc[0])
+    verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
+    return CurveAnswer(method, arm, sentence, verdict, merit, purpose(method) == "optimisation")
