@@ -14,6 +14,7 @@ STREAMLIT_OPTIONS = {
     "runner.magicEnabled": "false",
     "logger.hideWelcomeMessage": "true",  # also hides an advertisement that covers the page
     "client.toolbarMode": "minimal",
+    "client.showErrorLinks": "false",
     "theme.light.primaryColor": "#1a70b8",
     "theme.dark.primaryColor": "#3f9bdc",
 }

@@ -31,16 +31,6 @@ SCREENS = (
 )
 
 
-LOOK = """<style>
-[data-testid=stWidgetLabelRequired] {display: none}
-[data-testid=stMainBlockContainer] {padding-top: 4rem}
-#vg-tooltip-element {max-width: 40rem}
-#vg-tooltip-element td.key {max-width: 12rem; white-space: normal}
-#vg-tooltip-element td.value {max-width: 28rem; max-height: none; overflow-wrap: anywhere; white-space: normal}
-</style>"""
-"""No word of it is data: every choice has a value, so that none needs to be marked; hover texts wrap in place of being cut."""
-
-
 def _nothing(problem: str, *, known: bool) -> None:
     """In place of a page: what happened to the store, and what to do."""
     plain.heading("This store cannot be shown" if known else "Nothing to show yet")
@@ -77,7 +67,7 @@ pages = {
     st.Page(f"screens/{screen.script}.py", title=screen.title, url_path=screen.path or None, default=not screen.path): screen
     for screen in SCREENS
 }
-st.html(LOOK)
+st.html(plain.PAGE_STYLE)
 page_shown = st.navigation(list(pages), position="top")
 try:
     _run(page_shown, next(screen.needs for page, screen in pages.items() if page.url_path == page_shown.url_path))

@@ -7,6 +7,14 @@ import streamlit as st
 
 Tone = Literal["", "muted", "strong"]
 _LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
+PAGE_STYLE = """<style>
+[data-testid=stWidgetLabelRequired] {display: none}
+[data-testid=stMainBlockContainer] {padding-top: 4rem}
+#vg-tooltip-element {max-width: 40rem}
+#vg-tooltip-element td.key {max-width: 12rem; white-space: normal}
+#vg-tooltip-element td.value {max-width: 28rem; max-height: none; overflow-wrap: anywhere; white-space: normal}
+</style>"""
+"""Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap in place of being cut."""
 _TONES = {
     "": "",
     "muted": "opacity: 0.68; font-size: 0.875rem; ",

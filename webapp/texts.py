@@ -53,10 +53,10 @@ def single_point(point: Mapping[Any, Any]) -> str:
 def explained(points: pd.DataFrame) -> pd.DataFrame:
     """Rows of `with_words` with the `reason` of the verdict, and a `medians` note where the two times alone show another ratio."""
     rows = points.to_dict("records")
-    return points.assign(reason=list(map(reason, rows)), medians=list(map(medians_note, rows)))
+    return points.assign(reason=list(map(interval_reason, rows)), medians=list(map(medians_note, rows)))
 
 
-def reason(point: Mapping[Any, Any]) -> str:
+def interval_reason(point: Mapping[Any, Any]) -> str:
     """Why a row of the view `speedup` has its verdict, from its interval as it is."""
     low, high, floor = point["speedup_low"], point["speedup_high"], point["floor"]
     if point["verdict"] in UNDECIDED:

@@ -1,17 +1,26 @@
 """What a page shows, read from Streamlit's own test harness."""
 
 import json
+import re
+from html import unescape
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
 
 def page_text(app: AppTest) -> str:
-    """All words of a page in reading order."""
-    kinds = (app.title, app.header, app.subheader, app.markdown, app.info, app.text, app.code, app.get("html"))
-    return " ".join(str(getattr(element, "value", "") or element.proto.body) for kind in kinds for element in kind)
+    """All words of a page, without tags."""
+    kinds = (app.title, app.header, app.subheader, app.markdown, app.info, app.text, app.code)
+    words = [str(getattr(element, "value", "") or element.proto.body) for kind in kinds for element in kind]
+    return " ".join([*words, *html_texts(app)])
 
 
-def chart(app: AppTest) -> dict[str, object]:
-    (element,) = app.get("vega_lite_chart")
-    spec: dict[str, object] = json.loads(element.proto.spec)
-    return spec
+def html_texts(app: AppTest) -> list[str]:
+    """The text of each element made of HTML, a space in place of tags."""
+    bodies = [element.proto.body for element in app.get("html")]
+    return [unescape(re.sub(" +", " ", re.sub("<[^>]*>", " ", body))).strip() for body in bodies if "<style>" not in body]
+
+
+def charts(app: AppTest) -> list[dict[str, Any]]:
+    """The Vega-Lite specs of all charts, from top to bottom."""
+    return [json.loads(element.proto.spec) for element in app.get("vega_lite_chart")]

@@ -10,6 +10,8 @@ import pytest
 
 from webapp import arm_style, queries
 from webapp.charts import curves
+from webapp.charts.emphasis import line_ends
+from webapp.charts.encodings import GREY
 from webapp.charts.scales import Axis, Extent, ratio_ticks, x_axis, y_span
 
 
@@ -31,7 +33,20 @@ def layers(spec: dict[str, Any], panel: int = 0) -> list[dict[str, Any]]:
 
 def marks(spec: dict[str, Any], panel: int = 0) -> dict[str, Any]:
     """The layer that draws the points."""
-    return next(layer for layer in layers(spec, panel) if "tooltip" in layer["encoding"])
+    return next(layer for layer in layers(spec, panel) if "shape" in layer["encoding"])
+
+
+def strip_words(spec: dict[str, Any], panel: int = 0) -> list[str]:
+    """What the rows of a panel's strip have in words, from top to bottom."""
+    strip = spec["vconcat"][panel]["vconcat"][1]["layer"]
+    (layer,) = [layer for layer in strip if layer["encoding"].get("text", {}).get("field") == "words"]
+    return [row["words"] for row in rows(spec, layer)]
+
+
+def drawn_shapes(spec: dict[str, Any], layers: list[dict[str, Any]]) -> dict[str, float]:
+    """Where break-evens are drawn, by their shape."""
+    shapes = [each for each in layers if each["mark"].get("shape")]
+    return {each["mark"]["shape"]: row["x"] for each in shapes for row in rows(spec, each)}
 
 
 def rows(spec: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -62,7 +77,7 @@ def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None
     hidden = curves.speedup_chart(points, break_evens).to_dict()
     assert {row["flags"]: row["distrusted"] for row in rows(hidden, marks(hidden))} == {"": False, "contended": False}
     assert len(rows(hidden, marks(hidden))) == len(points) - flagged
-    assert "5 flagged points hidden" in hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"][1]
+    assert "5 flagged points hidden" in " ".join(hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"])
     shown = curves.speedup_chart(points, break_evens, show_flagged=True).to_dict()
     assert sum(row["distrusted"] for row in rows(shown, marks(shown))) == flagged
     assert marks(shown)["encoding"]["opacity"]["condition"]["test"] == "datum.distrusted"
@@ -77,8 +92,10 @@ def test_only_flagged(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
 
 
 def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """The dotted line is what the MACs promise, the method's own MACs included."""
-    spec = curves.speedup_chart(*quickstart).to_dict()
+    """The dotted line is what the MACs promise the selected arm, the method's own MACs included."""
+    few = curves.speedup_chart(*quickstart).to_dict()
+    assert rows(few, next(layer for layer in layers(few) if layer["encoding"].get("y", {}).get("field") == "theory")) == []
+    spec = curves.speedup_chart(*quickstart, selected="topk keep_rate=0.5").to_dict()
     dotted = next(layer for layer in layers(spec) if layer["encoding"].get("y", {}).get("field") == "theory")
     assert dotted["mark"]["strokeDash"] == [1, 4]
     for row in rows(spec, dotted):
@@ -136,6 +153,8 @@ def test_tooltip_has_every_column(quickstart: tuple[pd.DataFrame, pd.DataFrame])
         "params",
         "interval",
         "theory",
+        "reason",
+        "delivered",
     }
 
 
@@ -143,20 +162,44 @@ def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> N
     """Every arm has a row in words; crossings stand there with the interval of the view."""
     points, break_evens = quickstart
     spec = curves.speedup_chart(points, break_evens).to_dict()
-    bars, diamonds, *arrows = spec["vconcat"][0]["vconcat"][1]["layer"]
-    words = diamonds["encoding"]["y"]["scale"]["domain"]
-    assert [text.split(":")[0] for text in words] == list(arm_style.arm_styles(arm_style.label_arms(points, break_evens)[0]))
+    words = strip_words(spec)
+    named = [text.split(":")[0] for text in words]
+    assert set(named) == set(arm_style.arm_styles(arm_style.label_arms(points, break_evens)[0]))
+    assert named[0] == "topk keep_rate=0.5"  # best first, and a control last, however fast it is
+    assert named[-1] == "random keep_rate=0.5"
     assert "random keep_rate=0.5: pays at every point measured" in words
     assert "tome r_ratio=0.02: never pays from 4 to 196 tokens" in words
     assert "tome r_ratio=0.06: cannot tell" in words
     expected = break_evens[(break_evens["axis"] == "tokens")].dropna(subset=["x"])
-    drawn = {(row["x_low"], row["x"], row["x_high"]) for row in rows(spec, bars)}
+    strip = spec["vconcat"][0]["vconcat"][1]["layer"]
+    drawn = {(row["x_low"], row["x"], row["x_high"]) for row in rows(spec, strip[0])}
     assert drawn == set(zip(expected["x_low"], expected["x"], expected["x_high"], strict=True))
-    assert {row["x"] for row in rows(spec, diamonds)} == set(expected["x"])
-    assert [rows(spec, layer) for layer in arrows] == [[], []]
+    assert set(drawn_shapes(spec, strip)) == {"diamond"}
     assert any(
         re.fullmatch(r"topk keep_rate=0\.7: pays from 3\d tokens on \(3\d to 4\d, by the cost model\)", text) for text in words
     )
+
+
+def test_one_arm_stands_out(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """A selected arm alone has its colour, its name at the end of its line and its break-even as a band; the others are grey."""
+    spec = curves.speedup_chart(*quickstart, selected="topk keep_rate=0.7").to_dict()
+    scale = marks(spec)["encoding"]["color"]["scale"]
+    colors = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert [arm for arm, color in colors.items() if color != GREY] == ["topk keep_rate=0.7"]
+    (ends,) = [layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "label"]
+    assert [row["label"] for row in rows(spec, ends)] == ["topk keep_rate=0.7"]
+    (band,) = [layer for layer in layers(spec) if layer["mark"]["type"] == "rect" and "x" in layer["encoding"]]
+    assert [row["arm"] for row in rows(spec, band)] == ["topk keep_rate=0.7"]
+
+
+def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """Names beside lines that end close to each other keep a line's height apart, in the order of the ends."""
+    points = pd.DataFrame({"arm": list("abcd"), "x": 1.0, "speedup": [1.0, 1.001, 1.002, 1.4]})
+    span = Extent(0.5, 2.0)
+    found = line_ends(points, list("abcd"), span, 300)
+    places = np.log(found["place"]) / np.log(4.0) * 300
+    assert list(found["arm"]) == list("abcd")
+    assert (np.diff(places) >= 14.9).all()
 
 
 @pytest.mark.parametrize(
@@ -186,10 +229,11 @@ def test_bounds_are_arrows(
     }
     spec = curves.speedup_chart(points[points["method"] == "topk"], chosen.assign(**(known | claim))).to_dict()
     strip = spec["vconcat"][0]["vconcat"][1]["layer"]
-    assert f"topk keep_rate=0.5: {words}" in strip[1]["encoding"]["y"]["scale"]["domain"]
-    for layer in (layers(spec), strip):
-        shapes = [each for each in layer if each["mark"].get("shape")]
-        assert {each["mark"]["shape"]: row["x"] for each in shapes for row in rows(spec, each)} == drawn
+    assert f"topk keep_rate=0.5: {words}" in strip_words(spec)
+    assert [drawn_shapes(spec, part) for part in (layers(spec), strip)] == [drawn, drawn]
+    bounds = [layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "bound"]
+    expected = {"triangle-left": ["≤ 36"], "triangle-right": ["≥ 64"]}.get(next(iter(drawn), ""), [])
+    assert [row["bound"] for layer in bounds for row in rows(spec, layer)] == expected
     assert [(row["x_low"], row["x_high"]) for row in rows(spec, strip[0])] == [(36.0, 64.0)] * (claim["verdict"] == "crossing")
 
 
@@ -215,9 +259,7 @@ def test_points_without_an_interval(quickstart: tuple[pd.DataFrame, pd.DataFrame
     bars = next(layer for layer in layers(spec) if layer["mark"]["type"] == "errorbar")
     assert rows(spec, bars) == []
     assert {row["interval"] for row in rows(spec, marks(spec))} == {"–"}
-    assert all(
-        text.endswith("not analysed") for text in spec["vconcat"][0]["vconcat"][1]["layer"][1]["encoding"]["y"]["scale"]["domain"]
-    )
+    assert all(text.endswith("not analysed") for text in strip_words(spec))
 
 
 def test_ticks() -> None:

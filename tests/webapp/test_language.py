@@ -1,7 +1,6 @@
 """Sweeps of language models with one prompt: a row per arm, what one point does not show, and what speed costs in quality."""
 
 import re
-from html import unescape
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +9,7 @@ import pytest
 from sweeps.job import Arm, Overrides, Step
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import page_text
+from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import store_outcomes
 from webapp import arm_style, queries
 from webapp.charts import curves
@@ -39,14 +38,14 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
     spec = curves.speedup_chart(points, break_evens).to_dict()
     (panel,) = spec["vconcat"]
     assert "vconcat" not in panel
-    marks = next(layer for layer in panel["layer"] if "tooltip" in layer["encoding"])
+    marks = next(layer for layer in panel["layer"] if "shape" in layer["encoding"])
     assert marks["encoding"]["x"]["field"] == "speedup"
     assert marks["encoding"]["x"]["axis"]["title"] == "Speed-up: time per output token, at 128 prompt tokens"
     rows = marks["encoding"]["y"]["scale"]["domain"]
     assert [row.split(": ")[0] for row in rows] == [
         STACK,
-        'dense kv_cache="virtual"',
         "larosa sparsity=0.5",
+        'dense kv_cache="virtual"',
     ]
     drawn = spec["datasets"][marks["data"]["name"]]
     assert {row["row"] for row in drawn} == set(rows)
@@ -57,10 +56,11 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
     """Sentences give each arm's speed-up instead of a break-even, notes name what one point and a small model do not show."""
     app = opened(url, sweep="one", metric="time per output token")
     words = page_text(app)
-    assert "<b>larosa sparsity=0.5</b> is faster: 1.4" in words
-    assert re.search(r'<b>dense kv_cache="virtual"</b> is [a-z0-9 %]+: (0\.99|1\.00)\d×', words)
-    assert "128 tokens of the prompt, 32 new tokens, against dense" in words
-    notes = [line for text in app.get("html") for line in unescape(re.sub("<.*?>", "", text.proto.body)).splitlines()]
+    assert "larosa sparsity=0.5 is faster: 1.4" in words
+    assert re.search(r'dense kv_cache="virtual" is [a-z0-9 %]+: (0\.99|1\.00)\d×', words)
+    assert "128 tokens of the prompt" in words
+    assert "32 new tokens" in words
+    notes = [line for text in html_texts(app) for line in text.splitlines()]
     assert "One length of the prompt was measured; a break-even needs several." in notes
     (warning,) = [note for note in notes if "ranks methods" in note]
     assert (

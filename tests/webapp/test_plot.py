@@ -24,15 +24,15 @@ def test_png(filled: str, tmp_path: Path) -> None:
     head = out.read_bytes()[:24]
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", head[16:24])
-    assert 1900 < width < 2600
-    assert 1000 < height < 1500
+    assert 1700 < width < 2600
+    assert 1000 < height < 1700
 
 
 def test_svg(filled: str, tmp_path: Path) -> None:
     """The SVG holds title, question, device, units and verdicts as text."""
     out = tmp_path / "chart.svg"
-    assert drawn(out, filled) == 0
-    words = set(re.findall(r">([^<]+)</text>", out.read_text()))
+    assert drawn(out, filled, "--axis", "both") == 0
+    words = set(re.findall(r">([^<]+)</t", out.read_text()))
     assert {
         "quickstart",
         "From how many tokens on does token reduction pay on this machine?",

@@ -10,7 +10,7 @@ from store.engine import connect
 from store.references import import_references
 from sweeps.references.reference_files import load_reference
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import chart, page_text
+from tests.webapp.page_elements import charts, page_text
 from webapp import queries
 from webapp.__main__ import main
 from webapp.charts import curves
@@ -97,10 +97,11 @@ def test_the_page_has_a_switch(opened: Open, beside: str, filled: str) -> None:
     """The page offers to show them where there are some, and draws them when it is switched on."""
     app = opened(beside, sweep="quickstart")
     assert app.toggle(key="references").label == "Show 1 published point"
-    assert "published" not in str(chart(app))
+    assert "published" not in str(charts(app))
     app.toggle(key="references").set_value(True).run()
     assert not app.exception
-    assert "Hollow: published" in str(chart(app))
+    assert "Hollow: published" in page_text(app)
+    assert "published: Token" in str(app.get("vega_lite_chart")[0].proto.datasets)
     assert "published point" not in page_text(opened(filled, sweep="quickstart"))
 
 

@@ -35,7 +35,7 @@ PANEL = (
 Layers = alt.LayerChart | alt.FacetChart
 WIDTH, HEIGHT, ROW = 620, 330, 24
 """Pixels: width and height of a panel's curves, height of a row where there is one size."""
-MOST_ROWS = 12
+MOST_IN_STRIP = 12
 """Arms that the strip names, the best ones."""
 
 
@@ -73,7 +73,7 @@ def flagged(points: pd.DataFrame) -> pd.Series:
     return points["flags"].fillna("").map(lambda flags: wrong(split_flags(flags))).astype(bool)
 
 
-def axes_of(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[Axis]:
+def curve_axes(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[Axis]:
     """The axes along which some points have curves, the first to be shown at the front."""
     saved: list[Axis] = ["gmacs_saved"] if (break_evens["axis"] == "gmacs_saved").any() else []
     sizes = [axis for axis, column in X_COLUMN.items() if axis != "gmacs_saved" and points[column].nunique() > 1]
@@ -155,7 +155,7 @@ def panel_views(
             links=links,
             height=height,
         )
-        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_ROWS, len(coloured))]
+        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_IN_STRIP, len(coloured))]
         named = [arm for arm in ranked if arm in named]
         strip = break_even_strip(*(panel.points, panel.break_evens, axis, spans[0]), look=look, arms=named, work=panel.metric.work)
         if more := len(ranked) - len(named):

@@ -19,10 +19,10 @@ from webapp.scope import Scope
 from webapp.tables import point_table, quality_table
 
 MAX_PANELS = 12  # drawn at once
-GRID = "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem; line-height:1.5"
+_CARDS = "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem; line-height:1.5"
 
 
-def answer(
+def show_answer(
     view: curves.PanelView, axis: Axis, scope: Scope, styles: Mapping[str, ArmStyle], quality: Mapping[str, str], *, alone: bool
 ) -> None:
     """The sentence, what it was measured on, and for the only panel the cards."""
@@ -33,7 +33,7 @@ def answer(
     if not alone:
         return
     cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(panel, axis, quality)]
-    st.html(f'<div style="{GRID}">{"".join(cards)}</div>')
+    st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
     choose = links.page_link("choose", sweep=scope.sweep, model=panel.about["model"], batch=panel.about["batch_size"])
     st.html(f"<p>{plain.link('Another number of tokens, or a limit on quality: choose an arm', choose)}</p>")
 
@@ -75,7 +75,7 @@ _scope = filters.chosen_scope()
 points, break_evens = queries.scope_points(_scope)
 _top = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    _axis = filters.choose_axis(curves.axes_of(points, break_evens))
+    _axis = filters.choose_axis(curves.curve_axes(points, break_evens))
     all_points, all_styles = points, arm_styles(points)
     points, break_evens = curves_along(points, break_evens, _axis)
     if points.empty:
@@ -88,13 +88,13 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     _references = filters.choose_references(len(published_points(_published, points, _axis)))
 _by = _scope.facet if _scope.facet in {"dtype", "runtime"} else None
 _draw = partial(curves.panel_views, points, break_evens, _axis, styles=_styles, by=_by)
-everything = list(_draw(show_flagged=True))
+_all_views = list(_draw(show_flagged=True))
 _quality: dict[str, str] = {}
 for _, _spec in quality_metrics(points["kind"].iloc[0]):
     _quality |= answers.quality_words(points, queries.model_effects(_scope, _spec.name), _spec)
 with _top:
-    for view in everything[:MAX_PANELS]:
-        answer(view, _axis, _scope, _styles, _quality, alone=len(everything) == 1)
+    for view in _all_views[:MAX_PANELS]:
+        show_answer(view, _axis, _scope, _styles, _quality, alone=len(_all_views) == 1)
 _beside = _published if _references else None
 _listed = points if _show_flagged else points[~curves.flagged(points)]
 try:
@@ -110,9 +110,9 @@ for number, view in enumerate(views):
     draw_chart(view.curves, f"curves-{number}")
     if view.strip is not None:
         draw_chart(view.strip, f"strip-{number}")
-if len(everything) > MAX_PANELS:
-    plain.sentence(f"{MAX_PANELS} of {len(everything)} panels are shown; choose above to see the others.")
-notes(views or everything, _scope, _axis)
+if len(_all_views) > MAX_PANELS:
+    plain.sentence(f"{MAX_PANELS} of {len(_all_views)} panels are shown; choose above to see the others.")
+notes(views or _all_views, _scope, _axis)
 if views:
     offer_files(
         lambda: curves.speedup_chart(
@@ -127,8 +127,9 @@ if views:
         data=_listed,
         scope_or_sweep=_scope,
     )
-    with st.expander("Points as a table"):
-        point_table(_listed)
 _hidden = curves.flagged(all_points) & (not _show_flagged)
 for _kind, _spec in quality_metrics(all_points["kind"].iloc[0]):
     quality_table(all_points.assign(speedup=all_points["speedup"].mask(_hidden)), _scope.sweep, _scope.metric, _kind, _spec)
+if views:
+    with st.expander("Points as a table"):
+        point_table(_listed)
