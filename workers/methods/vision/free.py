@@ -5,7 +5,7 @@ a reducing method. Which tokens stay means nothing, so that no accuracy is claim
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 PAPER = "none: a control"
 VERSION = 1
+
+
+class FusingParams(KeepParams):
+    """The counts of a method that appends a fused token to those that it keeps."""
+
+    def stage(self, keep_rate: float, present: int) -> int:
+        """Patch tokens that leave a reducing block, the fused one included."""
+        return min(present, super().stage(keep_rate, present) + 1)
 
 
 class Params(method.Params):
@@ -40,10 +48,15 @@ class Params(method.Params):
         default=None, ge=0, le=0.5, description="share of the patch tokens present that leaves in each block"
     )
     align: AlignField = None
+    fused: Literal[True] | None = Field(
+        default=None, description="with keep_rate: one token more stays in each reducing block, as where the others are fused"
+    )
 
     @model_validator(mode="after")
     def _one_schedule(self) -> "Params":
         one_amount(keep_rate=self.keep_rate, r=self.r, r_ratio=self.r_ratio)
+        if self.fused and self.keep_rate is None:
+            raise ValueError("fused belongs to keep_rate; methods that merge append nothing")
         if self.layers is not None and self.keep_rate is None:
             raise ValueError("layers belong to keep_rate; r and r_ratio are of every block")
         return self
@@ -58,9 +71,10 @@ class Params(method.Params):
         """The parameters of a method with the same counts."""
         if self.keep_rate is None:
             return MergeParams(r=self.r, r_ratio=self.r_ratio, align=self.align)
+        kind = FusingParams if self.fused else KeepParams
         if self.layers is None:
-            return KeepParams(keep_rate=self.keep_rate, align=self.align)
-        return KeepParams(keep_rate=self.keep_rate, layers=self.layers, align=self.align)
+            return kind(keep_rate=self.keep_rate, align=self.align)
+        return kind(keep_rate=self.keep_rate, layers=self.layers, align=self.align)
 
 
 NEUTRAL = Params(keep_rate=1)
@@ -70,6 +84,7 @@ EXAMPLES = (
     Params(r=3),
     Params(r=(0, 5, 0, 2)),
     Params(r_ratio=0.2, align=8),
+    Params(keep_rate=0.5, layers=(1,), fused=True),
 )
 
 
