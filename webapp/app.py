@@ -24,6 +24,8 @@ SCREENS = (
     Screen("choose", "Choose", "choose", "store"),
     Screen("promise", "Promise", "promise", "scope"),
     Screen("explain", "Explain", "explain", "scope"),
+    Screen("accuracy", "Accuracy", "accuracy", "sweep"),
+    Screen("language", "Language", "language", "scope"),
     Screen("point", "Evidence", "point", "store"),
     Screen("compare", "Compare", "compare", "store"),
     Screen("runs", "Runs", "runs", "store"),

@@ -7,6 +7,9 @@ import streamlit as st
 
 from webapp.arm_style import ArmStyle
 
+LOOKS = {(1, 0): "solid", (7, 3): "dashed", (3, 2): "dotted", (9, 3, 2, 3): "double"}
+"""Of borders, by the dashes of lines."""
+
 
 def show_key(styles: Mapping[str, ArmStyle]) -> None:
     """A line for each arm."""
@@ -14,10 +17,7 @@ def show_key(styles: Mapping[str, ArmStyle]) -> None:
 
 
 def _line(label: str, style: ArmStyle) -> str:
-    dashes = "" if style.dash == [1, 0] else f' stroke-dasharray="{" ".join(map(str, style.dash))}"'
-    sample = (
-        '<svg width="34" height="10" style="flex: none" aria-hidden="true">'
-        f'<line x1="1" y1="5" x2="33" y2="5" stroke="{style.color}" stroke-width="3"{dashes}/></svg>'
-    )
+    look = LOOKS.get(tuple(style.dash), "dashed")
+    sample = f'<span style="flex: none; width: 34px; border-top: 3px {look} {style.color}"></span>'
     text = f'<span style="overflow-wrap: anywhere">{escape(label)}</span>'
     return f'<div style="display: flex; gap: 8px; align-items: center">{sample}{text}</div>'

@@ -64,7 +64,9 @@ def generation(sweep: str, fixed: Mapping[str, Any], url: str | None = None) -> 
     def read(engine: Any) -> pd.DataFrame:
         rows = panel_rows(engine, sweep, "generation", fixed, {})
         flags = rows["arm_flags"].fillna("") + "," + rows["job_flags"].fillna("")
-        named = rows.assign(baseline="", baseline_id="", flags=[", ".join(filter(None, text.split(","))) for text in flags])
+        named = rows.drop(columns="arm").assign(
+            baseline="", baseline_id="", flags=[", ".join(filter(None, text.split(","))) for text in flags]
+        )
         return label_arms(named, named.iloc[:0])[0]
 
     key = tuple((name, None if is_missing(value) else value) for name, value in fixed.items())

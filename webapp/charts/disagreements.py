@@ -28,7 +28,7 @@ def disagreement_chart(rows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     color = alt.Color(
         "side:N", scale=alt.Scale(domain=list(_SIDES.values()), range=list(_COLORS)), legend=alt.Legend(title=None, orient="top")
     )
-    x = alt.X("shown:Q", axis=alt.Axis(title="Images", labelExpr="format(abs(datum.value), ',')", tickMinStep=1))
+    x = alt.X("shown:Q", axis=alt.Axis(title="Images", labelExpr="format(abs(datum.value), ',')", tickMinStep=1, tickCount=8))
     texts = [
         alt.Tooltip("label:N", title="Arm"),
         alt.Tooltip("side:N", title="Images"),

@@ -33,7 +33,17 @@ FIGURES = {
     "margin_change": "Change of the margin, logits",
 }
 """Columns of the view `accuracy` with intervals that are drawn for each arm."""
-TABLE = ("arm", "top1_baseline", "top1", "top5", "kl", "margin_change", "margin_change_p05", "mcnemar_p")
+TABLE = (
+    "arm",
+    "only_baseline_correct",
+    "only_arm_correct",
+    "mcnemar_p",
+    "top1",
+    "top5",
+    "kl",
+    "margin_change",
+    "margin_change_p05",
+)
 NO_ACCURACY = {
     "not requested": "This sweep requests no accuracy. These lines in the sweep file do:",
     "queued": "The accuracy of these arms is in the queue; its progress is on the page Runs.",

@@ -42,7 +42,8 @@ def along_length(scope: Scope) -> None:
     if not titles:
         plain.sentence("No figure of the arms by themselves was measured.", "muted")
         return
-    title = choose_one("Figure", list(titles), "figure")
+    rate = next((title for title, spec in titles.items() if spec.better == "higher"), None)
+    title = choose_one("Figure", list(titles), "figure", rate)
     spec = titles[title]
     styles = arm_styles(arms)
     frame = arms.assign(value=arms[metric_column(spec)[0]])
@@ -53,10 +54,10 @@ def along_length(scope: Scope) -> None:
 
 
 def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> None:
-    """QualityOfArms lost against speed gained, with both intervals."""
+    """Quality lost against speed gained, with both intervals."""
     st.subheader(f"{quality.spec.label.capitalize()} against speed", anchor=False)
     x = Measure("speedup", f"Speed-up: {METRICS[scope.metric].label}, 99 % interval", better="higher", scale="log", form="~r")
-    y = Measure("worse", f"{quality.spec.label.capitalize()} more than the baseline's, 95 % interval", form="+.2~r")
+    y = Measure("worse", f"More {quality.spec.label}, 95 % interval", form="+.2~r")
     known = arms.dropna(subset=["worse"])
     if known.empty:
         plain.sentence("No arm has both.", "muted")
@@ -127,7 +128,7 @@ def _show() -> None:
     plain.sentence(f"{count(len(here), 'arm')}: {', '.join(f'{number} {word}' for word, number in words.items())}.")
     requested = quality.states["state"].value_counts().to_dict()
     stand = ", ".join(f"{number} {state}" for state, number in requested.items())
-    plain.sentence(f"QualityOfArms: {stand}." if requested else "The sweep requests no quality of this model.", "muted")
+    plain.sentence(f"Quality: {stand}." if requested else "The sweep requests no quality of this model.", "muted")
     speed_and_quality(here, quality)
     along_length(scope)
     bits_against_speed(here, quality, scope)

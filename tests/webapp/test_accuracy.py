@@ -1,0 +1,136 @@
+"""The page Accuracy: figures with their intervals, states without numbers, corrupted images, and its charts."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.orchestrator.vision_fixtures import job as vision_job
+from tests.orchestrator.vision_fixtures import outcome as vision_outcome
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
+from tests.webapp.quality_stores import ARMS, accuracy_store
+from tests.webapp.simulated import store_outcomes
+from webapp import queries_quality
+from webapp.charts.corruption_map import corruption_chart
+from webapp.charts.disagreements import disagreement_chart
+from webapp.charts.interval_rows import interval_chart
+from webapp.charts.pareto import Measure
+from webapp.charts.row_labels import LETTERS, wrapped
+from webapp.quality_frames import beside_unmodified, with_front
+
+PAGE = "screens/accuracy.py"
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def accurate(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return accuracy_store(tmp_path_factory.mktemp("accurate") / "accurate.db")
+
+
+def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
+    """The answer in words, and a table with both conclusions of each arm as the report words them."""
+    app = opened(accurate, PAGE, sweep="accurate")
+    words = page_text(app)
+    assert "digits_vit_64 on 4,000 images of digits, 32 px, against dense" in words
+    assert "Top-1 accuracy of 4 arms: 2 same, 2 worse." in words
+    table = app.dataframe[0].value.set_index("arm")
+    assert list(table["quality_verdict"]) == ["worse", "worse", "same", "same"]
+    assert list(table["word"]) == ["faster", "faster", "faster", "slower"]
+    assert table.loc["topk keep_rate=0.2", "change"].startswith("+29.")
+    counts = app.dataframe[1].value.set_index("arm")
+    assert counts.loc["topk keep_rate=0.6", "only_baseline_correct"] == 2
+    assert counts.loc["topk keep_rate=0.6", "mcnemar_p"] == pytest.approx(0.5)
+
+
+def test_corrupted_images(opened: Open, accurate: str) -> None:
+    """What was classified is chosen in the address, and the map of corruptions is of the arm that loses most."""
+    app = opened(accurate, PAGE, sweep="accurate", images="digits with fog, severity 3, 32 px")
+    assert "4,000 images of digits with fog, severity 3, 32 px" in page_text(app)
+    assert app.selectbox(key="arm").value == "topk keep_rate=0.2"
+    words = page_text(opened(accurate, PAGE, sweep="accurate", images="digits with snow"))
+    assert "Images digits with snow of the address is not among what was measured" in words
+
+
+def test_states_without_numbers(opened: Open, filled: str, tmp_path: Path) -> None:
+    """Not requested, failed, and not yet: each says what happened and what to do."""
+    words = page_text(opened(filled, PAGE, sweep="quickstart"))
+    assert "This sweep requests no accuracy" in words
+    assert "accuracy: {images: 5000}" in words
+    partly = page_text(opened(accuracy_store(tmp_path / "partly.db", failing=True), PAGE, sweep="accurate"))
+    assert "1 comparison failed (out_of_memory)" in partly
+
+
+def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
+    """A sweep that times nothing has its accuracies, against the GMACs."""
+    url = store_outcomes(tmp_path / "alone.db", "alone", vision_outcome(vision_job("accuracy", ARMS)))
+    app = opened(url, PAGE, sweep="alone")
+    words = page_text(app)
+    assert "Top-1 accuracy of 4 arms" in words
+    assert "Speed and accuracy" not in words
+    assert "The sweep requests no corrupted images." in words
+
+
+def test_empty_and_large_stores(opened: Open, empty: str, large: str) -> None:
+    """Neither is a traceback."""
+    assert "breakeven run sweeps/quickstart.yaml" in page_text(opened(empty, PAGE))
+    assert "accuracy" in page_text(opened(large, PAGE, sweep="large"))
+
+
+def test_labels_of_accuracies(accurate: str) -> None:
+    """Arms have the labels of the other pages."""
+    rows = queries_quality.accuracies("accurate", {"model": "digits_vit_64", "weights": "trained"}, accurate)
+    assert set(rows["arm"]) == {f"topk keep_rate={rate}" for rate in (0.2, 0.4, 0.6, 0.8)}
+
+
+X = Measure("speedup", "Speed-up", better="higher")
+Y = Measure("worse", "Lost")
+
+
+def test_the_front_counts_intervals() -> None:
+    """Surpassed is who is at most as good by both and clearly worse by one; overlapping intervals surpass nothing."""
+    rows = [("a", 2.0, 0.1), ("b", 1.5, 0.1), ("c", 1.99, 0.1), ("d", NAN, 0.0)]
+    points = pd.DataFrame(rows, columns=["arm", "speedup", "worse"])
+    points = points.assign(speedup_low=points["speedup"] - 0.05, speedup_high=points["speedup"] + 0.05)
+    found = with_front(beside_unmodified(points, speedup=1.0, worse=0.0), (X, Y)).set_index("arm")["front"]
+    assert dict(found) == {"a": True, "b": False, "c": True, "d": False, "unmodified model": True}
+
+
+def test_rows_of_intervals() -> None:
+    """One row for each label, in order; a ratio has a logarithmic axis, and the floor is a band."""
+    rows = pd.DataFrame({"label": ["b", "a"], "value": [1.2, 0.9], "low": [1.1, NAN], "high": [1.3, NAN]})
+    spec = interval_chart(rows, "Speed-up", none=1, floor=0.02).to_dict()
+    assert len(spec["layer"]) == 4
+    marks = spec["layer"][-1]
+    assert marks["encoding"]["y"]["scale"]["domain"] == ["b", "a"]
+    assert marks["encoding"]["x"]["scale"]["type"] == "log"
+    with pytest.raises(ValueError, match="nothing was measured"):
+        interval_chart(rows.assign(value=NAN), "Speed-up")
+
+
+def test_long_labels_wrap() -> None:
+    """A parameter of 500 characters continues on further lines, whole."""
+    label = "topk " + "x" * 500
+    assert wrapped(label).replace("\n", "").replace(" ", "") == label.replace(" ", "")
+    assert max(map(len, wrapped(label).split("\n"))) <= LETTERS
+
+
+def test_a_map_of_corruptions() -> None:
+    """Cells are symmetric around no loss; without a corrupted image there is no map."""
+    rows = pd.DataFrame({"corruption": ["fog", "fog", None], "severity": [1, 3, None], "top1_drop": [-1.0, 4.0, 9.0]})
+    rows = rows.assign(top1_baseline=90.0, top1=89.0, top1_drop_low=0.0, top1_drop_high=1.0, word="worse", images=10)
+    spec = corruption_chart(rows).to_dict()
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == [-4, 4]
+    assert len(next(iter(spec["datasets"].values()))) == 2
+    with pytest.raises(ValueError, match="not measured"):
+        corruption_chart(rows.iloc[2:])
+
+
+def test_images_that_only_one_has_right() -> None:
+    """Those of the baseline to the left, those of the arm to the right, both with their true number."""
+    rows = pd.DataFrame(
+        {"label": ["a"], "only_baseline_correct": [5.0], "only_arm_correct": [2.0], "images": [100], "mcnemar_p": [0.4]}
+    )
+    spec = disagreement_chart(rows).to_dict()
+    drawn = next(data for data in spec["datasets"].values() if "shown" in data[0])
+    assert [(row["shown"], row["number"]) for row in drawn] == [(-5, 5), (2, 2)]

@@ -1,0 +1,103 @@
+"""The page Language: figures along the length, quality against speed, stacks beside their parts, and tuned arms."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from sweeps.job import Arm, Step
+from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
+from tests.webapp.quality_stores import LENGTHS, language_store
+from tests.webapp.simulated import store_outcomes
+from webapp import queries, queries_quality
+from webapp.arm_style import arm_styles
+from webapp.charts.length_lines import length_chart
+from workers.methods.language import adaptivocab
+
+PAGE = "screens/language.py"
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return language_store(tmp_path_factory.mktemp("spoken") / "spoken.db")
+
+
+def test_the_page(opened: Open, spoken: str) -> None:
+    """What was measured at the longest prompt, in words and as a table with quality; figures by choice."""
+    app = opened(spoken, PAGE, sweep="spoken")
+    words = page_text(app)
+    assert "Time per character at 512 tokens of the prompt, against dense" in words
+    assert "3 arms: 3 faster." in words
+    assert "Quality: 3 measured." in words
+    table = app.dataframe[0].value.set_index("arm")
+    assert table.loc["larosa sparsity=0.5", "quality_verdict"] == "worse"
+    assert app.selectbox(key="figure").value == "Tokens per second of decoding"
+    figures = app.selectbox(key="figure").options
+    assert {"Time to the first token, ms", "Time per output token, ms", "Characters per second", "KV cache needed, B"} <= set(
+        figures
+    )
+
+
+def test_choices_of_the_address(opened: Open, spoken: str) -> None:
+    """Prompt and figure are in the address; another value is reported."""
+    app = opened(spoken, PAGE, sweep="spoken", prompt="64 tokens", figure="Characters per second")
+    assert "at 64 tokens of the prompt" in page_text(app)
+    assert app.selectbox(key="figure").value == "Characters per second"
+    assert "Prompt 65 tokens of the address is not among" in page_text(opened(spoken, PAGE, sweep="spoken", prompt="65 tokens"))
+
+
+def test_stacks_beside_their_parts(opened: Open, spoken: str) -> None:
+    """Parts alone and all together; a part that was not measured alone is named."""
+    words = page_text(opened(spoken, PAGE, sweep="spoken", metric="time per output token"))
+    assert "Stacks and their parts" in words
+    assert re.search(r"larosa sparsity=0\.5 alone 1\.\d+x \[.*\]; all together 1\.\d+x \[", words)
+    assert "was not measured alone" in words
+
+
+def test_images_are_on_another_page(opened: Open, filled: str, empty: str, large: str) -> None:
+    """A vision sweep names the page of its quality; empty and large stores are no traceback."""
+    assert "These are no language models" in page_text(opened(filled, PAGE, sweep="quickstart"))
+    assert "breakeven run sweeps/quickstart.yaml" in page_text(opened(empty, PAGE))
+    assert "of the prompt, against dense" in page_text(opened(large, PAGE, sweep="language"))
+
+
+def test_tuned_arms_against_their_controls(opened: Open, tmp_path: Path) -> None:
+    """What tuning alone changes is subtracted, with an interval, and named."""
+    tuned, control = (
+        Arm(
+            stack=(
+                Step(
+                    method="adaptivocab",
+                    params=adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(mode="json"),
+                    version=adaptivocab.VERSION,
+                ),
+            )
+        )
+        for ngrams in (500, 0)
+    )
+    timed = a_generation(a_generation_job(128, (tuned, control)), (1.0, 1.2, 1.0))
+    read = a_reading(a_quality_job((tuned, control)), (0.0, -0.47, -0.5), tokens=(100, 80, 100), noise=0.002)
+    words = page_text(opened(store_outcomes(tmp_path / "tuned.db", "tuned", timed, read), PAGE, sweep="tuned"))
+    assert "Tuned arms against their controls" in words
+    assert re.search(r": worse by 0\.03\d\d \[0\.\d+, 0\.\d+\] bits per byte against adaptivocab", words)
+
+
+def test_lines_along_the_length(spoken: str) -> None:
+    """A line for each arm, the unmodified model among them, at every length; a figure that nothing has is refused."""
+    fixed = dict(queries.panels("spoken", spoken).iloc[0][["model", "weights", "environment", "host"]])
+    rows = queries_quality.generation("spoken", fixed, spoken)
+    assert set(rows["arm"]) == {
+        "adaptivocab tokens=500 + larosa sparsity=0.5",
+        "dense",
+        "larosa sparsity=0.3",
+        "larosa sparsity=0.5",
+    }
+    chart = length_chart(rows.assign(value=rows["tpot_ms"]), "ms", arm_styles(rows), better="lower").to_dict()
+    drawn = next(iter(chart["datasets"].values()))
+    assert len(drawn) == 4 * len(LENGTHS)
+    assert chart["layer"][0]["encoding"]["y"]["axis"]["title"] == "ms (less is better)"
+    with pytest.raises(ValueError, match="not measured"):
+        length_chart(rows.assign(value=pd.NA), "ms", arm_styles(rows))

@@ -1,0 +1,53 @@
+"""The pages Accuracy and Language in a real browser: both themes, both widths, and a choice that stays in the address."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.webapp.quality_stores import accuracy_store, language_store
+from tests.webapp.served import CHART, WAIT_MS, Watch
+
+
+@pytest.fixture(scope="module")
+def addresses(served: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("quality")
+    return {
+        "accuracy": served(accuracy_store(folder / "accuracy.db")) + "/accuracy?sweep=accurate",
+        "language": served(language_store(folder / "language.db")) + "/language?sweep=spoken",
+    }
+
+
+PARTS = {"accuracy": ("Corrupted images", 4), "language": ("Stacks and their parts", 3)}
+"""By page its last heading, and how many charts it has."""
+LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1440), ("dark", 800))
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", PARTS)
+def test_the_pages_in_a_browser(
+    addresses: dict[str, str], browser: Browser, look: tuple[Literal["light", "dark"], int], name: str
+) -> None:
+    """All parts come up, nothing is wider than the window, no error, no request beyond this host."""
+    (scheme, width), (last, charts) = look, PARTS[name]
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    watch = Watch(page, addresses[name].partition(f"/{name}?")[0])
+    page.goto(addresses[name])
+    expect(page.get_by_role("heading", name=last)).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(CHART)).to_have_count(charts, timeout=WAIT_MS)
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert page.evaluate(f"{main}.scrollWidth - {main}.clientWidth") == 0
+    watch.check()
+    context.close()
+
+
+def test_another_figure(addresses: dict[str, str], browser: Browser) -> None:
+    """A choice changes the chart's title and the address."""
+    page = browser.new_page()
+    page.goto(addresses["language"])
+    page.get_by_role("combobox", name="Figure").click(timeout=WAIT_MS)
+    page.get_by_role("option", name="Characters per second").click()
+    page.wait_for_url("**/language?*figure=Characters*", timeout=WAIT_MS)
+    page.close()
