@@ -16,7 +16,7 @@ from webapp.charts.corruption_map import corruption_chart
 from webapp.charts.disagreements import disagreement_chart
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure
-from webapp.charts.row_labels import LETTERS, wrapped
+from webapp.charts.row_labels import LINE_LETTERS, wrapped
 from webapp.quality_frames import beside_unmodified, with_front
 
 PAGE = "screens/accuracy.py"
@@ -112,7 +112,7 @@ def test_long_labels_wrap() -> None:
     """A parameter of 500 characters continues on further lines, whole."""
     label = "topk " + "x" * 500
     assert wrapped(label).replace("\n", "").replace(" ", "") == label.replace(" ", "")
-    assert max(map(len, wrapped(label).split("\n"))) <= LETTERS
+    assert max(map(len, wrapped(label).split("\n"))) <= LINE_LETTERS
 
 
 def test_a_map_of_corruptions() -> None:

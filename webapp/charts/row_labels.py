@@ -6,15 +6,15 @@ from typing import Any
 
 import altair as alt
 
-LETTERS = 38
+LINE_LETTERS = 38
 """Of one line."""
 LINE, ROOM = 14, 14
 """Pixels of a line, and between rows."""
 
 
 def wrapped(label: str) -> str:
-    """A label with a line break after at most `LETTERS` characters, at spaces where there are some."""
-    return "\n".join(textwrap.wrap(label, LETTERS) or [""])
+    """A label with a line break after at most `LINE_LETTERS` characters, at spaces where there are some."""
+    return "\n".join(textwrap.wrap(label, LINE_LETTERS) or [""])
 
 
 def row_axis(labels: Sequence[str], title: str | None = None, **more: Any) -> alt.Y:
