@@ -1,6 +1,7 @@
 """Advice: which of the arms measured under one condition to use, by intervals that hold for all of them together."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from typing import NamedTuple
 
 from sweeps.metrics import SPEED_FLOOR
@@ -120,8 +121,9 @@ _Figures = Mapping[tuple[str, str], tuple[float, float, float]]
 def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
     """Keys of the arms, and of the unmodified model, that no other surpasses in time, quality, memory and energy, as measured.
 
-    One surpasses another if it is at least as good by every figure that either has, and clearly better by one (the intervals do
-    not meet; amounts that are read once by more than the floor). Where only one of the two has a figure, neither is surpassed.
+    One surpasses another if it is at least as good by every figure that either has, and clearly better by one: the intervals do
+    not meet. Amounts, which are read once, are as good as each other within the floor, and clearly better beyond it. Where only one
+    of the two has a figure, neither is surpassed.
     """
     figures = {arm.key: dict(_figures(arm)) for arm in arms if not arm.obstacle}
     names = {name for own in figures.values() for name in own}
@@ -142,14 +144,15 @@ def _figures(arm: MeasuredArm) -> Iterator[tuple[tuple[str, str], tuple[float, f
         low, high = (cost.worse if end is None else end for end in (cost.low, cost.high))
         yield ("quality", f"{cost.metric} on {cost.data}"), (0 - cost.worse, 0 - high, 0 - low)
     for name, ratio in arm.amounts.items():
-        yield ("amount", name), (ratio, ratio / (1 + SPEED_FLOOR), ratio * (1 + SPEED_FLOOR))
+        half = sqrt(1 + SPEED_FLOOR)  # the intervals of two amounts meet where they differ by the floor at most
+        yield ("amount", name), (ratio, ratio / half, ratio * half)
 
 
 def _surpasses(one: _Figures, other: _Figures) -> bool:
     if one.keys() != other.keys():
         return False
-    at_least = all(one[name][0] >= other[name][0] for name in other)
-    return at_least and any(one[name][1] > other[name][2] for name in other)
+    at_least = (one[name][2] >= other[name][1] if name[0] == "amount" else one[name][0] >= other[name][0] for name in other)
+    return all(at_least) and any(one[name][1] > other[name][2] for name in other)
 
 
 class PolicySpan(NamedTuple):

@@ -39,9 +39,13 @@ MOST_CELLS = 1200
 
 
 def axes_of(curves: pd.DataFrame) -> list[str]:
-    """The axes along which these rows of `store.token_break_evens` differ, in the order of `MAP_AXES`, arms in any case."""
+    """The axes along which these rows of `store.token_break_evens` differ, in the order of `MAP_AXES`, arms in any case.
+
+    Where nothing else varies the model is one, so that a map has columns.
+    """
     columns = {"against": "baseline_id", "arm": "params"}
-    return [name for name in MAP_AXES if name == "arm" or curves[columns.get(name, name)].nunique(dropna=False) > 1]
+    found = [name for name in MAP_AXES if name == "arm" or curves[columns.get(name, name)].nunique(dropna=False) > 1]
+    return found if set(found) - {"arm", "method"} else [*found, "model"]
 
 
 def label_curves(curves: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:

@@ -16,13 +16,6 @@ class DeliveredShare(NamedTuple):
     points: int
     """Of which a share is known."""
 
-    @property
-    def text(self) -> str:
-        """`62 % (35 % to 80 %, 24 points)`: the median, the range and what it rests on; of one point its share alone."""
-        if self.points == 1:
-            return f"{_percent(self.median)} (1 point)"
-        return f"{_percent(self.median)} ({_percent(self.least)} to {_percent(self.most)}, {count(self.points, 'point')})"
-
 
 def delivered_of(shares: Iterable[float | None]) -> DeliveredShare | None:
     """The median and the range of the shares that are known; `None` where none is."""
@@ -34,12 +27,12 @@ def delivered_sentence(name: str, share: DeliveredShare | None) -> str:
     """What arrives of a method's promise, as a sentence that begins with its name."""
     if share is None:
         return f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
-    rests = f"median of {count(share.points, 'point')}"
-    if share.points > 1:
-        rests += f", {_percent(share.least)} to {_percent(share.most)}"
+    if share.points == 1:
+        return f"{name}: {_percent(share.median)} of the promised saving arrives (1 point)."
+    rests = f"{count(share.points, 'point')}, {_percent(share.least)} to {_percent(share.most)}"
     if share.median < 0:
-        return f"{name}: nothing of the promised saving arrives, it costs time: {_percent(share.median)} ({rests})."
-    return f"{name}: {_percent(share.median)} of the promised saving arrives ({rests})."
+        return f"{name}: none of the promised saving arrives at the median, {_percent(share.median)} ({rests})."
+    return f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."
 
 
 def _percent(share: float) -> str:

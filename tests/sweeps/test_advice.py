@@ -110,6 +110,30 @@ def test_the_pareto_set_compares_what_both_have() -> None:
     assert set(pareto(close)) == {"a", "b"}, "not clearly better"
 
 
+@pytest.mark.parametrize(
+    ("memory", "energy", "stays"), [(1.0, 1.0, False), (0.999, 1.0, False), (0.97, 1.0, True), (1.0, 0.97, True)]
+)
+def test_amounts_within_the_floor_are_as_good(memory: float, energy: float, stays: bool) -> None:
+    """A faster arm surpasses the unmodified model unless it needs more memory or energy by more than the floor."""
+    found = pareto([arm("fast", 1.5, peak_rss=memory, energy_per_image=energy)])
+    assert (UNMODIFIED in found) == stays
+    assert "fast" in found
+
+
+def test_each_figure_keeps_an_arm_in_the_pareto_set() -> None:
+    """Of arms that are best in time, quality, memory and energy, none surpasses another; one that is second in all drops out."""
+    arms = [
+        arm("time", 2.0, cost(2.0), peak_rss=1.0, energy_per_image=1.0),
+        arm("quality", 1.2, cost(-1.0), peak_rss=1.0, energy_per_image=1.0),
+        arm("memory", 1.1, cost(2.0), peak_rss=2.0, energy_per_image=1.0),
+        arm("energy", 1.1, cost(2.0), peak_rss=1.0, energy_per_image=2.0),
+        arm("second", 1.05, cost(2.1), peak_rss=1.0, energy_per_image=1.0),
+    ]
+    assert set(pareto(arms)) == {"time", "quality", "memory", "energy"}
+    amounts = [arm("a", 1.5, peak_rss=1.03), arm("b", 1.5, peak_rss=1.0)]
+    assert set(pareto(amounts)) == {"a"}, "clearly better beyond the floor of 2 %"
+
+
 def test_spans_reach_between_neighbours_that_agree_and_no_further() -> None:
     """Between two sizes an arm is used if it is faster at both, beyond the ends there is none."""
     rankings = {

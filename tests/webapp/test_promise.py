@@ -11,8 +11,8 @@ def test_shares_and_map(opened: Open, filled: str) -> None:
     page = opened(filled, PAGE, sweep="quickstart")
     words = page_text(page)
     assert "random (control): " in words
-    assert "of the promised saving arrives (median of " in words
-    assert "tome: nothing of the promised saving arrives, it costs time" in words
+    assert "of the promised saving arrives at the median (" in words
+    assert "tome: none of the promised saving arrives at the median" in words
     assert len(page.get("vega_lite_chart")) == 2
     assert not page.exception
 
