@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -40,8 +40,7 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     )
     shown = next(each for each in possible if BY_WORDS[each] == word)
     if shown != by:
-        st.query_params.from_dict({"by": shown})
-        st.rerun()
+        _switch({"by": shown})
     first, second = _newest_two(by, choices[by])
     left, right = st.columns(2)
     with left:
@@ -52,6 +51,17 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
         st.session_state["compared"] = True  # only once, so that Back leads on from here
         st.query_params.update({"by": by, "a": a.value, "b": b.value})
     return by, a, b
+
+
+def _switches() -> int:
+    return int(st.session_state.get("switches", 0))
+
+
+def _switch(query: dict[str, str]) -> NoReturn:
+    """Goes to another address; widgets of former ones begin anew, so that Back finds none with a choice that led away."""
+    st.session_state["switches"] = _switches() + 1
+    st.query_params.from_dict(query)
+    st.rerun()
 
 
 def _newest_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
@@ -76,8 +86,7 @@ def _choose_side(label: str, key: str, by: By, choices: Sequence[SideChoice], de
         label, list(known), index=list(known).index(value), format_func=labels.__getitem__, key=f"{key}-{by}-{value}"
     )
     if drawn != value:
-        st.query_params[key] = drawn
-        st.rerun()
+        _switch({**st.query_params.to_dict(), key: drawn})
     return known[drawn]
 
 

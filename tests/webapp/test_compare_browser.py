@@ -30,6 +30,7 @@ def test_two_sides(sides_app: str, browser: Browser, scheme: Literal["light", "d
     page.get_by_role("radio", name="Revisions").click()
     expect(page.get_by_text("one and the same answer on both sides")).to_be_visible(timeout=WAIT_MS)
     page.wait_for_url("**/compare?by=revision*")
+    page.locator("[data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
     page.go_back()
     expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("link", name="history").first.click()
