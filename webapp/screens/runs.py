@@ -12,7 +12,7 @@ from webapp import filters, plain, queries
 from webapp.links import point_link
 
 REFRESH_S = 3
-SHOWN = 20  # classes of failures; a text below would be shown on the page
+MOST_CLASSES = 20  # classes of failures; a text below would be shown on the page
 SWEEPS = {
     "sweep": st.column_config.TextColumn("Sweep"),
     "question": st.column_config.TextColumn("Question", width="large"),
@@ -84,7 +84,7 @@ def failures(sweep: str) -> None:
         "other failures count as answers, which --again measures anew."
     )
     st.code(f"breakeven run {sweep}.yaml --again --only failed", language="bash", wrap_lines=True)
-    for each in classes[:SHOWN]:
+    for each in classes[:MOST_CLASSES]:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)
         ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(each.at))
@@ -95,8 +95,8 @@ def failures(sweep: str) -> None:
         if each.detail:
             with st.expander("Log and traceback"):
                 plain.text_block(each.detail)
-    if len(classes) > SHOWN:
-        plain.sentence(f"{len(classes) - SHOWN:,} more kinds of failures are in the view failures.", "muted")
+    if len(classes) > MOST_CLASSES:
+        plain.sentence(f"{len(classes) - MOST_CLASSES:,} more kinds of failures are in the view failures.", "muted")
 
 
 def nodes() -> None:

@@ -16,15 +16,15 @@ SECONDS, ROWS = 10.0, 10_000  # limits of a query; a text below would be shown o
 _EMPTY = "Your own"
 
 
-def answer(sql: str) -> Result:
+def result_of(sql: str) -> Result:
     """The result, kept until the store changes; raises `StoreError`."""
     return queries.kept(lambda _: run_query(None, sql, seconds=SECONDS, rows=ROWS), "sql", sql)
 
 
-def show(sql: str) -> None:
+def show_result(sql: str) -> None:
     """The result of a query as a table to look at and to keep, or why there is none."""
     try:
-        result = answer(sql)
+        result = result_of(sql)
     except StoreError as problem:
         plain.sentence(str(problem))
         return
@@ -69,6 +69,6 @@ with _console:
     _sql = st.text_area("Query", key="sql", bind="query-params", height=200, placeholder=EXAMPLES["Columns of a view"])
     st.button("Run", type="primary", help="Ctrl+Enter in the field does the same")
     if _sql and _sql.strip():
-        show(_sql)
+        show_result(_sql)
 with _beside:
     views()
