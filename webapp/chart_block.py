@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -31,6 +32,8 @@ def show_chart(
 
 def draw_chart(chart: Chart, name: str) -> None:
     """The chart alone."""
+    # Tests validate every chart; validating it again in each run takes longer than drawing it.
+    object.__setattr__(chart, "to_dict", partial(chart.to_dict, validate=False))
     st.altair_chart(chart, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
 
 
