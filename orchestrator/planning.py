@@ -21,8 +21,10 @@ from store.arm_labels import store_arm_labels
 from store.engine import Engine
 from store.overlap import newest_attempt
 from store.placement import Place, Wanted
+from store.row_mapping import requested_params
 from store.submission import NewSweep, submit_sweep
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.identity import canonical
 from sweeps.job import Condition, Device, Job
 from sweeps.number_format import count, duration
 from sweeps.parsing.expand import Expansion, expand_file
@@ -30,7 +32,7 @@ from sweeps.protocol import Protocol
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every
-from workers.methods.arm_labels import arm_label
+from workers.methods.arm_labels import params_label
 from workers.training.recipes import recipe_hash
 
 
@@ -172,9 +174,9 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
 
 
 def job_arm_labels(jobs: Iterable[Job]) -> dict[str, str]:
-    """The label of each arm of some jobs, by its `arm_id`."""
+    """The label of each arm of some jobs, by its `arm_id`, as reports show it for a row of a view."""
     arms = {arm.arm_id: arm for job in jobs for arm in job.arms}
-    return {key: arm_label(arm) for key, arm in arms.items()}
+    return {key: params_label(arm.method, canonical(requested_params(arm))) for key, arm in arms.items()}
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:

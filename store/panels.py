@@ -100,7 +100,9 @@ def _panel_statement(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Ma
     table = _view(view)
 
     def equal(source: FromClause) -> list[ColumnElement[bool]]:
-        names = [name for name in fixed if name in table.c and name in source.c and (source is table or name not in RAN)]
+        # rows of attempts belong to the panel that was run in them, whatever their view shows of it
+        shown = fixed if source is COMPARISON and "attempt" in table.c else [name for name in fixed if name in table.c]
+        names = [name for name in shown if name in source.c and (source is table or name not in RAN)]
         return [source.c[name].is_(None) if fixed[name] is None else source.c[name] == fixed[name] for name in names]
 
     panels = (

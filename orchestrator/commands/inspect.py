@@ -14,6 +14,9 @@ from store.user_sql import run_query
 from sweeps.method import modality_of
 from workers.methods import every
 
+JSON_COLUMNS = frozenset({"params", "system_metrics", "counters"})
+"""Columns of the views whose text is JSON."""
+
 
 def show_status(db: str | None, name: str | None) -> None:
     """One line for each sweep (newest revision): jobs by state, comparisons measured and failed."""
@@ -92,7 +95,7 @@ def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "
     """Run one read-only statement and print what it gives."""
     result = run_query(db, sql, seconds=seconds, rows=rows)
     if form == "json":
-        records = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        records = [{name: _decoded(name, value) for name, value in zip(result.columns, row, strict=True)} for row in result.rows]
         typer.echo(json.dumps(records, indent=1, default=str))
     elif form == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([result.columns, *result.rows])
@@ -103,3 +106,14 @@ def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "
         sys.stdout.writelines(f"{line}\n" for line in text_table.table_lines(result.columns, result.rows))
     if result.truncated:
         typer.secho(f"only the first {len(result.rows)} rows; --rows takes more", fg="yellow", err=True)
+
+
+def _decoded(name: str, value: Any) -> Any:
+    """The value of a column that holds JSON as an object or list; others, and what is no JSON, as they are."""
+    if name not in JSON_COLUMNS or not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value
+    return found if isinstance(found, dict | list) else value

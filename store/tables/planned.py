@@ -105,6 +105,7 @@ class ComparisonRow(ArmColumns, table=True):
     __table_args__: Any = (
         *(finite_number(column, "> 0") for column in CONDITION_CHECKS),
         Index(None, "method", "model", "image_size"),
+        Index(None, "arm_id", "model", "weights", "image_size"),
     )
 
     comparison_id: str = Field(primary_key=True)

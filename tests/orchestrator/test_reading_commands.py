@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.planning import job_arm_labels
+from store.arm_labels import label_stored_arms
+from store.engine import connect
+from store.row_mapping import arm_columns
+from sweeps.identity import canonical
+from sweeps.job import DENSE, Overrides
 from tests.orchestrator.commands import ROOT, breakeven
+from tests.webapp import simulated
+from workers.methods.arm_labels import params_label
 
 
 def test_help_imports_nothing_slow(tmp_path: Path) -> None:
@@ -138,6 +146,24 @@ def test_doctor_names_the_machine_and_its_noise(tmp_path: Path) -> None:
 
 def test_reanalyse_rebuilds_the_same_rows(stored: Path) -> None:
     """Rebuilding the derived rows from the raw samples changes nothing that the views show."""
+    engine = connect(str(stored / "breakeven.db"))
+    label_stored_arms(engine, params_label)  # which commands that submit a sweep do
+    engine.dispose()
     before = breakeven("report", "quickstart", "--format", "json", folder=stored).stdout
     assert "comparisons analysed again" in breakeven("reanalyse", folder=stored).stdout
     assert breakeven("report", "quickstart", "--format", "json", folder=stored).stdout == before
+
+
+def test_labels_of_the_view_are_those_of_reports(stored: Path) -> None:
+    """Whether a sweep is submitted or analysed again; parameters are objects in JSON."""
+    breakeven("reanalyse", folder=stored)
+    sql = "SELECT method, params, arm_label FROM speedup"
+    records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
+    assert records
+    for record in records:
+        assert record["arm_label"] == params_label(record["method"], canonical(record["params"]))
+    job = simulated.job(64, arms=(*simulated.ARMS, DENSE.model_copy(update={"overrides": Overrides(runtime="compile")})))
+    labels = job_arm_labels([job])
+    for index, arm in enumerate(job.arms):
+        columns = arm_columns(job, index)
+        assert labels[arm.arm_id] == params_label(columns["method"], columns["params"])

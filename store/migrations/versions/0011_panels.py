@@ -21,6 +21,9 @@ def upgrade() -> None:
         op.create_index(op.f(f"ix_{table}_comparison_id"), table, ["comparison_id"])
     some = sa.text("failure IS NOT NULL")
     op.create_index(op.f("ix_effect_row_failure"), "effect_row", ["failure"], sqlite_where=some, postgresql_where=some)
+    op.create_index(
+        op.f("ix_comparison_arm_id_model_weights_image_size"), "comparison", ["arm_id", "model", "weights", "image_size"]
+    )
     op.create_index(op.f("ix_comparison_panel_id"), "comparison", ["panel_id"])
     connection = op.get_bind()
     METADATA.create_all(connection, [METADATA.tables[name] for name in NEW])
