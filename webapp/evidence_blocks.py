@@ -53,7 +53,7 @@ def title(found: PointEvidence) -> None:
     plain.sentence(f"{describe_condition(condition)}; {comparison.kind}", "muted")
 
 
-def answer(found: PointEvidence, metric: str) -> None:
+def answer_of(found: PointEvidence, metric: str) -> None:
     """The answer by each metric, that of `metric` first, and what its flags mean."""
     flags: dict[str, None] = {}
     newest = next((each.failure for each in reversed(found.attempts) if each.failure is not None), None)

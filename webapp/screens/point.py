@@ -31,7 +31,7 @@ def search() -> None:
     st.html(f"<ul style='overflow-wrap: anywhere'>{''.join(listed)}</ul>")
 
 
-def show(comparison_id: str, environment: str | None, host: str | None) -> None:
+def show_evidence(comparison_id: str, environment: str | None, host: str | None) -> None:
     """All sections about one comparison."""
     found = queries_point.read_point(comparison_id, environment, host)
     evidence_blocks.title(found)
@@ -43,7 +43,7 @@ def show(comparison_id: str, environment: str | None, host: str | None) -> None:
             "Metric", list(labels), default=METRICS[metric].label, required=True, key="of", bind="query-params"
         )
         metric = labels[str(chosen)]
-    evidence_blocks.answer(found, metric)
+    evidence_blocks.answer_of(found, metric)
     if metric:
         plain.sentence(noise_in_words(queries_point.point_frames(found, metric).findings))
     evidence_blocks.elsewhere(found)
@@ -67,7 +67,7 @@ if not requested:
     search()
 else:
     try:
-        show(requested, st.query_params.get("environment"), st.query_params.get("host"))
+        show_evidence(requested, st.query_params.get("environment"), st.query_params.get("host"))
     except StoreError as problem:
         plain.heading("No evidence")
         plain.sentence(str(problem))
