@@ -23,7 +23,7 @@ COVER = {
     "sweeps/stats/*.py": ["tests/sweeps", *STORED],
     "store/record.py": ["tests/store"],
     "store/derive/*.py": ["tests/store"],
-    "sweeps/audit/*.py": ["tests/sweeps/test_audit.py"],
+    "sweeps/audit/*.py": ["tests/sweeps/test_audit_rules.py", "tests/sweeps/test_audit.py"],
     "orchestrator/failure_isolation.py": ["tests/orchestrator/test_failing_arms.py", "tests/orchestrator/test_dispatcher.py"],
     "workers/token_reduction/token_ops.py": ["tests/workers/test_token_ops.py", METHODS],
     "workers/token_reduction/schedules.py": [

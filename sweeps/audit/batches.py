@@ -8,6 +8,7 @@ import numpy as np
 
 from sweeps.audit.rule import Noticed
 from sweeps.audit.tolerance import allowed, curve_of_batches, grouped, in_words, noise_of, place_of_row, quantile_of
+from sweeps.number_format import count
 from sweeps.references.measurement import LatencyUnit, Measurement, MeasurementTable
 
 FLAT_SLOPE = 0.1
@@ -188,6 +189,6 @@ def counted_items(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[
             "contradiction",
             tuple(wrong),
             f"{place_of_row(row)}: {row.batch_counted} items were counted in a forward of batch {row.batch}"
-            + (f", and so in {len(wrong) - 1} more rows" if len(wrong) > 1 else ""),
+            + (f", and so in {count(len(wrong) - 1, 'more row')}" if len(wrong) > 1 else ""),
             "time the batch that is named",
         )

@@ -69,8 +69,8 @@ def duplicated_rows(table: MeasurementTable, rows: Sequence[Measurement]) -> Ite
         apart = []
         for field in MEASURED:
             values = [value for row in group if (value := getattr(row, field)) is not None]
-            if len(values) > 1 and min(values) > 0:
-                ratio = math.log(max(values) / min(values))
+            if len(values) > 1 and max(values) > 0:
+                ratio = math.log(max(values) / min(values)) if min(values) > 0 else math.inf
                 timed = field in {"latency_ms", "throughput", "kernel_ms", "device_ms"}
                 if ratio > (allowed((min(values), max(values)), noise, len(rows)) if timed else 0):
                     apart.append(f"{field} {min(values):g} and {max(values):g}")

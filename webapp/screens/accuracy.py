@@ -44,6 +44,11 @@ TABLE = (
     "margin_change",
     "margin_change_p05",
 )
+ACCURACY_SECTION = """defaults: {pretrained: true, data: "imagefolder:/path/to/val"}
+
+jobs:
+  accuracy: {}"""
+"""What a sweep file gains so that accuracy is evaluated."""
 NO_ACCURACY = {
     "not requested": "This sweep requests no accuracy. These lines in the sweep file do:",
     "queued": "The accuracy of these arms is in the queue; its progress is on the page Runs.",
@@ -56,7 +61,7 @@ def stop_without(state: str) -> None:
     """Why there are no numbers, and what to do; ends the page."""
     plain.sentence(NO_ACCURACY[state])
     if state == "not requested":
-        plain.text_block("jobs:\n  accuracy: {images: 5000}\n\ndefaults: {data: imagenet}")
+        plain.text_block(ACCURACY_SECTION)
     st.stop()
 
 
