@@ -3,11 +3,11 @@
 import argparse
 import os
 import sys
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 APP = Path(__file__).with_name("app.py")
 STREAMLIT_OPTIONS = {
-    "server.address": "localhost",
     "server.fileWatcherType": "none",
     "server.showEmailPrompt": "false",
     "browser.gatherUsageStats": "false",
@@ -20,12 +20,17 @@ STREAMLIT_OPTIONS = {
 }
 """Given as command-line options, because Streamlit reads a configuration file only from the folder it is started in."""
 
+OPEN_TO_OTHERS = (
+    "breakeven: the app listens on {host}: whoever reaches this address can read the whole store, without a password and without "
+    "encryption; leave --host out to keep it to this machine (ssh -L 8501:localhost:8501 reaches it from elsewhere)"
+)
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; 0 when done, 2 for wrong usage or a store that cannot be read, 130 when interrupted."""
     given = _parser().parse_args(arguments)
     try:
-        return _app(given.db, given.port, browser=given.browser) if given.command == "app" else _plot(given)
+        return _app(given) if given.command == "app" else _plot(given)
     except KeyboardInterrupt:
         return 130
 
@@ -35,8 +40,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m webapp", description="Charts of a Breakeven store, in the browser or as files."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    app = commands.add_parser("app", help="open the app in the browser (this machine only)")
-    app.add_argument("--port", type=int, default=8501, help="port on localhost (default 8501)")
+    app = commands.add_parser("app", help="open the app in the browser (this machine only, unless --host names an address)")
+    app.add_argument("--port", type=int, default=8501, help="port (default 8501)")
+    app.add_argument("--host", default="localhost", help="address to listen on (default localhost; others let other machines read)")
     app.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser window")
     plot = commands.add_parser("plot", help="draw a sweep's speed-ups into a file")
     plot.add_argument("name", help="name of the sweep")
@@ -55,15 +61,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _app(db: str | None, port: int, *, browser: bool) -> int:
+def _app(given: argparse.Namespace) -> int:
     from streamlit.web import cli  # Streamlit takes a second to import, which `plot` need not wait for
 
-    if db:
-        os.environ["BREAKEVEN_DB"] = db
-    print(f"Breakeven is at http://localhost:{port}; Ctrl-C stops it", flush=True)  # noqa: T201 - this is the command line
-    flags = {**STREAMLIT_OPTIONS, "server.port": str(port), "server.headless": str(not browser).lower()}
+    if given.db:
+        os.environ["BREAKEVEN_DB"] = given.db
+    address = _address(given.host)
+    if not (address.is_loopback if address else given.host == "localhost"):
+        print(OPEN_TO_OTHERS.format(host=given.host), file=sys.stderr)  # noqa: T201 - this is the command line
+    shown = "localhost" if address and address.is_unspecified else given.host
+    print(f"Breakeven is at http://{shown}:{given.port}; Ctrl-C stops it", flush=True)  # noqa: T201
+    flags = {
+        **STREAMLIT_OPTIONS,
+        "server.address": given.host,
+        "server.port": str(given.port),
+        "server.headless": str(not given.browser).lower(),
+    }
     cli.main(["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())], prog_name="streamlit", standalone_mode=False)
     return 0
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """The host as an address; `None` for a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def _plot(given: argparse.Namespace) -> int:
