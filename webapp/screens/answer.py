@@ -15,6 +15,7 @@ from webapp.chart_block import draw_chart, offer_files
 from webapp.charts import curves
 from webapp.charts.emphasis import ranked_arms
 from webapp.charts.published import published_points
+from webapp.running import running_strip
 from webapp.scope import Scope
 from webapp.tables import point_table, quality_table
 
@@ -71,6 +72,7 @@ def notes(views: list[curves.PanelView], scope: Scope, axis: Axis) -> None:
     plain.sentence("\n".join(lines), "muted")
 
 
+running_strip()
 _scope = filters.chosen_scope()
 points, break_evens = queries.scope_points(_scope)
 _top = st.container()
