@@ -9,15 +9,11 @@ import pandas as pd
 
 from store import panels as stored_panels
 from store import queries
-from store.comparison_status import states
 from store.engine import connect_readonly
-from store.quality_join import beside_controls
 from store.references import reference_points
 from store.state_mark import state_mark
-from sweeps.job import Kind
 from webapp.arm_style import label_arms
 from webapp.scope import Scope
-from workers.methods import tuning_control
 
 JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
 _Content = TypeVar("_Content")
@@ -160,18 +156,6 @@ def _calibrated(engine: Any, points: pd.DataFrame) -> pd.DataFrame:
     known = queries.calibration_rows(engine).set_index("calibration_id")
     columns = {"process_freedom": "freedom", "calibrated_at": "created_at"}
     return points.assign(**{name: points["calibration_id"].map(known[column].to_dict()) for name, column in columns.items()})
-
-
-def comparison_states(sweep: str, kind: Kind, url: str | None = None) -> pd.DataFrame:
-    """The states of the comparisons of one kind of `sweep`, see `store.comparison_status.states`."""
-    with _store(url) as engine:
-        return states(engine, sweep, kind)
-
-
-def controls(sweep: str, url: str | None = None) -> pd.DataFrame:
-    """Tuned arms of `sweep` against the control of their tuning, see `store.quality_join.beside_controls`."""
-    with _store(url) as engine:
-        return beside_controls(engine, sweep, tuning_control)
 
 
 def parameters(scope: Scope, url: str | None = None) -> dict[str, float]:

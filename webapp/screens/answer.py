@@ -17,7 +17,7 @@ from webapp.charts.emphasis import ranked_arms
 from webapp.charts.published import published_points
 from webapp.running import running_strip
 from webapp.scope import Scope
-from webapp.tables import point_table, quality_table
+from webapp.tables import point_table
 
 MAX_PANELS = 12  # drawn at once
 _CARDS = "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem; line-height:1.5"
@@ -78,7 +78,7 @@ points, break_evens = queries.scope_points(_scope)
 _top = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     _axis = filters.choose_axis(curves.curve_axes(points, break_evens))
-    all_points, all_styles = points, arm_styles(points)
+    all_styles = arm_styles(points)
     points, break_evens = curves_along(points, break_evens, _axis)
     if points.empty:
         plain.sentence("No point lies on a curve along this axis.")
@@ -129,9 +129,5 @@ if views:
         data=_listed,
         scope_or_sweep=_scope,
     )
-_hidden = curves.flagged(all_points) & (not _show_flagged)
-for _kind, _spec in quality_metrics(all_points["kind"].iloc[0]):
-    quality_table(all_points.assign(speedup=all_points["speedup"].mask(_hidden)), _scope.sweep, _scope.metric, _kind, _spec)
-if views:
     with st.expander("Points as a table"):
         point_table(_listed)
