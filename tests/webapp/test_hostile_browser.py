@@ -30,7 +30,7 @@ def point(hostile: str) -> dict[str, Any]:
     sweep = str(sweep_list(engine)[0]["name"])
     (row, *_) = panel_rows(engine, sweep, "speedup", {}, {}).to_dict("records")
     engine.dispose()
-    return row
+    return {str(name): value for name, value in row.items()}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path or "answer" for path in PATHS])
