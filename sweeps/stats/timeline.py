@@ -109,13 +109,10 @@ def split_time(forward: Timeline) -> dict[TimeClass, float]:
     return {**times, "idle": length(left)}
 
 
-def split_operators(start: float, end: float, working: Iterable[OperatorRun], overhead_s: float = 0.0) -> dict[TimeClass, float]:
-    """Seconds of a forward on a CPU: `device` in operators that work on data, `host` outside of them.
-
-    `overhead_s` is what the profiler itself took, which is between operators and no time of the host.
-    """
+def split_operators(start: float, end: float, working: Iterable[OperatorRun]) -> dict[TimeClass, float]:
+    """Seconds of a forward on a CPU: `device` in operators that work on data, `host` outside of them."""
     busy = sum(run.own_s for run in working if start <= run.start < end)
-    return {"device": busy, "host": max(0.0, end - start - busy - overhead_s)}
+    return {"device": busy, "host": max(0.0, end - start - busy)}
 
 
 def median_times(forwards: Sequence[Mapping[TimeClass, float]]) -> dict[TimeClass, float]:

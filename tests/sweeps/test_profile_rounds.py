@@ -9,7 +9,7 @@ import pytest
 from sweeps.job import Device
 from sweeps.profile import Bounded, TimeClass
 from sweeps.stats.pooling import SpeedUp, pool, stated_term
-from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded
+from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
 
 ARMS = (0, 1, 2, 0)
@@ -184,3 +184,20 @@ def test_a_speed_up_without_an_interval_has_none_as_data() -> None:
     """Infinite ends are left out."""
     assert bounded(SpeedUp(0.0, float("inf"), 1.0, 5)) == Bounded(value=1.0)
     assert bounded(SpeedUp(0.0, 0.0, 9.0, 5)) == Bounded(value=1.0, low=1.0, high=1.0)
+
+
+@pytest.mark.parametrize(("most_ms", "host_ms"), [(1.0, 1.0), (0.25, 1.25), (0.0, 1.5)])
+def test_the_profilers_own_time_is_what_forwards_are_longer_by(most_ms: float, host_ms: float) -> None:
+    """Forwards of 4 ms that take 4.5 ms with a profiler, which by a loop would take 1 ms or 0.25 ms at most, or nothing."""
+    own = np.full((20, 2), 1e-3 * most_ms)
+    times: dict[TimeClass, np.ndarray] = {"device": np.full((20, 2), 3.0e-3), "host": np.full((20, 2), 1.5e-3)}
+    found = less_profiler(times, own, (0, 1), {0: 4.0e-3, 1: 4.0e-3})
+    assert found["host"] == pytest.approx(np.full((20, 2), host_ms * 1e-3))
+    assert found["device"] == pytest.approx(times["device"])
+
+
+def test_a_profiler_is_not_taken_off_twice() -> None:
+    """Where profiled forwards are no longer than those without, as beside another load, nothing is taken off."""
+    times: dict[TimeClass, np.ndarray] = {"device": np.full((20, 1), 3.0e-3), "host": np.full((20, 1), 0.5e-3)}
+    found = less_profiler(times, np.full((20, 1), 1.0e-3), (0,), {0: 4.0e-3})
+    assert found["host"] == pytest.approx(times["host"])

@@ -9,7 +9,7 @@ from sweeps.job import Device, Job, Pair
 from sweeps.outcome import do_same_work
 from sweeps.profile import ArmProfile, Phase
 from sweeps.stats.pooling import pool, stated_term
-from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded
+from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm, raised
 from workers.kinds import KindResult
@@ -74,7 +74,10 @@ class PhaseProfiler:
             except ArmError as error:
                 failed = left[self.columns[error.column]]
                 failures.add(failed.index, error.__cause__ or error, f"profiling {failed.arm}")
-        self.fitted = {phase: PhaseRounds(table.times, self.columns, device) for phase, table in self.tables.items()}
+        for phase, table in self.tables.items():
+            own = {arm: self.walls[phase].seconds(arm) for arm in set(self.columns)}
+            times = less_profiler(table.times, table.own, self.columns, own) if device == "cpu" else table.times
+            self.fitted[phase] = PhaseRounds(times, self.columns, device)
 
     def add(self, arm: PreparedArm, record_details: Callable[[Recording], object], itemsize: int) -> ArmMetrics:
         """Keep the profile of every phase of an arm; the flag where its device time cannot be that of its wall.

@@ -46,6 +46,8 @@ class PhaseTable:
     """Seconds by class: of a run with several forwards of the phase their median."""
     walls: list[list[float]] = field(default_factory=list)
     """Seconds, the profiler's own time included."""
+    own: list[list[float]] = field(default_factory=list)
+    """Seconds that the profiler itself took of them at most, on a CPU."""
     forwards: dict[int, int] = field(default_factory=dict)
     """By arm."""
     ran: dict[int, dict[str, Ran]] = field(default_factory=dict)
@@ -83,18 +85,20 @@ def add_rounds(tables: dict[Phase, PhaseTable], recorded: Recorded, cells: Cells
     for row in cells:
         for phase in dict.fromkeys(window.phase for cell in row for window in cell):
             table = tables.setdefault(phase, PhaseTable())
-            splits, walls = [], []
+            splits, walls, overheads = [], [], []
             for arm, cell in zip(arms, row, strict=True):
                 own = [window for window in cell if window.phase == phase]
                 split = [reader.split(window) for window in own]
                 splits.append({name: median(each[name] for each in split) for name in split[0]})
                 walls.append(median(window.end - window.start for window in own))
+                overheads.append(median(reader.overhead(window) for window in own))
                 table.forwards[arm] = table.forwards.get(arm, 0) + len(own)
                 for window in own:
                     reader.add_runs(window, table.ran.setdefault(arm, {}))
             for name in splits[0]:
                 table.times.setdefault(name, []).append([each[name] for each in splits])
             table.walls.append(walls)
+            table.own.append(overheads)
 
 
 class _Reader:
@@ -113,9 +117,13 @@ class _Reader:
         _, start, end = window
         if self.device == "cpu":
             own = self.operators[self._slice(self._operator_starts, window)]
-            return split_operators(start, end, (run for run in own if run.name not in DISPATCH), self.overhead_s * len(own))
+            return split_operators(start, end, (run for run in own if run.name not in DISPATCH))
         runs = [run for run, _ in self.runs[self._slice(self._run_starts, window)]]
         return split_time(Timeline(start, end, runs, self.recorded.syncs, [(start, end)]))
+
+    def overhead(self, window: MarkedForward) -> float:
+        """Seconds of one forward on a CPU that recording its operators takes at most."""
+        return self.overhead_s * len(self.operators[self._slice(self._operator_starts, window)])
 
     def add_runs(self, window: MarkedForward, ran: dict[str, Ran]) -> None:
         """Add the kernels and copies of one forward, or the operators that work on data and do not only dispatch."""

@@ -2,7 +2,7 @@
 
 A profiler slows the host, so that a profiled wall is not that of the arm. On a GPU the time of the device is by its own clock and
 stays; what is left of the unprofiled wall is shared by the gaps in the proportion of the profiled forwards (`fit_to_wall`). On a
-CPU the operators are the device, by the clock of the host: less the profiler's own time, which is measured, all classes keep their
+CPU the operators are the device, by the clock of the host: less the profiler's own time (`less_profiler`), all classes keep their
 shares (`share_of_wall`). Shapes and allocations come from forwards of their own, whose times are not used.
 """
 
