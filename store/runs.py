@@ -23,7 +23,7 @@ from store.tables.lightweight import (
 from store.transactions import reading
 from sweeps.flags import FLAGS, split_flags
 
-LISTED = 5
+EXAMPLES_OF_A_CLASS = 5
 """Comparisons that a class of failures names."""
 
 
@@ -168,7 +168,7 @@ def failure_classes(engine: Engine, sweep: str) -> list[FailureClass]:
         last = rows[0]
         kinds = tuple(sorted({found.kind for found in rows}))
         at = (last.attempt, last.ended_at, last.environment, last.host)
-        listed.append(FailureClass(reason, message, len(ids), kinds, tuple(ids[:LISTED]), *at, details[last.id]))
+        listed.append(FailureClass(reason, message, len(ids), kinds, tuple(ids[:EXAMPLES_OF_A_CLASS]), *at, details[last.id]))
     return sorted(listed, key=lambda each: -each.comparisons)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from store import panels, queries, runs
 from store.engine import connect_readonly
 from tests.benchmarks.query_table import REFERENCE, cost
-from tests.orchestrator.test_documented_views import statements
+from tests.fixtures.documented_sql import statements
 
 PLAIN = "SELECT * FROM speedup LIMIT 1000"
 PLAIN_S, DOCUMENTED_S = 1.0, 2.0

@@ -1,7 +1,6 @@
 """What README.md and store/README.md state of the public views holds for the real ones: columns, their order, and every query."""
 
 import re
-import shlex
 from pathlib import Path
 from typing import get_args
 
@@ -17,22 +16,11 @@ from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
 from sweeps.stats.breakeven import Claim
 from tests.fixtures.device_traces import a_trace
+from tests.fixtures.documented_sql import README, STORE_README, statements
 from tests.fixtures.ncu_tables import raw_page
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
-from tests.orchestrator.commands import ROOT
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
-
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-STORE_README = (ROOT / "store/README.md").read_text(encoding="utf-8")
-
-
-def statements() -> list[str]:
-    """Every SQL block of both files, and every statement that a command line of the README gives to `breakeven query`."""
-    blocks = [block for text in (README, STORE_README) for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)]
-    lines = [line for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
-    commands = [shlex.split(line, comments=True) for line in lines if "breakeven query" in line]
-    return [*blocks, *(command[command.index("query") + 1] for command in commands)]
 
 
 @pytest.fixture(scope="module")
