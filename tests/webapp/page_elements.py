@@ -17,8 +17,9 @@ def page_text(app: AppTest) -> str:
 
 def html_texts(app: AppTest) -> list[str]:
     """The text of each element made of HTML, a space in place of tags."""
-    bodies = [element.proto.body for element in app.get("html")]
-    return [unescape(re.sub(" +", " ", re.sub("<[^>]*>", " ", body))).strip() for body in bodies if "<style>" not in body]
+    bodies = [re.sub("<style>.*?</style>", " ", element.proto.body) for element in app.get("html")]
+    texts = [unescape(re.sub(" +", " ", re.sub("<[^>]*>", " ", body))).strip() for body in bodies]
+    return [text for text in texts if text]
 
 
 def charts(app: AppTest) -> list[dict[str, Any]]:
