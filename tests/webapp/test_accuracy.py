@@ -7,6 +7,7 @@ import pytest
 
 from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome
+from tests.webapp import simulated
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import ARMS, accuracy_store
@@ -69,6 +70,17 @@ def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
     assert "Top-1 accuracy of 4 arms" in words
     assert "Speed and accuracy" not in words
     assert "The sweep requests no corrupted images." in words
+
+
+def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path: Path) -> None:
+    """The filters choose a model that was only timed: the accuracy shown is of the one that has some, and says so."""
+    other = [simulated.outcome(simulated.job(size)) for size in (64, 96, 224)]
+    evaluated = (vision_outcome(vision_job(kind, ARMS)) for kind in ("latency", "accuracy"))
+    url = store_outcomes(tmp_path / "both.db", "both", *other, *evaluated)
+    app = opened(url, PAGE, sweep="both", model="deit_tiny_patch16_224")
+    assert app.selectbox(key="model").value == "deit_tiny_patch16_224"
+    assert "digits_vit_64 on 4,000 images" in page_text(app)
+    assert "Speed and accuracy" in page_text(opened(url, PAGE, sweep="both", model="digits_vit_64"))
 
 
 def test_empty_and_large_stores(opened: Open, empty: str, large: str) -> None:

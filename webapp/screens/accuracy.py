@@ -142,15 +142,16 @@ def _show() -> None:
     if requested.empty:
         stop_without("not requested")
     scope = filters.choose_scope(sweep) if len(queries.panels(sweep)) else None
-    names = list(dict.fromkeys(requested["model"]))
-    model = scope.fixed["model"] if scope is not None and scope.fixed.get("model") in names else choose_one("Model", names, "model")
+    names, of_scope = list(dict.fromkeys(requested["model"])), {} if scope is None else scope.fixed
+    model = of_scope["model"] if of_scope.get("model") in names else choose_one("Accuracy of", names, "of")
     of_model = requested[requested["model"] == model]
-    weights = choose_one("Weights", list(dict.fromkeys(of_model["weights"])), "weights")
+    trained = list(dict.fromkeys(of_model["weights"]))
+    weights = of_scope["weights"] if of_scope.get("weights") in trained else choose_one("Weights of it", trained, "trained")
     found = queries_quality.accuracies(sweep, {"model": model, "weights": weights})
     if found.empty:
         stop_without(next((state for state in ("queued", "failed") if (of_model["state"] == state).any()), "not measured"))
     against = choose_one(
-        "Against", sorted(found["against"].unique(), key=lambda name: (not name.startswith("dense"), name)), "against"
+        "Against", sorted(found["against"].unique(), key=lambda name: (not name.startswith("dense"), name)), "beside"
     )
     found = found[found["against"] == against]
     evaluations = found.assign(text=[evaluation_text(row) for row in found.itertuples()])
