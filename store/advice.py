@@ -64,11 +64,13 @@ def answers_of(conditions: Sequence[ConditionArms], request: AdviceRequest) -> l
     if answered := [each for each in found if each.found]:
         return answered
     sizes = sorted({size for each in conditions for size in each.sizes})
-    reasons = sorted({f"{label}: {reason}" for each in found for label, reason in each.left_out})[:6]
+    out_of_range = "measured at "  # the sizes are named anyway
+    reasons = {f"{label}: {reason}" for each in found for label, reason in each.left_out if not reason.startswith(out_of_range)}
+    listed = f" ({'; '.join(sorted(reasons)[:6])})" if reasons else ""
     nearest = sorted(sorted(sizes, key=lambda size: abs(size - request.tokens))[:2])
     raise RefusedError(
         f"no arm of {request.model} is known at {request.tokens} tokens and batch {request.batch}, and nothing is extrapolated; "
-        f"measured at {', '.join(map(str, sizes))} tokens, nearest {' and '.join(map(str, nearest))} ({'; '.join(reasons)})",
+        f"measured at {', '.join(map(str, sizes))} tokens, nearest {' and '.join(map(str, nearest))}{listed}",
         tokens=nearest,
     )
 

@@ -1,9 +1,14 @@
 """The pages Choose and Promise in Chromium: both themes, a changed input, a click on evidence, and Back."""
 
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, expect
+
+from sweeps.job import DENSE, Arm, Job, Step
+from sweeps.outcome import Failure, Outcome
+from tests.webapp import simulated
 
 WAIT_MS = 30_000
 
@@ -34,3 +39,33 @@ def test_choose_and_promise_in_a_browser(app: str, browser: Browser, scheme: Lit
     assert wrong == []
     assert [url for url in requested if not url.startswith((app, "data:", "blob:"))] == []
     context.close()
+
+
+HOSTILE = "![x](http://127.0.0.2:9/x.png)<img src=http://127.0.0.2:9/y.png> **b** [l](http://127.0.0.2:9)"
+FAILING = Arm(stack=(Step(method="tome", params={"r_ratio": 0.06, "prop_attn": True}),))
+
+
+def hostile_answer(job: Job) -> Outcome:
+    """One arm fails at the largest size with Markdown and HTML in its message; the host is called the same."""
+    failure = Failure(arm=2, reason="error", message=HOSTILE)
+    failing = {FAILING: failure} if job.condition.image_size == 224 else None
+    return simulated.outcome(job, failing=failing).model_copy(update={"host": HOSTILE})
+
+
+def test_text_of_a_store_is_shown_as_text(served: Any, browser: Browser, tmp_path: Path) -> None:
+    """Markdown and HTML in names, hosts and errors is printed letter by letter, and nothing is requested from elsewhere."""
+    url = str(tmp_path / "hostile.db")
+    jobs = [simulated.job(size, HOSTILE, 1, (DENSE, simulated.topk(0.5), FAILING)) for size in simulated.SIZES]
+    simulated.store_sweep(url, "hostile", jobs, hostile_answer)
+    address = served(url)
+    page = browser.new_page()
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.goto(f"{address}/choose?tokens=196&batch=1")
+    expect(page.get_by_text("Use topk keep_rate=0.5: 1.5")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text(f"failed: error ({HOSTILE}")).to_be_visible(timeout=WAIT_MS)
+    page.goto(f"{address}/promise?sweep=hostile")
+    expect(page.get_by_text("of the promised saving arrives").first).to_be_visible(timeout=WAIT_MS)
+    page.get_by_text("Break-even map").wait_for(timeout=WAIT_MS)
+    assert [each for each in requested if not each.startswith((address, "data:", "blob:"))] == []
+    page.close()

@@ -20,6 +20,7 @@ from webapp.arm_style import method_colors
 from webapp.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
 
+WIDE = 48  # letters of the longest label beside which the other columns are still seen
 MOST_SHOWN = 40_000  # letters of a policy; the file has all
 TIPS = [
     alt.Tooltip("arm:N", title="Arm"),
@@ -40,6 +41,8 @@ def show_ranking(advice: Advice) -> None:
     headings, rows = advice_table(advice)
     shown = pd.DataFrame(rows, columns=headings).replace("", None).dropna(axis="columns", how="all")
     config: dict[str, Any] = {"rank": st.column_config.TextColumn("rank", width=50)}
+    if max(map(len, shown["arm"])) > WIDE:
+        config["arm"] = st.column_config.TextColumn("arm", width=300)
     neighbours = max((len(each.rows) for each in advice.found), default=0)
     for place in range(neighbours):
         name = "evidence" if place == 0 else "and"
