@@ -14,7 +14,7 @@ from sweeps.number_format import count, is_missing
 from webapp import texts
 from webapp.axis_curves import Axis, size_of
 from webapp.charts.curves import X_COLUMN, Panel, flagged
-from webapp.charts.emphasis import ranked_arms
+from webapp.charts.emphasis import ranked_arms, rows_by_arm
 from workers.methods import purpose
 
 
@@ -33,8 +33,7 @@ def answer_of_panel(panel: Panel, axis: Axis) -> str:
     """One sentence, the same as in the terminal's report of a sweep with this panel alone."""
     counted = _counted(panel)
     if not panel.single(axis):
-        found = [_curve(panel, arm, axis) for arm in ranked_arms(panel.points, panel.break_evens)]
-        return answer_of_curves(found)
+        return answer_of_curves(list(_curves(panel, axis).values()))
     gains = [row for row in counted.to_dict("records") if _gain(row)]
     best = max(gains, key=lambda row: row["speedup_low"], default=None)
     if best is None:
@@ -61,7 +60,8 @@ def method_cards(panel: Panel, axis: Axis, quality: Mapping[str, str]) -> list[M
     families: dict[str, list[str]] = {}
     for arm in ranked:
         families.setdefault(methods[arm], []).append(arm)
-    return [_card(panel, axis, method, arms, quality.get(arms[0], "")) for method, arms in families.items()]
+    known = _Known(panel, axis, _counted(panel), rows_by_arm(panel.break_evens), {} if panel.single(axis) else _curves(panel, axis))
+    return [_card(known, method, arms, quality.get(arms[0], "")) for method, arms in families.items()]
 
 
 def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec) -> dict[str, str]:
@@ -74,15 +74,26 @@ def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec)
     return {str(row.arm): f"{spec.label} {conclude_quality(row, spec).phrase} on {row.data}" for row in known}
 
 
-def _card(panel: Panel, axis: Axis, method: str, arms: Sequence[str], quality: str) -> MethodCard:
-    arm = arms[0]
-    own = _counted(panel).query("arm == @arm").sort_values(X_COLUMN[axis])
-    rows = list(panel.break_evens[panel.break_evens["arm"] == arm].itertuples())
+class _Known(NamedTuple):
+    """What cards are made from."""
+
+    panel: Panel
+    axis: Axis
+    counted: pd.DataFrame
+    rows: Mapping[str, list[Any]]
+    """Of the view `break_even`, by arm."""
+    curves: Mapping[str, CurveAnswer]
+
+
+def _card(known: _Known, method: str, arms: Sequence[str], quality: str) -> MethodCard:
+    arm, axis = arms[0], known.axis
+    own = known.counted[known.counted["arm"] == arm].sort_values(X_COLUMN[axis])
+    rows = known.rows.get(arm, [])
     points = own.to_dict("records")
-    if panel.single(axis):
+    if known.panel.single(axis):
         headline, lines = texts.single_point(points[0]), []
     else:
-        headline, lines = _curve(panel, arm, axis).sentence, _speeds(points, rows, axis)
+        headline, lines = known.curves[arm].sentence, _speeds(points, rows, axis)
     pairs = own["pairs"].astype(int)
     span = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
     lines.append(f"{count(len(points), 'point')} of {span} pairs" + ("" if len(own) == len(own[~flagged(own)]) else ", flagged"))
@@ -122,12 +133,15 @@ def _counted(panel: Panel) -> pd.DataFrame:
     return pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
 
 
-def _curve(panel: Panel, arm: str, axis: Axis) -> CurveAnswer:
-    rows = list(panel.break_evens[panel.break_evens["arm"] == arm].itertuples())
-    own = _counted(panel)
-    own = own[own["arm"] == arm]
-    x = own[X_COLUMN[axis]].astype(float)
-    sentence = describe_break_even(rows, size_of(panel.points).token_unit, (x.min(), x.max()))
-    method = str(own["method"].iloc[0])
-    verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
-    return CurveAnswer(method, arm, sentence, verdict, merit, purpose(method) == "optimisation")
+def _curves(panel: Panel, axis: Axis) -> dict[str, CurveAnswer]:
+    """What the curve of each arm claims, best first."""
+    counted, known, unit = _counted(panel), rows_by_arm(panel.break_evens), size_of(panel.points).token_unit
+    measured = counted.assign(x=counted[X_COLUMN[axis]].astype(float)).groupby("arm").agg({"x": ["min", "max"], "method": "first"})
+    found = {}
+    for arm in ranked_arms(panel.points, panel.break_evens):
+        low, high, method = measured.loc[arm].to_list()
+        rows = known.get(arm, [])
+        sentence = describe_break_even(rows, unit, (float(low), float(high)))
+        verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
+        found[arm] = CurveAnswer(str(method), arm, sentence, verdict, merit, purpose(str(method)) == "optimisation")
+    return found

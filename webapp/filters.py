@@ -171,7 +171,8 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
             continue
         shown = labelled[column][rest.index]
         options = sorted(shown.unique(), key=_order)
-        value = take(key, label, options, _fullest(rest, shown, free), list(labelled[column].unique()))
+        default = _fullest(rest, shown, free) if len(options) > 1 else options[0]
+        value = take(key, label, options, default, list(labelled[column].unique()))
         rest = rest[shown == value]
         first = rest[column].iloc[0]
         fixed[column] = None if is_missing(first) else first

@@ -10,6 +10,7 @@ from sweeps.curve_labels import describe_break_even
 from sweeps.number_format import is_missing
 from webapp.axis_curves import Axis, size_of
 from webapp.charts import scales
+from webapp.charts.emphasis import rows_by_arm
 from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent
 from webapp.charts.speed_lines import Look, bound_texts, break_even_marks, margins
@@ -28,10 +29,10 @@ def strip_rows(points: pd.DataFrame, break_evens: pd.DataFrame, arms: Sequence[s
     """
     measured = points.groupby("arm")["x"].agg(["min", "max"])
     unit = size_of(points).token_unit
-    rows, top = [], 0.0
+    rows, top, known = [], 0.0, rows_by_arm(break_evens)
     for arm in arms:
         low, high = map(float, measured.loc[arm])
-        own = list(break_evens[break_evens["arm"] == arm].itertuples())
+        own = known.get(arm, [])
         text = f"{arm}: {describe_break_even(own, unit, (low, high), brief=True)}"
         lines = wrap(text, LETTERS, break_long_words=True) or [text]
         bar = top + WORDS_PX * len(lines)

@@ -52,6 +52,10 @@ class Panel(NamedTuple):
         return bool(self.points[X_COLUMN[axis]].nunique() == 1)
 
     @property
+    def title(self) -> str:
+        return f"{self.about['model']}, against {self.about['against']}"
+
+    @property
     def metric(self) -> MetricSpec:
         return METRICS[self.points["metric"].iloc[0]]
 
@@ -134,8 +138,8 @@ def panel_views(
     names = label_hosts(points)
     for panel in curve_panels(shown, break_evens, axis, by):
         beside = of_panel(published, panel.about)
-        about = (panel, axis, int(_belongs(hidden, panel.about).sum()), names[panel.about["environment"], panel.about["host"]])
-        words = f"{panel.about['model']}, against {panel.about['against']}", _condition(*about), _notes(*about[:3], len(beside))
+        notes = _notes(panel, axis, int(_belongs(hidden, panel.about).sum()), len(beside))
+        words = panel.title, condition_of(panel, axis, names), notes
         ranked = ranked_arms(panel.points, panel.break_evens)
         own = {arm: styles[arm] for arm in ranked}
         if panel.single(axis):
@@ -236,9 +240,10 @@ def _measure(panel: Panel) -> str:
     return f"Speed-up: {panel.metric.label}"
 
 
-def _condition(panel: Panel, axis: Axis, _hidden: int, host: str) -> str:
-    """What is fixed in a panel besides model and baseline."""
+def condition_of(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
+    """What is fixed in a panel besides model and baseline; `hosts` are those of `store.host_labels.label_hosts`."""
     about, points = panel.about, panel.points
+    host = hosts[about["environment"], about["host"]]
     words = [
         str(about["device_name"]),
         *([host] if host else []),

@@ -26,13 +26,21 @@ def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:
     Controls, which are not for use, come last.
     """
     control = {arm: purpose(method) != "optimisation" for arm, method in zip(points["arm"], points["method"], strict=True)}
-    merits = {arm: merit_of(list(own.itertuples())) for arm, own in break_evens.groupby("arm", sort=False)}
+    merits = {arm: merit_of(rows) for arm, rows in rows_by_arm(break_evens).items()}
     gains: dict[Any, float] = (
         points.assign(low=points["speedup_low"].fillna(points["speedup"])).groupby("arm", sort=True)["low"].max().to_dict()
     )
     return sorted(
         map(str, gains), key=lambda arm: (control[arm], *(-value for value in merits.get(arm, (0, 0.0))), -gains[arm], arm)
     )
+
+
+def rows_by_arm(break_evens: pd.DataFrame) -> dict[str, list[Any]]:
+    """The rows of the view `break_even` of each arm."""
+    found: dict[str, list[Any]] = {}
+    for row in break_evens.itertuples():
+        found.setdefault(str(row.arm), []).append(row)
+    return found
 
 
 def emphasised_arms(ranked: Sequence[str], methods: Mapping[str, str], selected: str | None = None) -> list[str]:

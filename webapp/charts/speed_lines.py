@@ -19,6 +19,7 @@ from webapp.charts.scales import Extent
 
 LEFT = 72
 """Pixels left of the drawing in the curves and in the strip, so that both have the same axis below each other."""
+PROMISED = ("arm", "x", "theory", "gmacs_baseline", "gmacs_total")
 PLACES = ("x", "x_low", "x_high")
 """Columns of the view `break_even`: where a curve crosses 1, or what bounds the place."""
 
@@ -56,15 +57,15 @@ def speed_lines(
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
     color = look.color
     dashes = alt.Scale(domain=list(look.styles), range=[style.dash for style in look.styles.values()])
-    coloured = points[points["arm"].isin(look.coloured)]
-    others = points[~points["arm"].isin(look.coloured)]
+    in_colour, drawn = points["arm"].isin(look.coloured), points[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
+    coloured, others = drawn[in_colour], drawn[~in_colour]
     found = break_evens.loc[break_evens["arm"].isin(look.coloured), ["arm", "axis", *PLACES]]
     floor_share = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor_share)], "floor_high": [1 + floor_share]}))
     processes = process_band(points)
     bounded = coloured.dropna(subset=["speedup_low", "speedup_high"])
     dash = alt.StrokeDash("arm:N", scale=dashes, legend=None)
-    promised = alt.Chart(points[points["arm"] == look.selected].dropna(subset=["theory"]))
+    promised = alt.Chart(points.loc[points["arm"] == look.selected, list(PROMISED)].dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.6, strokeDash=[1, 4], strokeCap="round", opacity=0.9)
     marks = point_marks(points)
     ends = alt.Chart(line_ends(points, look.coloured, spans[1], height))

@@ -1,11 +1,12 @@
 """Page: the answer of a sweep in one sentence, a card for each method, and the chart behind them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 
 import streamlit as st
 
+from store.host_labels import label_hosts
 from store.quality_join import quality_metrics
 from sweeps.caveats import cautions, load_caution
 from webapp import answers, filters, links, plain, queries
@@ -24,14 +25,19 @@ _CARDS = "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr))
 
 
 def show_answer(
-    view: curves.PanelView, axis: Axis, scope: Scope, styles: Mapping[str, ArmStyle], quality: Mapping[str, str], *, alone: bool
+    panel: curves.Panel,
+    condition: str,
+    axis: Axis,
+    scope: Scope,
+    styles: Mapping[str, ArmStyle],
+    *,
+    quality: Mapping[str, str] | None,
 ) -> None:
-    """The sentence, what it was measured on, and for the only panel the cards."""
-    panel = view.panel
+    """The sentence, what it was measured on, and the cards if the cost in quality is given."""
     plain.sentence(answers.answer_of_panel(panel, axis), "strong")
     span = answers.measured_span(panel, axis)
-    plain.sentence(f"Measured on {view.condition} · {panel.about['model']} · {span} · against {panel.about['against']}", "muted")
-    if not alone:
+    plain.sentence(f"Measured on {condition} · {panel.about['model']} · {span} · against {panel.about['against']}", "muted")
+    if quality is None:
         return
     cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(panel, axis, quality)]
     st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
@@ -58,10 +64,9 @@ def _address(scope: Scope) -> dict[str, str]:
     return {key: st.query_params[key] for key in keys} | {"sweep": scope.sweep}
 
 
-def notes(views: list[curves.PanelView], scope: Scope, axis: Axis) -> None:
-    """How to read the chart, and limits of the answers above."""
-    panels = [view.panel for view in views]
-    lines = list(dict.fromkeys(line for view in views for line in view.notes))
+def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, axis: Axis) -> None:
+    """How the chart is read, and limits of the answers above."""
+    lines = list(dict.fromkeys(reading))
     if any(panel.single(axis) for panel in panels):
         lines.append(f"One {size_of(panels[0].points).one_size} was measured; a break-even needs several.")
     parameters = queries.parameters(scope)
@@ -90,13 +95,15 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     _references = filters.choose_references(len(published_points(_published, points, _axis)))
 _by = _scope.facet if _scope.facet in {"dtype", "runtime"} else None
 _draw = partial(curves.panel_views, points, break_evens, _axis, styles=_styles, by=_by)
-_all_views = list(_draw(show_flagged=True))
+_panels = list(curves.curve_panels(points, break_evens, _axis, _by))
+_hosts = label_hosts(points)
 _quality: dict[str, str] = {}
 for _, _spec in quality_metrics(points["kind"].iloc[0]):
     _quality |= answers.quality_words(points, queries.model_effects(_scope, _spec.name), _spec)
 with _top:
-    for view in _all_views[:MAX_PANELS]:
-        show_answer(view, _axis, _scope, _styles, _quality, alone=len(_all_views) == 1)
+    for panel in _panels[:MAX_PANELS]:
+        condition = curves.condition_of(panel, _axis, _hosts)
+        show_answer(panel, condition, _axis, _scope, _styles, quality=_quality if len(_panels) == 1 else None)
 _beside = _published if _references else None
 _listed = points if _show_flagged else points[~curves.flagged(points)]
 try:
@@ -112,9 +119,9 @@ for number, view in enumerate(views):
     draw_chart(view.curves, f"curves-{number}")
     if view.strip is not None:
         draw_chart(view.strip, f"strip-{number}")
-if len(_all_views) > MAX_PANELS:
-    plain.sentence(f"{MAX_PANELS} of {len(_all_views)} panels are shown; choose above to see the others.")
-notes(views or _all_views, _scope, _axis)
+if len(_panels) > MAX_PANELS:
+    plain.sentence(f"{MAX_PANELS} of {len(_panels)} panels are shown; choose above to see the others.")
+notes(_panels, [line for view in views for line in view.notes], _scope, _axis)
 if views:
     offer_files(
         lambda: curves.speedup_chart(
