@@ -139,7 +139,7 @@ def _curves(panel: Panel, axis: Axis) -> dict[str, CurveAnswer]:
     measured = counted.assign(x=counted[X_COLUMN[axis]].astype(float)).groupby("arm").agg({"x": ["min", "max"], "method": "first"})
     found = {}
     for arm in ranked_arms(panel.points, panel.break_evens):
-        low, high, method = measured.loc[arm].to_list()
+        (low, high, method) = measured.loc[[arm]].to_numpy()[0]
         rows = known.get(arm, [])
         sentence = describe_break_even(rows, unit, (float(low), float(high)))
         verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
