@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, Row, func, select
+from sqlalchemy import Engine, Row, distinct, func, select
 
 from store.queries import find_sweep
 from store.tables.lightweight import (
@@ -48,11 +48,12 @@ class FailureClass(NamedTuple):
     reason: str
     message: str
     comparisons: int
-    kinds: tuple[str, ...]
+    kind: str
+    """Of the job that failed last."""
     examples: tuple[str, ...]
-    """Some of the comparisons, by id."""
+    """Some of the comparisons of the newest failure, by id."""
     attempt: int
-    """The newest of them."""
+    """That of the newest."""
     at: float
     """When that ended, in seconds since the epoch."""
     environment: str
@@ -132,44 +133,48 @@ def _progress(
     return RunProgress(name, device, counts["waiting"], counts["running"], ended, rest, silent)
 
 
-def failure_classes(engine: Engine, sweep: str) -> list[FailureClass]:
-    """The failures of comparisons of the newest revision of a sweep that have nothing else, the most frequent first.
+def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureClass]:
+    """The failures of comparisons of the newest revision of a sweep that an environment has nothing else of, most frequent first.
 
-    Raises `StoreError` if there is no such sweep.
+    At most so many classes. Raises `StoreError` if there is no such sweep.
     """
     row = find_sweep(engine, sweep)["id"]
-    source = (
-        FAILURE.join(EFFECT, EFFECT.c.failure == FAILURE.c.id)
-        .join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
-        .join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
-        .join(ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt)
+    source = FAILURE.join(EFFECT, EFFECT.c.failure == FAILURE.c.id).join(
+        SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id
     )
-    failed = (
-        select(
-            *(FAILURE.c.reason, FAILURE.c.message, COMPARISON.c.comparison_id, COMPARISON.c.kind),
-            *(FAILURE.c.id, FAILURE.c.attempt, ATTEMPT.c.ended_at, ATTEMPT.c.environment, ATTEMPT.c.host),
-        )
+    number = func.count(distinct(EFFECT.c.comparison_id)).label("comparisons")
+    classes = (
+        select(FAILURE.c.reason, FAILURE.c.message, number, func.max(FAILURE.c.id).label("newest"))
         .select_from(source)
         .where(SWEEP_COMPARISON.c.sweep == row)
-        .order_by(ATTEMPT.c.ended_at.desc(), FAILURE.c.id.desc(), COMPARISON.c.comparison_id)
+        .group_by(FAILURE.c.reason, FAILURE.c.message)
+        .order_by(number.desc(), FAILURE.c.reason, FAILURE.c.message)
+        .limit(most)
     )
-    classes: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
-    with reading(engine) as connection:
-        for found in connection.execute(failed):
-            classes.setdefault((found.reason, found.message), []).append(found)
-        newest = [rows[0].id for rows in classes.values()]
-        details = {
-            found.id: found.detail
-            for found in connection.execute(select(FAILURE.c.id, FAILURE.c.detail).where(FAILURE.c.id.in_(newest)))
-        }
     listed = []
-    for (reason, message), rows in classes.items():
-        ids = list(dict.fromkeys(found.comparison_id for found in rows))
-        last = rows[0]
-        kinds = tuple(sorted({found.kind for found in rows}))
-        at = (last.attempt, last.ended_at, last.environment, last.host)
-        listed.append(FailureClass(reason, message, len(ids), kinds, tuple(ids[:EXAMPLES_OF_A_CLASS]), *at, details[last.id]))
-    return sorted(listed, key=lambda each: -each.comparisons)
+    with reading(engine) as connection:
+        for found in connection.execute(classes).all():
+            of = select(FAILURE.c.detail, ATTEMPT.c.id, ATTEMPT.c.ended_at, ATTEMPT.c.environment, ATTEMPT.c.host).join_from(
+                FAILURE, ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt
+            )
+            newest = connection.execute(of.where(FAILURE.c.id == found.newest)).one()
+            named = select(COMPARISON.c.comparison_id, COMPARISON.c.kind).join_from(
+                EFFECT, COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id
+            )
+            failed = named.where(EFFECT.c.failure == found.newest).distinct().order_by(COMPARISON.c.comparison_id)
+            rows = connection.execute(failed.limit(EXAMPLES_OF_A_CLASS)).all()
+            at = (newest.id, newest.ended_at, newest.environment, newest.host, newest.detail)
+            listed.append(
+                FailureClass(
+                    found.reason,
+                    found.message,
+                    found.comparisons,
+                    rows[0].kind,
+                    tuple(str(each.comparison_id) for each in rows),
+                    *at,
+                )
+            )
+    return listed
 
 
 def health(engine: Engine) -> list[Health]:

@@ -44,7 +44,7 @@ def test_nothing_runs_where_all_is_done(engine: Engine, make_job: MakeJob, make_
 def test_failures_by_reason_and_message(half: Engine) -> None:
     """Each class has its newest log and names its comparisons; what was measured has none."""
     (found,) = failure_classes(half, "sweep")
-    assert (found.reason, found.message, found.comparisons, found.kinds) == ("error", FAILED.message, 1, ("latency",))
+    assert (found.reason, found.message, found.comparisons, found.kind) == ("error", FAILED.message, 1, "latency")
     assert (found.detail, found.host, found.at) == (FAILED.detail, "here", 1.79e9 + 100)
     assert len(found.examples) == 1
 

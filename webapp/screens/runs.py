@@ -88,7 +88,7 @@ def failures(sweep: str) -> None:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)
         ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(each.at))
-        plain.sentence(f"{', '.join(each.kinds)}; newest in attempt {each.attempt} on {each.host}, {ended} UTC", "muted")
+        plain.sentence(f"{each.kind}; newest in attempt {each.attempt} on {each.host}, {ended} UTC", "muted")
         links = [plain.link(key, point_link(key, each.environment, each.host)) for key in each.examples]
         more = f" and {each.comparisons - len(links):,} more" if each.comparisons > len(links) else ""
         st.html(f"<p style='margin: 0; overflow-wrap: anywhere'>Comparisons {', '.join(links)}{more}</p>")
