@@ -15,7 +15,7 @@ UNUSUAL = 0.01
 
 
 class NoiseFinding(NamedTuple):
-    """One check: what was found, and whether that suggests that the speed-up is noise."""
+    """One check: what was found, and whether that raises a doubt: it may be noise, or more uncertain than its interval."""
 
     check: str
     statement: str
@@ -53,13 +53,13 @@ def noise_findings(
 
 
 def noise_in_words(findings: Iterable[NoiseFinding]) -> str:
-    """How many of the checks suggest noise, and which."""
+    """How many of the checks raise a doubt, and which."""
     listed = list(findings)
     found = [finding.check.lower() for finding in listed if finding.noise]
     if not found:
-        return f"None of {count(len(listed), 'check')} suggests noise."
-    verb = "suggests" if len(found) == 1 else "suggest"
-    return f"{len(found)} of {count(len(listed), 'check')} {verb} noise: {', '.join(found)}."
+        return f"None of {count(len(listed), 'check')} raises a doubt."
+    verb = "raises" if len(found) == 1 else "raise"
+    return f"{len(found)} of {count(len(listed), 'check')} {verb} a doubt: {', '.join(found)}."
 
 
 def _interval(pooling: Pooling) -> Iterator[NoiseFinding]:
@@ -120,7 +120,10 @@ def _halves(attempts: Sequence[AttemptChecks]) -> NoiseFinding:
     where = f"Attempt {each.attempt}: the" if len(known) > 1 else "The"
     values = f"{exp(found.earlier.effect):.3f}×, the later one {exp(found.later.effect):.3f}×"
     statement = f"{where} earlier half of the rounds measures {values}; by chance alone they lie so far apart {_chance(p)}."
-    return NoiseFinding(check, statement, p < UNUSUAL / len(known))
+    unlikely = p < UNUSUAL / len(known)
+    if unlikely:
+        statement += " The speed-up changed meanwhile, by more than the errors within the attempt explain; measure it again."
+    return NoiseFinding(check, statement, unlikely)
 
 
 def _signs(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:

@@ -145,7 +145,7 @@ def rule(frames: PointFrames) -> None:
 def noise(found: PointEvidence, frames: PointFrames) -> None:
     """What would show that the speed-up is noise, and the same in a chart."""
     st.subheader("What would convince me that this is noise?", anchor=False)
-    marks = {True: "suggests noise", False: "–"}
+    marks = {True: "a doubt", False: "–"}
     show_rows((line.check, line.statement, marks[line.noise]) for line in frames.findings)
     st.caption(
         "Attempts by themselves, the baseline's two columns against each other (errors within the process alone), and the answer."

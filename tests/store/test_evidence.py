@@ -168,7 +168,7 @@ def test_two_slots_show_the_baseline_against_itself(engine: Engine, make_job: Ma
 
 
 def test_findings_of_noise_and_of_an_effect(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Of an arm without an effect the interval and the signs suggest noise; of a large effect nothing does."""
+    """Of an arm without an effect the interval and the signs raise a doubt; of a large effect nothing does."""
     record_imported(engine, [make_outcome(make_job(64), speedups=(1.5,)), make_outcome(make_job(96), speedups=(1.0,), noise=0.05)])
     by_effect = {}
     for number in (0, 1):

@@ -22,7 +22,7 @@ def checks(**changed: Any) -> AttemptChecks:
 
 
 def noisy(**changed: Any) -> set[str]:
-    """The checks that suggest noise after these changes."""
+    """The checks that raise a doubt after these changes."""
     found = noise_findings([checks(**changed)], pool_stepwise([[CLEAR]], 60), [(1.001, "same")])
     return {finding.check for finding in found if finding.noise}
 
@@ -31,7 +31,7 @@ def test_nothing_suggests_noise_where_there_is_none() -> None:
     """All checks pass, and the sentence counts them."""
     assert noisy() == set()
     found = noise_findings([checks()], pool_stepwise([[CLEAR]], 60), [(1.001, "same")])
-    assert noise_in_words(found) == f"None of {len(found)} checks suggests noise."
+    assert noise_in_words(found) == f"None of {len(found)} checks raises a doubt."
 
 
 @pytest.mark.parametrize(

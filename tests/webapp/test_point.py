@@ -34,7 +34,7 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
     assert "breakeven run point-" in text
     assert "leave the last block, as the method promises" in text
     assert len(app.get("vega_lite_chart")) == 3
-    assert (" noise: interval" in text) == (verdict == "unclear")
+    assert (" a doubt: interval" in text) == (verdict == "unclear")
 
 
 def test_the_sweep_file_measures_the_same_question(filled: str) -> None:
