@@ -36,7 +36,7 @@ def test_failures_have_their_reason_log_and_command(opened: Open, large: str) ->
     app = opened(large, PAGE, sweep="large")
     words = page_text(app)
     assert "out_of_memory: " in words
-    assert "simulated failure in &lt;b&gt;the&lt;/b&gt; arm" in words
+    assert [block for block in app.get("html") if "simulated failure in &lt;b&gt;the&lt;/b&gt; arm" in block.proto.body]
     assert app.code[0].value == "breakeven run large.yaml --again --only failed"
     assert any("Traceback" in code.value for code in app.code)
     app.selectbox(key="sweep").set_value("running").run()
