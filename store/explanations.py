@@ -28,10 +28,8 @@ _NOTES: Mapping[Device, str] = {
     "cuda": "ms of one forward without a profiler: device work as recorded, the rest shared by what the host did in its gaps.",
     "cpu": "ms of one forward without a profiler, shared as in the profiled forwards.",
 }
-_CHANGES = (
-    "Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, with the 99 % interval of each "
-    "by itself, from pairs inside rounds of one process."
-)
+_CHANGES = """Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, with the 99 % interval of \
+each by itself, from pairs inside rounds of one process."""
 _SLOWED = 1.5
 """From this factor on, what forwards take longer under the profiler is stated as a limit of what their shares show."""
 _TIMED: Mapping[Phase, str] = {"forward": "latency", "decode": "tpot"}
@@ -91,6 +89,12 @@ class ProfiledCondition(NamedTuple):
     @property
     def note(self) -> str:
         return " ".join(self.notes)
+
+    @property
+    def precise(self) -> bool:
+        """Whether walls and rates mean something: some arm has an interval, or the profiles have no rounds that could give one."""
+        speedups = [arm.profile.speedup for arm in self.arms if arm.profile.speedup is not None]
+        return not speedups or any(each.low is not None for each in speedups)
 
 
 def profiled_arms(frame: "pd.DataFrame", label: LabelOf) -> list[ProfiledArm]:
@@ -236,9 +240,8 @@ def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> Bounded | None:
     same = captured.row.attempt == eager.row.attempt and captured.row.baseline_arm_id == eager.row.baseline_arm_id
     if not same or one is None or other is None or None in {one.low, one.high, other.low, other.high}:
         return None
-    return Bounded(
-        value=one.value / other.value, low=(one.low or 0.0) / (other.high or 1.0), high=(one.high or 0.0) / (other.low or 1.0)
-    )
+    low, high = (one.low or 0.0) / (other.high or 1.0), (one.high or 0.0) / (other.low or 1.0)
+    return Bounded(value=one.value / other.value, low=low, high=high)
 
 
 def _requested(arm: ProfiledArm) -> Any:

@@ -105,7 +105,8 @@ def _ceiling_lines(report: Report) -> Iterator[TextLine]:
 def _time_lines(report: Report) -> Iterator[TextLine]:
     """Where the time of the profiled baselines goes: a line for each phase, the conditions side by side."""
     phases: dict[str, list[str]] = {}
-    for found in explain_profiles(report.profiles, report.effects, params_label)[:MOST_PROFILED]:
+    profiled = [found for found in explain_profiles(report.profiles, report.effects, params_label) if found.precise]
+    for found in profiled[:MOST_PROFILED]:
         compared = {arm.row.baseline_arm_id for arm in found.arms}
         for arm in found.arms:
             if arm.row.arm_id in compared and arm.profile.wall_s and arm.profile.times:

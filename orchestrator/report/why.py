@@ -38,16 +38,10 @@ def why_sections(report: Report) -> Iterator[Section]:
             note=" ".join(notes),
         )
         columns = filled_columns(list(_rates(found)), found.arms)
-        if len(columns) > 1 and _precise(found.arms):
+        if len(columns) > 1 and found.precise:
             lines = [TextLine(reason.line) for reason in limits]
             yield Section(title=f"Limits{_place(found.arms)}", columns=columns, rows=found.arms, lines=lines, level=3)
     yield from _counter_sections(report.counters)
-
-
-def _precise(own: list[ProfiledArm]) -> bool:
-    """Whether rates mean something: some difference has an interval, or the profiles have no rounds that could give one."""
-    speedups = [arm.profile.speedup for arm in own if arm.profile.speedup is not None]
-    return not speedups or any(each.low is not None for each in speedups)
 
 
 def _place(own: list[ProfiledArm]) -> str:
