@@ -28,8 +28,8 @@ _NOTES: Mapping[Device, str] = {
     "cuda": "ms of one forward without a profiler: device work as recorded, the rest shared by what the host did in its gaps.",
     "cpu": "ms of one forward without a profiler, shared as in the profiled forwards.",
 }
-_CHANGES = """Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, with the 99 % interval of \
-each by itself, from pairs inside rounds of one process."""
+_CHANGES = """Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, with the 99 % interval \
+of each by itself, from pairs inside rounds of one process."""
 _SLOWED = 1.5
 """From this factor on, what forwards take longer under the profiler is stated as a limit of what their shares show."""
 _TIMED: Mapping[Phase, str] = {"forward": "latency", "decode": "tpot"}
