@@ -11,11 +11,12 @@ from orchestrator.report.why import why_sections
 from store.engine import connect_readonly
 from store.explanations import ProfiledCondition, explain_profiles
 from store.queries import sweep_rows
+from sweeps.job import DENSE
 from sweeps.profile import Bounded
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import page_text
-from tests.webapp.simulated import job, outcome, store_sweep
+from tests.webapp.simulated import job, outcome, store_sweep, topk
 from webapp import explained
 from workers.methods.arm_labels import params_label
 
@@ -168,3 +169,13 @@ def test_differences_by_pairs_inside_rounds(profiled: str) -> None:
         [-0.4 * wall_ms, -0.45 * wall_ms, -0.35 * wall_ms]
     )
     assert found.loc["Python, dispatch", ["ms_low", "ms_high"]].isna().all()
+
+
+def test_many_findings_are_in_a_table(opened: Open, tmp_path: Path) -> None:
+    """The first ones in full, all of them behind one click."""
+    url = str(tmp_path / "many.db")
+    arms = (DENSE, topk(0.5), topk(0.7))
+    store_sweep(url, "many", [job(size, arms=arms) for size in (96, 128, 160, 192, 224)], outcome)
+    app = opened(url, PAGE, sweep="many")
+    assert page_text(app).count("To settle it: ") == 5
+    assert len(app.dataframe[-1].value) > 5

@@ -44,7 +44,10 @@ def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.Layer
     ]
     lines, parts = _lines(drawn[drawn["in_fit"]], costs), drawn.groupby("in_fit", sort=True)
     fitted = alt.Chart(lines).mark_line(strokeWidth=2).encode(x, y, color)
-    marks = [alt.Chart(own).mark_point(filled=bool(in_fit), size=70).encode(x, y, color, tooltip=texts) for in_fit, own in parts]
+    marks = [
+        alt.Chart(own).mark_point(filled=bool(in_fit), size=70, opacity=1).encode(x, y, color, tooltip=texts)
+        for in_fit, own in parts
+    ]
     return alt.layer(*([fitted] if len(lines) else []), *marks).properties(height=height)
 
 

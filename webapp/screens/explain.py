@@ -20,6 +20,8 @@ from webapp.choices import choose_one
 from webapp.scope import Scope
 from workers import methods
 
+MOST_FINDINGS = 5
+"""Of the audit, in full; all of them are in a table."""
 MOST_AUDITED = 2000
 """Comparisons of a sweep that is audited without being asked for."""
 ACTIVITY_COLUMNS = {
@@ -160,10 +162,14 @@ def sweep_audit(sweep: str) -> None:
     plain.sentence(f"{report.answer[:1].upper()}{report.answer[1:]}.")
     for note in report.notes:
         plain.sentence(note, "muted")
-    for found in report.findings:
+    for found in report.findings[:MOST_FINDINGS]:
         plain.sentence(f"{found.severity}: {found.rule}", "strong")
         plain.sentence(found.sentence)
         plain.sentence(f"To settle it: {found.settles}", "muted")
+    if len(report.findings) > MOST_FINDINGS:
+        with st.expander("All findings"):
+            rows = [(each.severity, each.rule, each.sentence, each.settles) for each in report.findings]
+            st.dataframe(pd.DataFrame(rows, columns=["Severity", "Rule", "Finding", "To settle it"]), hide_index=True)
 
 
 def _show() -> None:
