@@ -66,9 +66,9 @@ def _app(given: argparse.Namespace) -> int:
 
     if given.db:
         os.environ["BREAKEVEN_DB"] = given.db
+    if warning := warning_of(given.host):
+        print(warning, file=sys.stderr)  # noqa: T201 - this is the command line
     address = _address(given.host)
-    if not (address.is_loopback if address else given.host == "localhost"):
-        print(OPEN_TO_OTHERS.format(host=given.host), file=sys.stderr)  # noqa: T201 - this is the command line
     shown = "localhost" if address and address.is_unspecified else given.host
     print(f"Breakeven is at http://{shown}:{given.port}; Ctrl-C stops it", flush=True)  # noqa: T201
     flags = {
@@ -79,6 +79,13 @@ def _app(given: argparse.Namespace) -> int:
     }
     cli.main(["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())], prog_name="streamlit", standalone_mode=False)
     return 0
+
+
+def warning_of(host: str) -> str:
+    """What listening on this address means for others; empty for this machine alone."""
+    address = _address(host)
+    local = address.is_loopback if address else host == "localhost"
+    return "" if local else OPEN_TO_OTHERS.format(host=host)
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:

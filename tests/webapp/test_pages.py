@@ -1,6 +1,9 @@
 """The pages, run by Streamlit's own test harness on a real store."""
 
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,32 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     assert "topk keep_rate=0.5 cannot tell; a flag marks every point as wrong" in page_text(app)
     app.toggle(key="flagged").set_value(True).run()
     assert len(charts(app)) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [("0002", "older schema 0002; any command that writes updates it"), ("9999", "was written by a newer Breakeven")],
+)
+def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str, reason: str) -> None:
+    """A store of an older or a newer program is explained on every page, with what to do."""
+    url = str(tmp_path / "other.db")
+    shutil.copy(filled, url)
+    with closing(sqlite3.connect(url)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", [schema])
+        connection.commit()
+    for page in ("", "screens/point.py", "screens/runs.py"):
+        words = page_text(opened(url, page))
+        assert "This store cannot be shown" in words
+        assert reason in words
+
+
+def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: Path) -> None:
+    """The next run of a page states that the store is gone; when it is back, the page is too."""
+    url, elsewhere = tmp_path / "open.db", tmp_path / "moved.db"
+    shutil.copy(filled, url)
+    app = opened(str(url), sweep="quickstart")
+    url.rename(elsewhere)
+    assert "does not exist" in page_text(app.run())
+    assert not app.exception
+    elsewhere.rename(url)
+    assert "Measured on Simulated CPU" in page_text(app.run())

@@ -1,0 +1,39 @@
+"""Files of a chart: a bundle from which it can be drawn again, without links to pages that a file does not have."""
+
+import io
+import json
+import zipfile
+
+import pandas as pd
+
+from tests.webapp.conftest import Open
+from webapp import plot, queries
+from webapp.chart_block import bundle_files, without_links
+from webapp.charts import curves
+
+
+def test_bundle(filled: str) -> None:
+    """Spec, data, SQL and sweep file; the spec is valid by itself and holds no link."""
+    points, break_evens = queries.labelled_speedups("quickstart", filled)
+    (view,) = curves.panel_views(points, break_evens, links=True)
+    assert "point?id=" in json.dumps(view.curves.to_dict()["layer"]) or "href" in json.dumps(view.curves.to_dict()["layer"])
+    with zipfile.ZipFile(io.BytesIO(bundle_files(view.curves, points, "SELECT 1", "name: quickstart"))) as archive:
+        assert sorted(archive.namelist()) == ["chart.vl.json", "data.csv", "query.sql", "sweep.yaml"]
+        spec = json.loads(archive.read("chart.vl.json"))
+        assert "href" not in json.dumps(spec["layer"])
+        assert len(pd.read_csv(archive.open("data.csv"))) == len(points)
+        assert archive.read("sweep.yaml") == b"name: quickstart"
+
+
+def test_pictures(filled: str) -> None:
+    """PNG and SVG are drawn of the chart without links."""
+    points, break_evens = queries.labelled_speedups("quickstart", filled)
+    (view,) = curves.panel_views(points, break_evens, links=True)
+    assert plot.render_chart(without_links(view.curves), "png").startswith(b"\x89PNG")
+    assert b"point?id=" not in plot.render_chart(without_links(view.curves), "svg")
+
+
+def test_the_menu_offers_four_files(opened: Open, filled: str) -> None:
+    """The page has a button for each file."""
+    labels = [button.proto.label for button in opened(filled, sweep="quickstart").get("download_button")]
+    assert labels == ["PNG", "SVG", "CSV", "Bundle"]
