@@ -30,8 +30,9 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
     runtime = _asked("runtime", runtimes, ANY, "Runtime", unknown)
     metric = _asked("metric", metrics, metrics[0], "Metric", unknown)
     points = own.groupby("batch_size")["points"].sum()
-    batch = _number("batch", _most(dict(zip(map(int, points.index.tolist()), points.tolist(), strict=True))), unknown)
-    tokens = _number("tokens", _most(queries_choose.model_sizes(model, batch)), unknown)
+    batches = _often(dict(zip(map(int, points.index.tolist()), points.tolist(), strict=True)))
+    batch = _number("batch", batches[0], unknown)
+    tokens = _number("tokens", _often(queries_choose.model_sizes(model, batch))[-1], unknown)
     filters.keep_notes("choose", unknown)
     options = {"device": devices, "runtime": runtimes, "metric": metrics}
     values = {"model": model, "device": device, "runtime": runtime, "metric": metric}
@@ -118,9 +119,9 @@ def _seed_numbers(values: dict[str, int]) -> None:
     st.query_params.update(wrong)
 
 
-def _most(counts: Mapping[int, int]) -> int:
-    """The largest of the values that were timed most; 1 where there is none."""
-    return max((value for value, number in counts.items() if number == max(counts.values())), default=1)
+def _often(counts: Mapping[int, int]) -> list[int]:
+    """The values that were timed at least half as often as any, smallest first; 1 where there is none."""
+    return sorted(value for value, number in counts.items() if 2 * number >= max(counts.values())) or [1]
 
 
 def _word(name: str) -> str:
