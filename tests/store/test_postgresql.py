@@ -13,11 +13,16 @@ from sqlalchemy import Engine, LargeBinary, MetaData, create_engine, inspect, se
 
 from store import migration, queue
 from store.answers import answers
+from store.comparison_search import similar_comparisons
 from store.engine import connect
 from store.errors import StoreError
+from store.evidence import point_evidence
+from store.history import question_history
 from store.overlap import newest_attempt
-from store.record import reanalyse, record
+from store.record import reanalyse, record, record_imported
 from store.references import import_references
+from store.side_by_side import side_by_side
+from store.side_rows import side_choices
 from store.state_mark import state_mark
 from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
@@ -230,3 +235,23 @@ def test_commits_change_the_mark(server: Path) -> None:
     submit_sweep(engine, NewSweep("s", "text", "?"), [], [])
     assert state_mark(url) != before
     engine.dispose()
+
+
+def test_evidence_sides_and_history_are_equal(engines: tuple[Engine, Engine]) -> None:
+    """What the pages Evidence and Compare read is the same on both."""
+    job = a_job()
+    outcomes = [an_outcome(job, seed=1), an_outcome(job, seed=2, ended_at=1_790_000_000.0 + 86_400)]
+    (question,) = job.comparisons()
+    found = []
+    for engine in engines:
+        record_imported(engine, outcomes)
+        evidence = point_evidence(engine, job.comparison_ids()[0])
+        days = side_choices(engine, "date")
+        sides = side_by_side(engine, "date", *(choice.value for choice in reversed(days)))
+        history = question_history(engine, question.question_id)
+        with pytest.raises(StoreError, match=r"nearest: \w+"):
+            point_evidence(engine, job.comparison_ids()[0][:-1] + "x")
+        places = [row["comparison_id"] for row in similar_comparisons(engine, "topk deit")]
+        found.append((evidence.timed[0].pooling, days, [row.difference for row in sides.rows], history.points, places))
+        assert side_by_side(engine, "environment", *2 * [side_choices(engine, "environment")[0].value]).rows
+    assert found[0] == found[1]
