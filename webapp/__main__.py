@@ -67,7 +67,7 @@ def _app(given: argparse.Namespace) -> int:
     if given.db:
         os.environ["BREAKEVEN_DB"] = given.db
     if warning := warning_of(given.host):
-        print(warning, file=sys.stderr)  # noqa: T201 - this is the command line
+        sys.stderr.write(f"{warning}\n")
     address = _address(given.host)
     shown = "localhost" if address and address.is_unspecified else given.host
     print(f"Breakeven is at http://{shown}:{given.port}; Ctrl-C stops it", flush=True)  # noqa: T201

@@ -139,7 +139,7 @@ def panel_views(
     for panel in curve_panels(shown, break_evens, axis, by):
         beside = of_panel(published, panel.about)
         notes = _notes(panel, axis, int(_belongs(hidden, panel.about).sum()), len(beside))
-        words = panel.title, condition_of(panel, axis, names), notes
+        words = panel.title, condition_words(panel, axis, names), notes
         ranked = ranked_arms(panel.points, panel.break_evens)
         own = {arm: styles[arm] for arm in ranked}
         if panel.single(axis):
@@ -240,7 +240,7 @@ def _measure(panel: Panel) -> str:
     return f"Speed-up: {panel.metric.label}"
 
 
-def condition_of(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
+def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
     """What is fixed in a panel besides model and baseline; `hosts` are those of `store.host_labels.label_hosts`."""
     about, points = panel.about, panel.points
     host = hosts[about["environment"], about["host"]]

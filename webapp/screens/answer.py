@@ -102,7 +102,7 @@ for _, _spec in quality_metrics(points["kind"].iloc[0]):
     _quality |= answers.quality_words(points, queries.model_effects(_scope, _spec.name), _spec)
 with _top:
     for panel in _panels[:MAX_PANELS]:
-        condition = curves.condition_of(panel, _axis, _hosts)
+        condition = curves.condition_words(panel, _axis, _hosts)
         show_answer(panel, condition, _axis, _scope, _styles, quality=_quality if len(_panels) == 1 else None)
 _beside = _published if _references else None
 _listed = points if _show_flagged else points[~curves.flagged(points)]
