@@ -18,9 +18,9 @@ def profiled_rows(
 ) -> Iterator[Measurement]:
     """A row for each profile, by rows of the views `profile` and `kernel`; `arms` are rows of the view `arm`.
 
-    `label` gives the label of a method and its parameters (JSON). On a GPU the time of the device stands beside the wall of a
-    forward without a profiler, that of the same arm as it was timed where the profile has none. On a CPU the time of operators
-    stands beside the wall under the profiler, which lengthens both.
+    `label` gives the label of a method and its parameters (JSON). The time of the device (on a CPU: of operators) stands beside the
+    wall of a forward without a profiler, that of the same arm as it was timed where the profile has none; on a GPU that of each
+    kernel too, which profilers hardly lengthen, as they do operators.
     """
     timed = {tuple(row[name] for name in _ARM): row for row in map(_known, arms)}
     runs: dict[str, list[dict[str, Any]]] = {}
@@ -49,8 +49,6 @@ def _known(row: Mapping[str, Any]) -> dict[str, Any]:
 def _measurement(row: dict[str, Any], classes: list[dict[str, Any]], runs: list[dict[str, Any]], label: Any) -> Measurement:
     """`row` has the columns of the first row of a profile, and those of the timed arm where it has none."""
     of_gpu = row["tool"] != "torch" or row.get("device") == "cuda"
-    own = [run for run in runs if run["activity"] == ("kernel" if of_gpu else "operator")]
-    total_ms = sum(run["ms"] for run in own)
     busy_ms = sum(each["ms"] for each in classes if each["time_class"] == "device")
     origin = f"{PROFILED_BY}{row['tool']}{f' in {file}' if (file := row.get('file')) else ''}"
     values: dict[str, Any] = {
@@ -63,20 +61,21 @@ def _measurement(row: dict[str, Any], classes: list[dict[str, Any]], runs: list[
         "tokens": row.get("prompt_tokens"),
         "batch": row.get("batch_size"),
     }
+    values |= {
+        "latency_ms": row.get("wall_ms") or (row.get("latency_ms") if row["phase"] == "forward" else None),
+        "device_ms": busy_ms,
+    }
     if of_gpu:
+        own = [run for run in runs if run["activity"] == "kernel"]
         values |= {
-            "latency_ms": row.get("wall_ms") or (row.get("latency_ms") if row["phase"] == "forward" else None),
-            "device_ms": busy_ms,
             "forwards": 1,
-            "kernel_ms": total_ms,
+            "kernel_ms": sum(run["ms"] for run in own),
             "kernels": round(sum(run["count"] for run in own)),
             "covered": row.get("covered"),
             "counters": _counters(own),
             "gmacs": row.get("gmacs_total") if row["phase"] == "forward" else None,
             "peak_gflops": row.get("peak_gflops"),
         }
-    else:
-        values |= {"latency_ms": row.get("profiled_wall_ms"), "device_ms": total_ms}
     return Measurement.model_validate({key: value for key, value in values.items() if value not in (None, 0.0, {})})
 
 

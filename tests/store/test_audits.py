@@ -73,11 +73,11 @@ def test_profiles_of_a_job_are_rows(tmp_path: Path) -> None:
     assert found(engine) == []
 
 
-def test_operators_of_a_cpu_stand_beside_the_wall_under_the_profiler(tmp_path: Path) -> None:
-    """The profiler lengthens both; neither kernels nor rates follow from operators."""
+def test_operators_of_a_cpu_stand_beside_the_wall(tmp_path: Path) -> None:
+    """Their time as a class of the wall; neither kernels nor rates follow from operators, which the profiler lengthens."""
     engine, _ = profiled(tmp_path / "s.db", [{"device": 20.0, "host": 4.0}, {"device": 12.0, "host": 5.0}], environment=CPU)
     own = [row for row in measured_sweep(engine, "trial", lambda method, _: method).rows if row.device_ms is not None]
-    assert [(row.device_ms, row.latency_ms) for row in own] == [(pytest.approx(20), pytest.approx(28.8)), (12, pytest.approx(20.4))]
+    assert [(row.device_ms, row.latency_ms) for row in own] == [(20, 24), (12, 17)]
     assert all(row.kernel_ms is None and row.gmacs is None for row in own)
     assert found(engine) == []
 
