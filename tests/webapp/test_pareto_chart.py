@@ -34,6 +34,8 @@ def test_points_intervals_and_names() -> None:
     assert [row["filled"] == "transparent" for row in rows[2]] == [False, False, True]
     named = {row["arm"] for each in rows[3:] for row in each}
     assert named == {"the unmodified model", "topk keep_rate=0.5"}
+    more = pareto_chart(arms(), TIME, LOSS, named=("tome r=8",)).to_dict()
+    assert "tome r=8" in {row["arm"] for each in more["layer"][3:] for row in more["datasets"][each["data"]["name"]]}
     title = layers["layer"][2]["encoding"]["x"]["axis"]["title"]
     assert title == "Time of a forward, ms (less is better)"
     assert vl_convert.vegalite_to_svg(pareto_chart(arms(), TIME, LOSS).to_dict()).startswith("<svg")

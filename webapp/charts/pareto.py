@@ -1,6 +1,6 @@
 """Pareto chart: two figures of each arm against each other, with their intervals, and the arms that no other surpasses named."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -43,6 +43,7 @@ def pareto_chart(
     front: str = "front",
     colors: Mapping[str, str] | None = None,
     tooltip: Sequence[alt.Tooltip] = (),
+    named: Collection[str] = (),
     height: int = PARETO_HEIGHT,
 ) -> alt.LayerChart | alt.FacetChart:
     """A point for each row at `x` and `y` with thin rules for the intervals of both.
@@ -50,7 +51,8 @@ def pareto_chart(
     `points` has the columns of both measures (numbers; rows that lack one of the two are left out), `label` (text; names the
     point) and `front` (bool: no other surpasses it, which the caller decides, since it takes intervals and more than two figures
     to know). Points of the front are filled and named beside the mark, as far as the names have room; the others are hollow and
-    grey, and named in the hover text. `colors` maps a label to its colour (default: one for all). `tooltip` are the lines of the
+    grey, and named in the hover text. `named` are labels that are written
+    in any case. `colors` maps a label to its colour (default: one for all). `tooltip` are the lines of the
     hover text (default: label, x and y); a column `href`, if there is one, makes points links. Raises `ValueError` where no row
     has both figures.
     """
@@ -73,8 +75,9 @@ def pareto_chart(
         rules += [rule.encode(*(across if measure is x else upright), color)] if len(known) else []
     shape = alt.Chart(drawn).mark_point(size=80, strokeWidth=1.6, opacity=1)
     mark = shape.encode(at_x, at_y, alt.Stroke("color:N", scale=None), alt.Fill("filled:N", scale=None), tooltip=texts)
+    chosen = drawn[drawn[front].astype(bool) | drawn[label].isin(list(named))]
     names = []
-    for align, rows in _named(drawn, (x, y), (label, front), height):
+    for align, rows in _named(chosen, (x, y), label, drawn, height):
         text = alt.Chart(rows).mark_text(align=align, dx=9 if align == "left" else -9, dy=-9, fontSize=12, limit=420)
         names.append(text.encode(at_x, at_y, alt.Text(f"{label}:N"), color))
     mark = mark.encode(href="href:N") if "href" in drawn else mark
@@ -112,13 +115,12 @@ def _encoded(measure: Measure, points: pd.DataFrame) -> dict[str, Any]:
 
 
 def _named(
-    points: pd.DataFrame, measures: tuple[Measure, Measure], columns: tuple[str, str], height: int
+    chosen: pd.DataFrame, measures: tuple[Measure, Measure], label: str, points: pd.DataFrame, height: int
 ) -> Iterator[tuple[Literal["left", "right"], pd.DataFrame]]:
-    """Points of the front whose names have room, those to the right of their mark and those to the left of it."""
-    (x, y), (label, front) = measures, columns
+    """The `chosen` points whose names have room among all `points`: names to the right of their mark, and to the left of it."""
+    x, y = measures
     taken: list[tuple[float, float, float]] = []
     sides: dict[Literal["left", "right"], list[int]] = {"left": [], "right": []}
-    chosen = points[points[front].astype(bool)]
     for place, row in enumerate(chosen.to_dict("records")):
         across, up = _share(row[x.column], x, points) * NAMED_WIDTH, _share(row[y.column], y, points) * height
         length = LETTER * min(len(str(row[label])), 64) + 9

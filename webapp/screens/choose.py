@@ -100,7 +100,7 @@ def show_chart_of(advice: Advice) -> None:
     colors = method_colors(points["method"])
     try:
         named = {row["arm"]: colors[row["method"]] for row in points.to_dict("records")}
-        chart = pareto_chart(points, SPEED, measure, colors=named, tooltip=TIPS)
+        chart = pareto_chart(points, SPEED, measure, colors=named, tooltip=TIPS, named=(UNMODIFIED_LABEL,))
     except ValueError as problem:
         plain.sentence(f"{problem}", "muted")
         return
