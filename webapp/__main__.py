@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from importlib import import_module
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
@@ -24,6 +25,10 @@ OPEN_TO_OTHERS = (
     "breakeven: the app listens on {host}: whoever reaches this address can read the whole store, without a password and without "
     "encryption; leave --host out to keep it to this machine (ssh -L 8501:localhost:8501 reaches it from elsewhere)"
 )
+
+
+FIRST_IMPORTED = ("store.views.public", "webapp.filters", "webapp.chart_block", "webapp.charts.curves")
+"""What pages need, imported while the server starts: the first visit need not wait for it."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,6 +71,8 @@ def _app(given: argparse.Namespace) -> int:
 
     if given.db:
         os.environ["BREAKEVEN_DB"] = given.db
+    for name in FIRST_IMPORTED:
+        import_module(name)
     if warning := warning_of(given.host):
         sys.stderr.write(f"{warning}\n")
     address = _address(given.host)
