@@ -30,7 +30,7 @@ def test_promise_beside_measurement() -> None:
 
 
 def test_faster_than_promised() -> None:
-    """Less time than MACs explain is said to be less."""
+    """Less time than MACs explain is stated as less."""
     text = explain_promise(a_point(arm_ms=9.0, speedup=2.2, speedup_low=2.1, speedup_high=2.3))
     assert text.endswith("so that 1 ms less are not explained by MACs")
 

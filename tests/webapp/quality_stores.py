@@ -31,7 +31,7 @@ def accuracy_store(path: Path, *, failing: bool = False) -> str:
 
 
 def language_store(path: Path) -> str:
-    """Sweep `spoken`: sparse arms and a stack with its part at three lengths of the prompt, and what they cost in bits per byte."""
+    """Sweep `lengths`: sparse arms and a stack at three lengths of the prompt, and what they cost in bits per byte."""
     timed = [a_generation(a_generation_job(length, LANGUAGE_ARMS), (1.0, 1.4, 1.7, 1.2)) for length in LENGTHS]
     read = a_reading(a_quality_job(LANGUAGE_ARMS), (0.0, 0.01, 0.05, 0.004), tokens=(100, 100, 80, 100))
-    return store_outcomes(path, "spoken", *timed, read)
+    return store_outcomes(path, "lengths", *timed, read)

@@ -54,7 +54,7 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
     assert "profile: {}" not in words
 
 
-def test_without_a_profile_what_is_known_is_said_to_be_that(opened: Open, filled: str) -> None:
+def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
     """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
     words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02"))
     assert "At 196 tokens: its MACs promise 1.09x, 0.8" in words
@@ -94,7 +94,7 @@ def test_an_empty_store(opened: Open, empty: str) -> None:
 
 
 def test_a_large_store(opened: Open, large: str) -> None:
-    """The page comes up on a sweep of many arms; its audit waits for a word where it is large."""
+    """The page comes up on a sweep of many arms; a large sweep is audited on request."""
     words = page_text(opened(large, PAGE, sweep="large"))
     assert "Audit of this sweep" in words
     assert "its MACs promise" in words

@@ -21,13 +21,13 @@ PAGE = "screens/language.py"
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return language_store(tmp_path_factory.mktemp("spoken") / "spoken.db")
+def lengths(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return language_store(tmp_path_factory.mktemp("lengths") / "lengths.db")
 
 
-def test_the_page(opened: Open, spoken: str) -> None:
+def test_the_page(opened: Open, lengths: str) -> None:
     """What was measured at the longest prompt, in words and as a table with quality; figures by choice."""
-    app = opened(spoken, PAGE, sweep="spoken")
+    app = opened(lengths, PAGE, sweep="lengths")
     words = page_text(app)
     assert "Time per character at 512 tokens of the prompt, against dense" in words
     assert "3 arms: 3 faster." in words
@@ -41,17 +41,17 @@ def test_the_page(opened: Open, spoken: str) -> None:
     )
 
 
-def test_choices_of_the_address(opened: Open, spoken: str) -> None:
+def test_choices_of_the_address(opened: Open, lengths: str) -> None:
     """Prompt and figure are in the address; another value is reported."""
-    app = opened(spoken, PAGE, sweep="spoken", prompt="64 tokens", figure="Characters per second")
+    app = opened(lengths, PAGE, sweep="lengths", prompt="64 tokens", figure="Characters per second")
     assert "at 64 tokens of the prompt" in page_text(app)
     assert app.selectbox(key="figure").value == "Characters per second"
-    assert "Prompt 65 tokens of the address is not among" in page_text(opened(spoken, PAGE, sweep="spoken", prompt="65 tokens"))
+    assert "Prompt 65 tokens of the address is not among" in page_text(opened(lengths, PAGE, sweep="lengths", prompt="65 tokens"))
 
 
-def test_stacks_beside_their_parts(opened: Open, spoken: str) -> None:
+def test_stacks_beside_their_parts(opened: Open, lengths: str) -> None:
     """Parts alone and all together; a part that was not measured alone is named."""
-    words = page_text(opened(spoken, PAGE, sweep="spoken", metric="time per output token"))
+    words = page_text(opened(lengths, PAGE, sweep="lengths", metric="time per output token"))
     assert "Stacks and their parts" in words
     assert re.search(r"larosa sparsity=0\.5 alone 1\.\d+x \[.*\]; all together 1\.\d+x \[", words)
     assert "was not measured alone" in words
@@ -85,10 +85,10 @@ def test_tuned_arms_against_their_controls(opened: Open, tmp_path: Path) -> None
     assert re.search(r": worse by 0\.03\d\d \[0\.\d+, 0\.\d+\] bits per byte against adaptivocab", words)
 
 
-def test_lines_along_the_length(spoken: str) -> None:
+def test_lines_along_the_length(lengths: str) -> None:
     """A line for each arm, the unmodified model among them, at every length; a figure that nothing has is refused."""
-    fixed = dict(queries.panels("spoken", spoken).iloc[0][["model", "weights", "environment", "host"]])
-    rows = queries_quality.generation("spoken", fixed, spoken)
+    fixed = dict(queries.panels("lengths", lengths).iloc[0][["model", "weights", "environment", "host"]])
+    rows = queries_quality.generation("lengths", fixed, lengths)
     assert set(rows["arm"]) == {
         "adaptivocab tokens=500 + larosa sparsity=0.5",
         "dense",

@@ -15,7 +15,7 @@ def addresses(served: Callable[[str], str], tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("quality")
     return {
         "accuracy": served(accuracy_store(folder / "accuracy.db")) + "/accuracy?sweep=accurate",
-        "language": served(language_store(folder / "language.db")) + "/language?sweep=spoken",
+        "language": served(language_store(folder / "language.db")) + "/language?sweep=lengths",
     }
 
 

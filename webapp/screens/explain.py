@@ -23,7 +23,7 @@ from workers import methods
 MOST_FINDINGS = 5
 """Of the audit, in full; all of them are in a table."""
 MOST_AUDITED = 2000
-"""Comparisons of a sweep that is audited without being asked for."""
+"""Comparisons of a sweep that is audited without a request."""
 ACTIVITY_COLUMNS = {
     "name": st.column_config.TextColumn("Name", width="large"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.4f"),
