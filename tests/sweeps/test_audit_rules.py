@@ -139,3 +139,22 @@ def test_keep_rates_of_our_own_rows(rate: object, stages: int | None) -> None:
     assert measured.stages == stages
     assert measured.gmacs is None
     assert measured.tokens_final == 0
+
+
+def test_flat_over_a_fourfold_batch_only() -> None:
+    """Without the unit of the latency, flat numbers over a threefold batch are silent, over a fourfold one doubtful."""
+    rows = {batch: of_batch(batch, 100.5, 9.95) for batch in (1, 3, 4)}
+    assert found(rows[1], rows[3], latency=None) == []
+    assert [rule for rule, _, _ in found(rows[1], rows[4], latency=None)] == ["flat_throughput"]
+
+
+def test_the_largest_batch_is_worked_out() -> None:
+    """In whatever order the rows stand."""
+    assert "1.000 image at batch 4; 4 images" in found(*(of_batch(batch, 100.5, 9.95) for batch in (2, 4)))[0][2]
+
+
+def test_neighbours_more_than_a_doubling_apart_do_not_bear_a_claim_out() -> None:
+    """And only the two places beside it count: what holds further away is no crossing there."""
+    assert "no data between 100 and 250" in claim(150, (100, 250), dict.fromkeys((100, 250), SAME))[0][2]
+    speeds = {100: SLOWER, 200: SLOWER, 400: FASTER}
+    assert "slower at 100 and at 200" in claim(150, (100, 200, 400), speeds)[0][2]
