@@ -67,12 +67,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _app(given: argparse.Namespace) -> int:
+    from altair.utils.schemapi import disable_debug_mode
     from streamlit.web import cli  # Streamlit takes a second to import, which `plot` need not wait for
 
     if given.db:
         os.environ["BREAKEVEN_DB"] = given.db
     for name in FIRST_IMPORTED:
         import_module(name)
+    disable_debug_mode()  # tests validate each part of a chart, which takes as long as making it
     if warning := warning_of(given.host):
         sys.stderr.write(f"{warning}\n")
     address = _address(given.host)
