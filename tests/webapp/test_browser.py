@@ -1,5 +1,6 @@
 """The frame of the app in a real browser: links, Back, unknown values, both themes, and nothing from another host."""
 
+import re
 from typing import Literal
 
 import pytest
@@ -74,3 +75,24 @@ def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light",
     assert (red > 200) == (scheme == "light")
     watch.check()
     context.close()
+
+
+def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
+    """An arm is highlighted by a choice that stands in the address, and each file of the chart is made when it is requested."""
+    page = browser.new_page(viewport={"width": 1440, "height": 2400})
+    watch = Watch(page, app)
+    page.goto(f"{app}/?sweep=quickstart")
+    page.get_by_role("combobox", name="Highlight").click(timeout=WAIT_MS)
+    page.get_by_role("option", name="topk keep_rate=0.7").click()
+    expect(page).to_have_url(re.compile("arm=topk"), timeout=WAIT_MS)
+    for label, begins in (("CSV", b"comparison_id"), ("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("Bundle", b"PK")):
+        button = page.get_by_role("button", name=label, exact=True)
+        if not button.is_visible():
+            page.get_by_role("button", name="Files").first.click(timeout=WAIT_MS)
+        with page.expect_download(timeout=3 * WAIT_MS) as download:
+            button.click()
+        path = download.value.path()
+        assert path.read_bytes().startswith(begins)
+        assert download.value.suggested_filename.startswith("quickstart-speedup-tokens")
+    watch.check()
+    page.close()

@@ -131,3 +131,12 @@ def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: P
     assert not app.exception
     elsewhere.rename(url)
     assert "Measured on Simulated CPU" in page_text(app.run())
+
+
+def test_a_larger_store(opened: Open, large: str) -> None:
+    """Of a sweep with many panels one is shown: the fullest, with the choices that lead to the others."""
+    app = opened(large, sweep="large")
+    words = page_text(app)
+    assert words.count("Measured on") == 1
+    assert {"sweep", "batch", "arm"} <= {control.key for control in app.selectbox}
+    assert len(charts(app)) == 2
