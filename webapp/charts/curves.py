@@ -163,7 +163,7 @@ def panel_views(
         named = [arm for arm in ranked if arm in named]
         strip = break_even_strip(*(panel.points, panel.break_evens, axis, spans[0]), look=look, arms=named, work=panel.metric.work)
         if more := len(ranked) - len(named):
-            words[2].append(f"The {len(named)} best of {len(ranked)} arms are named under the curves; {more} more are drawn in grey.")
+            words[2].append(f"The {len(named)} best of {len(ranked)} arms are named under the curves, {more} more are grey.")
         yield PanelView(panel, *words, _sized(drawn, width, height), _sized(strip, width))
 
 
