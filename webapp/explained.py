@@ -9,6 +9,7 @@ from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, 
 from sweeps.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from sweeps.reasons import promise_of
+from webapp.links import POINT_KEY
 from workers.methods import purpose
 
 NO_EFFECT = "no_effect"
@@ -118,8 +119,9 @@ def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
         size = f"{row['image_size']:.0f} px" if not is_missing(row["image_size"]) else f"{row['tokens']:.0f} tokens"
         flags = split_flags(row["flags"])
         for side, column, ms in (("baseline", work[0], "baseline_ms"), ("arm", work[1], "arm_ms")):
-            rows.append((side, row[column], row[ms], size, not wrong(flags) and NO_EFFECT not in flags))
-    return pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit"])
+            in_fit = not wrong(flags) and NO_EFFECT not in flags
+            rows.append((side, row[column], row[ms], size, in_fit, *(row.get(key) for key in POINT_KEY)))
+    return pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit", *POINT_KEY])
 
 
 def most_surprising(points: pd.DataFrame) -> str:

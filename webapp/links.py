@@ -7,6 +7,8 @@ import streamlit as st
 
 EVIDENCE = "point"
 """Address of the page with the evidence of one point."""
+POINT_KEY = ("comparison_id", "environment", "host")
+"""Columns of views that together name one point."""
 
 
 def page_link(path: str, **query: str | int | float | None) -> str:
@@ -15,8 +17,8 @@ def page_link(path: str, **query: str | int | float | None) -> str:
     return f"{path or './'}?{urlencode(given)}" if given else path or "./"
 
 
-def point_link(comparison_id: str, environment: str, host: str) -> str:
-    """The address of the evidence of one point of the view `speedup` or `effect`."""
+def point_link(comparison_id: str, environment: str | None = None, host: str | None = None) -> str:
+    """The address of the evidence of one point of the view `speedup` or `effect`: of the newest answer where the place is open."""
     return page_link(EVIDENCE, id=comparison_id, environment=environment, host=host)
 
 

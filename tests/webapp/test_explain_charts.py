@@ -101,3 +101,18 @@ def test_series_without_a_value_are_left_out() -> None:
     found = layers(saving_chart(points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN), "Tokens"))
     assert found[1]["encoding"]["color"]["scale"]["domain"] == ["reached", "promised"]
     assert len(found[2]["rows"]) == 2
+
+
+def test_points_of_an_arm_link_to_their_evidence() -> None:
+    """What was reached, its promise, and both sides of a cost point lead there; a free cut is another comparison."""
+    keys = {"comparison_id": "c1", "environment": "e1", "host": "h1"}
+    row = {"tokens": 16, "speedup": 0.9, "speedup_low": 0.8, "speedup_high": 1.0, "promised": 1.8}
+    row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, **keys}
+    marks = layers(saving_chart(pd.DataFrame([row]), "Tokens"))[-1]
+    assert marks["encoding"]["href"]["field"] == "href"
+    links = {each["series"]: each["href"] for each in marks["rows"]}
+    assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
+    assert links["free"] is None
+    sides = [{"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys} for side in ("baseline", "arm")]
+    full = layers(cost_chart(pd.DataFrame(sides), COSTS))[-1]
+    assert {each["href"] for each in full["rows"]} == {"point?id=c1&environment=e1&host=h1"}

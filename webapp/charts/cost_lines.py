@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sweeps.number_format import is_missing
-from webapp.charts.encodings import GREY
+from webapp.charts.encodings import GREY, with_links
 from webapp.charts.roofline_chart import SIDE_COLORS
 
 STEPS_OF_LINE = 64
@@ -20,10 +20,11 @@ def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.Layer
     """Times of baseline and arm against their work, and fixed cost + cost of work as lines between the points, not beyond.
 
     `points` has two rows for each size: `side` (`baseline` or `arm`), `work` (GMACs or tokens of a forward), `ms`, `size` (in
-    words) and `in_fit` (whether the fit rests on it; others are hollow). `costs` is a row of the view `cost_model`; without a fit
-    only points are drawn. Raises `ValueError` without a row.
+    words) and `in_fit` (whether the fit rests on it; others are hollow); with `comparison_id`, `environment` and `host` points link
+    to their evidence. `costs` is a row of the view `cost_model`; without a fit only points are drawn. Raises `ValueError` without
+    a row.
     """
-    drawn = points.dropna(subset=["work", "ms"])
+    drawn = with_links(points.dropna(subset=["work", "ms"]))
     if drawn.empty:
         raise ValueError("no time with its work to draw")
     x = alt.X(
@@ -48,6 +49,7 @@ def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.Layer
         alt.Chart(own).mark_point(filled=bool(in_fit), size=70, opacity=1).encode(x, y, color, tooltip=texts)
         for in_fit, own in parts
     ]
+    marks = [mark.encode(href="href:N") for mark in marks] if "href" in drawn else marks
     return alt.layer(*([fitted] if len(lines) else []), *marks).properties(height=height)
 
 

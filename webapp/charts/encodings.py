@@ -9,7 +9,7 @@ import pandas as pd
 
 from webapp.arm_style import ArmStyle
 from webapp.columns import COLUMNS
-from webapp.links import point_link
+from webapp.links import POINT_KEY, point_link
 
 SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
@@ -76,10 +76,18 @@ def clickable(mark: alt.Chart) -> alt.Chart:
     rows = mark.data
     if not isinstance(rows, pd.DataFrame):
         raise TypeError("a clickable mark needs a data frame of its own")
-    places = zip(rows["comparison_id"], rows["environment"], rows["host"], strict=True)
-    linked: alt.Chart = mark.properties(data=rows.assign(href=[point_link(*place) for place in places]))
+    linked: alt.Chart = mark.properties(data=with_links(rows))
     made: alt.Chart = linked.encode(href="href:N", description=alt.value(LINKED))
     return made
+
+
+def with_links(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `href`, the address of the evidence of each that has a `comparison_id`: the newest where no host is known."""
+    if "comparison_id" not in rows:
+        return rows
+    places = rows.reindex(columns=list(POINT_KEY)).astype(object)
+    known = places.where(places.notna(), None).itertuples(index=False)
+    return rows.assign(href=[None if place[0] is None else point_link(*place) for place in known])
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:

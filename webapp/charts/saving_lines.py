@@ -3,8 +3,9 @@
 import altair as alt
 import pandas as pd
 
-from webapp.charts.encodings import GREY
+from webapp.charts.encodings import GREY, with_links
 from webapp.charts.scales import ratio_axis, ratio_scale, y_span
+from webapp.links import POINT_KEY
 
 SAVING_COLORS = {"reached": "#c2500c", "free": "#00795a", "promised": "#1a70b8"}
 """`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs alone."""
@@ -15,7 +16,8 @@ def saving_chart(points: pd.DataFrame, title: str, height: int = 360) -> alt.Lay
     """Up to three lines along `tokens`, both axes logarithmic, speed-ups symmetric around 1.
 
     `points` are those of one arm: `tokens`, `speedup` with `speedup_low` and `speedup_high`, `promised`, and
-    `ceiling` with `ceiling_low` and `ceiling_high`; empty where not known. Raises `ValueError` without a row.
+    `ceiling` with `ceiling_low` and `ceiling_high`; empty where not known. With `comparison_id`, `environment` and `host`, what was
+    reached and promised links to its evidence. Raises `ValueError` without a row.
     """
     if points.empty:
         raise ValueError("no speed-up to draw")
@@ -47,11 +49,14 @@ def saving_chart(points: pd.DataFrame, title: str, height: int = 360) -> alt.Lay
     known = long.dropna(subset=["low", "high"])
     bars = alt.Chart(known).mark_rule(strokeWidth=1.6).encode(x, alt.Y("low:Q", scale=scale), alt.Y2("high:Q"), color)
     lines = alt.Chart(long).mark_line(strokeWidth=2).encode(x, y, color, dash)
-    marks = alt.Chart(long).mark_point(filled=True, size=60, opacity=1).encode(x, y, color, tooltip=texts)
+    linked = with_links(long)
+    marks = alt.Chart(linked).mark_point(filled=True, size=60, opacity=1).encode(x, y, color, tooltip=texts)
+    marks = marks.encode(href="href:N") if "href" in linked else marks
     return alt.layer(rule, lines, *([bars] if len(known) else []), marks).properties(height=height)
 
 
 def _series(points: pd.DataFrame, name: str, value: str, low: str, high: str) -> pd.DataFrame:
     """One line, with its interval where there is one."""
     ends = {end: points[column] if column else float("nan") for end, column in (("low", low), ("high", high))}
-    return points[["tokens"]].assign(series=name, ratio=points[value], **ends)
+    keys = [] if name == "free" else [key for key in POINT_KEY if key in points]
+    return points[["tokens", *keys]].assign(series=name, ratio=points[value], **ends)

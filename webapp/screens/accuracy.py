@@ -13,6 +13,7 @@ from webapp.arm_style import arm_styles
 from webapp.chart_block import show_chart
 from webapp.charts.corruption_map import corruption_chart
 from webapp.charts.disagreements import disagreement_chart
+from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure, pareto_chart
 from webapp.choices import choose_one
@@ -89,7 +90,7 @@ def accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
     }
     points = with_front(beside_unmodified(arms, **plainly), (measure, TOP1_MEASURE))
     colors = {name: style.color for name, style in arm_styles(points).items()}
-    chart = pareto_chart(points, measure, TOP1_MEASURE, colors=colors)
+    chart = pareto_chart(with_links(points), measure, TOP1_MEASURE, colors=colors)
     show_chart(chart, name="accuracy-pareto", data=points, scope_or_sweep=scope)
     plain.sentence("Named: no other arm is at least as good by both and clearly better by one. Hollow: another is.", "muted")
 

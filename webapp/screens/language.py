@@ -13,6 +13,7 @@ from webapp import filters, plain, queries, queries_quality, texts
 from webapp.arm_key import show_key
 from webapp.arm_style import arm_styles
 from webapp.chart_block import show_chart
+from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.length_lines import length_chart
 from webapp.charts.pareto import Measure, pareto_chart
@@ -64,7 +65,7 @@ def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope)
         return
     points = with_front(beside_unmodified(known, speedup=1.0, worse=0.0), (x, y))
     colors = {name: style.color for name, style in arm_styles(points).items()}
-    show_chart(pareto_chart(points, x, y, colors=colors), name="language-pareto", data=points, scope_or_sweep=scope)
+    show_chart(pareto_chart(with_links(points), x, y, colors=colors), name="language-pareto", data=points, scope_or_sweep=scope)
     plain.sentence("Named: no other arm is at least as good by both and clearly better by one. Hollow: another is.", "muted")
 
 
