@@ -87,7 +87,8 @@ def with_links(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     places = rows.reindex(columns=list(POINT_KEY)).astype(object)
     known = places.where(places.notna(), None).itertuples(index=False)
-    return rows.assign(href=[None if place[0] is None else point_link(*place) for place in known])
+    links = [None if place[0] is None else point_link(*place) for place in known]
+    return rows.assign(href=pd.Series(links, index=rows.index, dtype=object))
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
