@@ -27,7 +27,7 @@ OPEN_TO_OTHERS = (
 )
 
 
-FIRST_IMPORTED = ("store.views.public", "webapp.filters", "webapp.chart_block", "webapp.charts.curves")
+FIRST_IMPORTED = ("scipy.special", "store.views.public", "webapp.filters", "webapp.answers", "webapp.chart_block")
 """What pages need, imported while the server starts: the first visit need not wait for it."""
 
 

@@ -165,13 +165,14 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
     free = OF_A_DEVICE if facet == "device_name" else (facet,)
     names = _baselines(counts)
     labelled = {column: counts[column].map(_word).map(names if column == "baseline_id" else str) for column in FILTERS}
+    panel = rest.groupby([name for name in PANEL_COLUMNS if name not in free], dropna=False, sort=False).ngroup()
     fixed: dict[str, Any] = {}
     for column, (key, label) in FILTERS.items():
         if column in free:
             continue
         shown = labelled[column][rest.index]
         options = sorted(shown.unique(), key=_order)
-        default = _fullest(rest, shown, free) if len(options) > 1 else options[0]
+        default = _fullest(rest, shown, panel) if len(options) > 1 else options[0]
         value = take(key, label, options, default, list(labelled[column].unique()))
         rest = rest[shown == value]
         first = rest[column].iloc[0]
@@ -188,10 +189,9 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
     return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen), unknown)
 
 
-def _fullest(rest: pd.DataFrame, shown: "pd.Series[Any]", free: Sequence[str | None]) -> str:
-    """The option whose best panel has the most points; of several the one measured last."""
-    panel = [rest[name].map(_word) for name in PANEL_COLUMNS if name not in free]
-    sizes = rest.assign(shown=shown).groupby([*panel, "shown"], sort=False).agg({"points": "sum", "measured_at": "max"})
+def _fullest(rest: pd.DataFrame, shown: "pd.Series[Any]", panel: "pd.Series[int]") -> str:
+    """The option whose best panel has the most points; of several the one measured last. `panel` numbers the panels."""
+    sizes = rest.assign(shown=shown).groupby([panel[rest.index], "shown"], sort=False).agg({"points": "sum", "measured_at": "max"})
     best = sizes.sort_values(["points", "measured_at"], kind="stable").index[-1]
     return str(best[-1])
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from sweeps.audit.rule import Noticed
 from sweeps.audit.tolerance import allowed, grouped, noise_of, place_of_row
@@ -23,7 +23,7 @@ def sampling_error(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterator
     the same images the error is smaller: it follows from the images that only one of both has right, which a table does not hold.
     Cannot decide: whether such a paired test would find a difference.
     """
-    width = float(norm.isf((1 - SAMPLING_CONFIDENCE) / 2))
+    width = float(-ndtri((1 - SAMPLING_CONFIDENCE) / 2))
     for group in grouped(rows, lambda row: (row.model, row.images, row.setting, row.image_size, row.tuned)).values():
         ranked = sorted(group, key=lambda row: row.top1 or 0.0)
         close = []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from sweeps.references.measurement import Measurement, MeasurementTable
 
@@ -25,7 +25,7 @@ def noise_of(table: MeasurementTable, rows: Iterable[Measurement]) -> float:
 @cache
 def quantile_of(comparisons: int) -> float:
     """Standard deviations that one of so many comparisons exceeds by chance with `FAMILY_ERROR`."""
-    return float(norm.isf(FAMILY_ERROR / (2 * max(comparisons, 1))))
+    return float(-ndtri(FAMILY_ERROR / (2 * max(comparisons, 1))))
 
 
 def rounding(value: float) -> float:

@@ -47,6 +47,7 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
                 "metric": metric,
                 "method": method,
                 "params": params,
+                "arm_id": method,
                 "pairs": pairs,
                 "floor": 0.01,
                 "flags": "",
@@ -143,7 +144,7 @@ def test_a_sentence_contradicts_none_of_its_numbers(
 def test_a_product_rests_on_intervals(one: list[dict[str, Any]], other: list[dict[str, Any]], both: bool) -> None:
     """A stack's line has a product of its parts, with an interval, only if each part has enough pairs for one."""
     steps = '[{"method":"a","r":1},{"method":"b","s":2}]'
-    whole = [{**row, "method": "a+b", "params": steps} for row in one]
+    whole = [{**row, "method": "a+b", "params": steps, "arm_id": "a+b"} for row in one]
     frames = [one, other, whole] if both else [one, whole]
     (line,) = describe_stacks([ArmComparison(pd.DataFrame(rows), METRICS) for rows in frames])
     parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]

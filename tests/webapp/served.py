@@ -24,8 +24,8 @@ FLAGS = [
 ]
 WAIT_MS = 20_000
 CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
-OVERFLOW = "(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
-"""Pixels by which the page is wider than its window."""
+FITS = "(main => main && main.scrollWidth === main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+"""Whether the page is no wider than its window."""
 POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence of this point']"
 """Points of charts that lead to their evidence."""
 
@@ -87,7 +87,8 @@ class Watch:
             self.errors.append(message.text)
 
     def check(self) -> None:
-        """No request beyond the server, no error in the console, no exception on the page."""
+        """Nothing wider than the window once its charts are laid out, no foreign request, no error, no exception on the page."""
+        self.page.wait_for_function(FITS, timeout=WAIT_MS)
         assert self.foreign == []
         assert self.errors == []
         assert self.page.locator("[data-testid=stException]").count() == 0

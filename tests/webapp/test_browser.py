@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.webapp.served import CHART, POINTS, WAIT_MS, Watch
+from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch
 
 
 def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
@@ -69,7 +69,7 @@ def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light",
     expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
     page.set_viewport_size({"width": 800, "height": 900})
     page.wait_for_function("document.querySelector('[data-testid=stMain]').clientWidth <= 800")
-    assert page.evaluate("(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))") == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     ground = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
     red = int(ground.removeprefix("rgb(").split(",")[0])
     assert (red > 200) == (scheme == "light")

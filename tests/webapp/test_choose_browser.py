@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, expect
 from sweeps.job import DENSE, Arm, Job, Step
 from sweeps.outcome import Failure, Outcome
 from tests.webapp import simulated
+from tests.webapp.served import FITS
 
 WAIT_MS = 30_000
 
@@ -29,7 +30,7 @@ def test_choose_and_promise_in_a_browser(app: str, browser: Browser, scheme: Lit
     assert "tokens=196" in page.url
     page.get_by_text("Policy", exact=True).click()
     expect(page.get_by_text("1 rule (a condition and a batch each)")).to_be_visible(timeout=WAIT_MS)
-    assert page.evaluate("(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))") == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     page.goto(f"{app}/promise?sweep=quickstart")
     chart = page.locator("[data-testid=stVegaLiteChart]").first
     expect(chart.locator("canvas, svg").first).to_be_visible(timeout=WAIT_MS)

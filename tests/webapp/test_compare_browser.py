@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.webapp.served import CHART, OVERFLOW, WAIT_MS, Watch, served_app
+from tests.webapp.served import CHART, FITS, WAIT_MS, Watch, served_app
 from tests.webapp.two_sides import two_sides_store
 
 
@@ -26,7 +26,7 @@ def test_two_sides(sides_app: str, browser: Browser, scheme: Literal["light", "d
     page.goto(f"{sides_app}/compare?by=environment")
     expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
-    assert page.evaluate(OVERFLOW) == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     page.get_by_role("radio", name="Revisions").click()
     expect(page.get_by_text("one and the same answer on both sides")).to_be_visible(timeout=WAIT_MS)
     page.wait_for_url("**/compare?by=revision*")

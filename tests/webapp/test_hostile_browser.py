@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from store.engine import connect_readonly
 from store.panels import panel_rows, sweep_list
 from tests.webapp.hostile import REMOTE, hostile_store
-from tests.webapp.served import WAIT_MS, Watch
+from tests.webapp.served import FITS, WAIT_MS, Watch
 
 APP = Path(__file__).parents[2] / "webapp" / "app.py"
 PATHS = re.findall(r'Screen\("\w+", "\w+", "(\w*)"', APP.read_text(encoding="utf-8"))
@@ -54,5 +54,5 @@ def test_names_are_text(served: Callable[[str], str], browser: Browser, hostile:
     made = f"[src*='{REMOTE}'], [href*='{REMOTE}/d'], [href^='javascript:'], [data-testid=stApp] script"
     assert page.locator(made).count() == 0
     assert page.evaluate("window.harmed === undefined")
-    assert page.evaluate("(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))") == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     context.close()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.point_address import point_query
-from tests.webapp.served import CHART, OVERFLOW, WAIT_MS, Watch
+from tests.webapp.served import CHART, FITS, WAIT_MS, Watch
 from webapp.links import point_link
 
 
@@ -20,7 +20,7 @@ def test_the_evidence_of_a_point(app: str, filled: str, browser: Browser, scheme
     page.goto(f"{app}/{point_link(*point_query(filled).values())}")
     expect(page.get_by_role("heading", name="The rule, worked out")).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
-    assert page.evaluate(OVERFLOW) == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     with page.expect_download() as download:
         page.get_by_role("button", name="All pairs as CSV").click()
     with download.value.path().open(encoding="utf-8") as file:

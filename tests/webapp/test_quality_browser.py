@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.quality_stores import accuracy_store, language_store
-from tests.webapp.served import CHART, WAIT_MS, Watch
+from tests.webapp.served import CHART, FITS, WAIT_MS, Watch
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,7 @@ def test_the_pages_in_a_browser(
     page.goto(addresses[name])
     expect(page.get_by_role("heading", name=last)).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART)).to_have_count(charts, timeout=WAIT_MS)
-    main = "document.querySelector('[data-testid=stMain]')"
-    assert page.evaluate(f"{main}.scrollWidth - {main}.clientWidth") == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     watch.check()
     context.close()
 

@@ -12,10 +12,8 @@ from store.owners import owner
 from store.queue import claim
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from tests.webapp.served import WAIT_MS, Watch, served_app
+from tests.webapp.served import FITS, WAIT_MS, Watch, served_app
 from tests.webapp.simulated import job, outcome
-
-OVERFLOW = "(main => main.scrollWidth - main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -27,13 +25,13 @@ def test_runs_and_sql(app: str, browser: Browser, scheme: Literal["light", "dark
     page.goto(f"{app}/runs?sweep=quickstart")
     expect(page.get_by_text("breakeven run quickstart.yaml --again --only failed")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("heading", name="Nodes and devices")).to_be_visible()
-    assert page.evaluate(OVERFLOW) == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     page.get_by_role("link", name="SQL", exact=True).click()
     page.get_by_role("combobox", name="Queries to begin with").click(timeout=WAIT_MS)
     page.get_by_role("option", name="Where it pays").click()
     expect(page.get_by_text("5 rows, 8 columns")).to_be_visible(timeout=WAIT_MS)
     assert "sql=SELECT" in page.url
-    assert page.evaluate(OVERFLOW) == 0
+    page.wait_for_function(FITS, timeout=WAIT_MS)
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV", exact=True).click()
     with download.value.path().open(encoding="utf-8") as file:

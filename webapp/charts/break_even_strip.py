@@ -13,7 +13,7 @@ from webapp.charts import scales
 from webapp.charts.emphasis import rows_by_arm
 from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent
-from webapp.charts.speed_lines import Look, bound_texts, break_even_marks, margins
+from webapp.charts.speed_lines import PLACES, Look, bound_texts, break_even_marks, margins
 
 LETTERS = 78
 """Of a line of words; longer ones wrap."""
@@ -53,7 +53,7 @@ def break_even_strip(
     """The strip: words in the colour of the arm behind its line, and below them the interval on the axis of the curves."""
     rows = strip_rows(points, break_evens, arms)
     height = float(rows["end"].max())
-    found = break_evens[break_evens["arm"].isin(arms)].merge(rows[["arm", "words", "bar_y"]], on="arm")
+    found = break_evens.loc[break_evens["arm"].isin(arms), ["arm", *PLACES, "why"]].merge(rows[["arm", "words", "bar_y"]], on="arm")
     down = alt.Scale(domain=[0, height], reverse=True, nice=False, zero=False)
     bar = alt.Y("bar_y:Q", scale=down, axis=None)
     scale, title = scales.x_scale(span, axis), scales.x_title(axis, points, work)

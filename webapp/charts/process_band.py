@@ -31,10 +31,16 @@ class ProcessBand(NamedTuple):
         return made
 
 
+TERM = ("process_sd", "process_freedom", "calibration_id", "calibrated_at")
+"""Columns that a band rests on."""
+
+
 def process_band(points: pd.DataFrame) -> ProcessBand | None:
     """The widest band of some rows of `webapp.queries.labelled_speedups`; `None` where no term is stored beside them."""
     newest = pd.to_datetime(points["measured_at"], utc=True).max()
-    return max((_band(row, newest) for row in points.dropna(subset=["process_sd"]).itertuples()), default=None)
+    known = points.dropna(subset=["process_sd"])
+    terms = known.drop_duplicates([name for name in TERM if name in known])  # many points have the same
+    return max((_band(row, newest) for row in terms.itertuples()), default=None)
 
 
 def _band(row: Any, newest: pd.Timestamp) -> ProcessBand:
