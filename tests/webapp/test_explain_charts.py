@@ -106,7 +106,7 @@ def test_series_without_a_value_are_left_out() -> None:
 def test_points_of_an_arm_link_to_their_evidence() -> None:
     """What was reached, its promise, and both sides of a cost point lead there; a free cut is another comparison."""
     keys = {"comparison_id": "c1", "environment": "e1", "host": "h1"}
-    row = {"tokens": 16, "speedup": 0.9, "speedup_low": 0.8, "speedup_high": 1.0, "promised": 1.8}
+    row: dict[str, float | str] = {"tokens": 16, "speedup": 0.9, "speedup_low": 0.8, "speedup_high": 1.0, "promised": 1.8}
     row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, **keys}
     marks = layers(saving_chart(pd.DataFrame([row]), "Tokens"))[-1]
     assert marks["encoding"]["href"]["field"] == "href"

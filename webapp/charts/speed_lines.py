@@ -21,7 +21,7 @@ from webapp.links import POINT_KEY
 LEFT = 72
 """Pixels left of the drawing in the curves and in the strip, so that both have the same axis below each other."""
 PROMISED = ("arm", "x", "theory", "gmacs_baseline", "gmacs_total")
-POINTS = (*POINT_KEY, *HOVER, "batch_size", "x", "speedup", "speedup_low", "speedup_high", "distrusted")
+DRAWN_COLUMNS = (*POINT_KEY, *HOVER, "batch_size", "x", "speedup", "speedup_low", "speedup_high", "distrusted")
 """Columns of points that are drawn; the others would only make a page with many of them slow."""
 PLACES = ("x", "x_low", "x_high")
 """Columns of the view `break_even`: where a curve crosses 1, or what bounds the place."""
@@ -70,7 +70,7 @@ def speed_lines(
     dash = alt.StrokeDash("arm:N", scale=dashes, legend=None)
     promised = alt.Chart(points.loc[points["arm"] == look.selected, list(PROMISED)].dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.6, strokeDash=[1, 4], strokeCap="round", opacity=0.9)
-    marks = point_marks(points[[name for name in POINTS if name in points]])
+    marks = point_marks(points[[name for name in DRAWN_COLUMNS if name in points]])
     ends = alt.Chart(line_ends(points, look.coloured, spans[1], height))
     low, high = alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q")
     return layered(
