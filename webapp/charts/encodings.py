@@ -82,13 +82,12 @@ def clickable(mark: alt.Chart) -> alt.Chart:
 
 
 def with_links(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `href`, the address of the evidence of each that has a `comparison_id`: the newest where no host is known."""
+    """The rows with `href`, the address of the evidence of each that has a `comparison_id` (the newest where no host is known)."""
     if "comparison_id" not in rows:
         return rows
     places = rows.reindex(columns=list(POINT_KEY)).astype(object)
     known = places.where(places.notna(), None).itertuples(index=False)
-    links = [None if place[0] is None else point_link(*place) for place in known]
-    return rows.assign(href=pd.Series(links, index=rows.index, dtype=object))
+    return rows.assign(href=["" if place[0] is None else point_link(*place) for place in known])
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
