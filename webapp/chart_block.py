@@ -22,7 +22,8 @@ def show_chart(
     """Draws a chart, and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec, data, SQL, sweep file).
 
     `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for CSV and bundle. `sql` is the
-    query behind them (default for a scope: that of its speed-ups). Marks made `clickable` lead to their evidence. Concatenated
+    query behind them (default for a scope: that of its speed-ups). A text in place of a scope is the name of a sweep, or of a page
+    whose rows are of several sweeps: its bundle has no sweep file. Marks made `clickable` lead to their evidence. Concatenated
     charts keep their own width: build those of a page from single or layered charts.
     """
     draw_chart(chart, name)
@@ -42,15 +43,11 @@ def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, sco
     sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
     stem = f"{sweep}-{name}"
 
-    def bundle() -> bytes:
-        given = sql or ("" if isinstance(scope_or_sweep, str) else queries.scope_sql(scope_or_sweep))
-        return bundle_files(draw(), data, given, queries.sweep_file(sweep))
-
     files: dict[str, tuple[Callable[[], bytes], str]] = {
         "PNG": (lambda: plot.render_chart(without_links(draw()), "png"), "image/png"),
         "SVG": (lambda: plot.render_chart(without_links(draw()), "svg"), "image/svg+xml"),
         "CSV": (lambda: data.to_csv(index=False).encode(), "text/csv"),
-        "Bundle": (bundle, "application/zip"),
+        "Bundle": (lambda: make_bundle(draw(), data, scope_or_sweep, sql), "application/zip"),
     }
     with st.popover("Files", icon=":material/download:", type="tertiary", key=f"files-{name}"):
         st.caption("Bundle: Vega-Lite spec, data, SQL and sweep file")
@@ -59,20 +56,29 @@ def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, sco
             st.download_button(label, make, f"{stem}.{ending}", mime, key=f"{label}-{name}", on_click="ignore", width="stretch")
 
 
+def make_bundle(chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> bytes:
+    """The bundle of `show_chart`."""
+    sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
+    given = sql or ("" if isinstance(scope_or_sweep, str) else queries.scope_sql(scope_or_sweep))
+    known = any(row["name"] == sweep for row in queries.measured_sweeps())
+    return bundle_files(chart, data, given, queries.sweep_file(sweep) if known else "")
+
+
 def bundle_files(chart: Chart, data: pd.DataFrame, sql: str, sweep_file: str) -> bytes:
-    """A zip of `chart.vl.json`, `data.csv`, `query.sql` and `sweep.yaml`."""
+    """A zip of `chart.vl.json`, `data.csv`, `query.sql` and `sweep.yaml`; of the last two where there is a text."""
     with alt.data_transformers.enable("default", max_rows=None):
         spec = without_links(chart).to_dict()
     texts = {
         "chart.vl.json": json.dumps(spec, indent=1),
         "data.csv": data.to_csv(index=False),
-        "query.sql": sql + "\n",
+        "query.sql": sql and f"{sql}\n",
         "sweep.yaml": sweep_file,
     }
     made = BytesIO()
     with ZipFile(made, "w", ZIP_DEFLATED) as archive:
         for name, text in texts.items():
-            archive.writestr(name, text)
+            if text:
+                archive.writestr(name, text)
     return made.getvalue()
 
 

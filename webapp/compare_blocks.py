@@ -109,7 +109,7 @@ def sides(by: By, a: SideChoice, b: SideChoice) -> None:
         "A point is a question, with 99 % intervals; on the dashed line both sides have the same speed-up. Click for its evidence."
     )
     name = f"{by}-{a.value}-{b.value}"
-    show_chart(side_chart(frame), name=f"compare-{name}", data=frame, scope_or_sweep="", downloads=False)
+    show_chart(side_chart(frame), name=name, data=frame, scope_or_sweep="compare")
     data = frame.drop(columns=["comparison_id", "environment", "host"]).to_csv(index=False)
     st.download_button("All questions as CSV", data, f"compare-{by}.csv", "text/csv", on_click="ignore", icon=":material/download:")
     st.subheader("Question by question", anchor=False)
@@ -192,7 +192,7 @@ def history(question_id: str) -> None:
     )
     st.caption("A diamond is an answer: all attempts of one version at one place pooled. A circle is one attempt alone.")
     chart = history_chart(frame, METRICS[found.metric].floor)
-    show_chart(chart, name=f"history-{question_id}", data=frame, scope_or_sweep="", downloads=False)
+    show_chart(chart, name=question_id, data=frame, scope_or_sweep="history")
     if found.left_out:
         plain.sentence(f"{count(found.left_out, 'older attempt')} not drawn.", "muted")
     if len(found.versions) > 1:

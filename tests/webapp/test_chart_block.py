@@ -5,10 +5,11 @@ import json
 import zipfile
 
 import pandas as pd
+import pytest
 
 from tests.webapp.conftest import Open
 from webapp import plot, queries
-from webapp.chart_block import bundle_files, without_links
+from webapp.chart_block import bundle_files, make_bundle, without_links
 from webapp.charts import curves
 
 
@@ -23,6 +24,16 @@ def test_bundle(filled: str) -> None:
         assert "href" not in json.dumps(spec["layer"])
         assert len(pd.read_csv(archive.open("data.csv"))) == len(points)
         assert archive.read("sweep.yaml") == b"name: quickstart"
+
+
+def test_bundles_of_rows_of_several_sweeps(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that compares sweeps names none: its bundle has what there is."""
+    monkeypatch.setenv("BREAKEVEN_DB", filled)
+    points, break_evens = queries.labelled_speedups("quickstart", filled)
+    (view,) = curves.panel_views(points, break_evens)
+    for name, found in (("compare", ["chart.vl.json", "data.csv"]), ("quickstart", ["chart.vl.json", "data.csv", "sweep.yaml"])):
+        with zipfile.ZipFile(io.BytesIO(make_bundle(view.curves, points, name))) as archive:
+            assert sorted(archive.namelist()) == found
 
 
 def test_pictures(filled: str) -> None:

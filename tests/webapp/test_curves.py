@@ -192,6 +192,22 @@ def test_one_arm_stands_out(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> No
     assert [row["arm"] for row in rows(spec, band)] == ["topk keep_rate=0.7"]
 
 
+def test_of_many_arms_the_best_have_points(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """All have lines; those that the strip names have points too, among them the selected one, however slow it is."""
+    points, break_evens = quickstart
+    copies = [points.assign(arm=points["arm"] + f", copy {number}") for number in range(5)]
+    many, rows_of = pd.concat(copies, ignore_index=True).assign(against="dense"), break_evens.iloc[:0].assign(arm="", against="")
+    slowest = "tome r_ratio=0.02, copy 4"
+    (view,) = curves.panel_views(many, rows_of, selected=slowest)
+    spec = view.curves.to_dict()
+    (drawn,) = (layer for layer in spec["layer"] if "shape" in layer["encoding"])
+    with_points = {row["arm"] for row in spec["datasets"][drawn["data"]["name"]]}
+    assert len(with_points) == curves.MOST_IN_STRIP
+    assert slowest in with_points
+    assert len(drawn["encoding"]["color"]["scale"]["domain"]) == 25
+    assert view.notes[-1] == "The 12 best of 25 arms have points and names; 13 more are grey lines."
+
+
 def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Names beside lines that end close to each other keep a line's height apart, in the order of the ends."""
     points = pd.DataFrame({"arm": list("abcd"), "x": 1.0, "speedup": [1.0, 1.001, 1.002, 1.4]})

@@ -36,7 +36,7 @@ Layers = alt.LayerChart | alt.FacetChart
 WIDTH, HEIGHT, ROW = 620, 330, 24
 """Pixels: width and height of a panel's curves, height of a row where there is one size."""
 MOST_IN_STRIP = 12
-"""Arms that the strip names, the best ones."""
+"""Arms that the strip names and whose points are drawn, the best ones; of the others there are lines."""
 
 
 class Panel(NamedTuple):
@@ -127,7 +127,7 @@ def panel_views(
     hidden = points[distrusted & (not show_flagged)]
     if shown.empty:
         raise ValueError(f"no point to draw: {len(points)} measured, {len(hidden)} of them flagged and hidden")
-    shown = texts.explained(texts.with_words(shown)).assign(
+    shown = shown.assign(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
@@ -145,25 +145,26 @@ def panel_views(
         if panel.single(axis):
             place = axis_place(float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit)
             beside = beside[beside["x"] == panel.points["x"].iloc[0]]
-            rows = forest_plot(panel.points, spans[1], own, f"{_measure(panel)}, at {place}", beside, links=links)
+            rows = forest_plot(_worded(panel.points), spans[1], own, f"{_measure(panel)}, at {place}", beside, links=links)
             yield PanelView(panel, *words, _sized(rows, width, ROW * (len(own) + len(beside))), None)
             continue
         methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
         coloured = emphasised_arms(ranked, methods, selected)
         look = Look(own, coloured, coloured[0] if len(coloured) == 1 else None)
+        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_IN_STRIP, len(coloured))]
+        named = [arm for arm in ranked if arm in named]
         drawn = speed_lines(
             *(panel.points, panel.break_evens, axis, spans),
+            marked=_worded(panel.points[panel.points["arm"].isin(named)]),
             look=look,
             title=_measure(panel),
             published=beside,
             links=links,
             height=height,
         )
-        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_IN_STRIP, len(coloured))]
-        named = [arm for arm in ranked if arm in named]
         strip = break_even_strip(*(panel.points, panel.break_evens, axis, spans[0]), look=look, arms=named, work=panel.metric.work)
         if more := len(ranked) - len(named):
-            words[2].append(f"The {len(named)} best of {len(ranked)} arms are named under the curves, {more} more are grey.")
+            words[2].append(f"The {len(named)} best of {len(ranked)} arms have points and names; {more} more are grey lines.")
         yield PanelView(panel, *words, _sized(drawn, width, height), _sized(strip, width))
 
 
@@ -234,6 +235,11 @@ def _sized(chart: Layers, width: int | Literal["container"], height: int | None 
     more: dict[str, Any] = {"autosize": alt.AutoSizeParams(type="fit-x", contains="padding")} if width == "container" else {}
     sized: Layers = chart.properties(width=width, **({} if height is None else {"height": height}), **more)
     return sized
+
+
+def _worded(points: pd.DataFrame) -> pd.DataFrame:
+    """Points with what their marks and hover texts need in words."""
+    return texts.explained(texts.with_words(points))
 
 
 def _measure(panel: Panel) -> str:

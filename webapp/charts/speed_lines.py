@@ -49,13 +49,14 @@ def speed_lines(
     axis: Axis,
     spans: tuple[Extent, Extent],
     *,
+    marked: pd.DataFrame,
     look: Look,
     title: str,
     published: pd.DataFrame,
     links: bool,
     height: int,
 ) -> alt.LayerChart | alt.FacetChart:
-    """The layers; `points` have `x`, `theory`, `word` and `distrusted`. `links`: points lead to their evidence."""
+    """The layers; `points` have `x`, `theory` and `distrusted`, those `marked` also their words. `links`: marks are links."""
     x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
     color = look.color
@@ -70,7 +71,7 @@ def speed_lines(
     dash = alt.StrokeDash("arm:N", scale=dashes, legend=None)
     promised = alt.Chart(points.loc[points["arm"] == look.selected, list(PROMISED)].dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.6, strokeDash=[1, 4], strokeCap="round", opacity=0.9)
-    marks = point_marks(points[[name for name in DRAWN_COLUMNS if name in points]])
+    marks = point_marks(marked[[name for name in DRAWN_COLUMNS if name in marked]])
     ends = alt.Chart(line_ends(points, look.coloured, spans[1], height))
     low, high = alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q")
     return layered(
