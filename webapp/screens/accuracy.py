@@ -28,12 +28,11 @@ SPEEDS = (
     Measure("gmacs_total", "GMACs of a forward, the method's own included", form="~r"),
 )
 TOP1_MEASURE = Measure("top1", "Top-1 accuracy, %, 95 % interval", better="higher")
-FIGURES = {
+FIGURES = {  # columns of the view `accuracy` with intervals, drawn for each arm
     "top1_drop": "Top-1 lost against the baseline, points",
     "kl": "KL divergence from the baseline, nat",
     "margin_change": "Change of the margin, logits",
 }
-"""Columns of the view `accuracy` with intervals that are drawn for each arm."""
 TABLE = (
     "arm",
     "only_baseline_correct",
@@ -49,7 +48,6 @@ ACCURACY_SECTION = """defaults: {pretrained: true, data: "imagefolder:/path/to/v
 
 jobs:
   accuracy: {}"""
-"""What a sweep file gains so that accuracy is evaluated."""
 NO_ACCURACY = {
     "not requested": "This sweep requests no accuracy. These lines in the sweep file do:",
     "queued": "The accuracy of these arms is in the queue; its progress is on the page Runs.",

@@ -20,10 +20,8 @@ from webapp.choices import choose_one
 from webapp.scope import Scope
 from workers import methods
 
-MOST_FINDINGS = 5
-"""Of the audit, in full; all of them are in a table."""
-MOST_AUDITED = 2000
-"""Comparisons of a sweep that is audited without a request."""
+MOST_FINDINGS = 5  # of the audit, in full; all of them are in a table
+MOST_AUDITED = 2000  # comparisons of a sweep that is audited without a request
 ACTIVITY_COLUMNS = {
     "name": st.column_config.TextColumn("Name", width="large"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.4f"),
