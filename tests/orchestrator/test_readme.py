@@ -29,8 +29,8 @@ def test_a_new_file_is_a_method(tmp_path: Path) -> None:
     shown = breakeven("query", f"SELECT {columns} FROM speedup ORDER BY params", "--format", "json", folder=tmp_path)
     rows = json.loads(shown.stdout)
     assert [(row["params"], row["tokens"], row["tokens_final"], row["measured"], row["cheaper"]) for row in rows] == [
-        ('{"layer":2}', 16, 9, 1, 1),
-        ('{"layer":4}', 16, 9, 1, 1),
+        ({"layer": 2}, 16, 9, 1, 1),
+        ({"layer": 4}, 16, 9, 1, 1),
     ]
     assert not any("token_trace_mismatch" in row["flags"] for row in rows)
     assert "stride layer=4" in done.stdout
