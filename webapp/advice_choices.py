@@ -2,12 +2,13 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import streamlit as st
 
 from store.advice import AdviceRequest
+from sweeps.job import Device
 from sweeps.metrics import METRICS, timed_metrics
 from webapp import filters, plain, queries_choose
 
@@ -65,7 +66,7 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
         model=model,
         tokens=int(at_tokens or tokens),
         batch=int(at_batch or batch),
-        device=None if device == ANY else device,  # type: ignore[arg-type]
+        device=next((known for known in get_args(Device) if known == device), None),
         runtime=None if runtime == ANY else runtime,
         metric=None if metric == metrics[0] else metric,
         max_drop=drop,

@@ -272,7 +272,7 @@ def choose_axis(axes: Sequence[Axis]) -> Axis:
 
 
 def choose_highlight(arms: Sequence[str]) -> str | None:
-    """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be told apart."""
+    """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be distinguished."""
     asked = st.query_params.get("arm")
     if asked is not None and asked not in arms and st.session_state.get("arm") is None:
         plain.sentence(f"Arm {asked} of the address is not shown here.", "muted")

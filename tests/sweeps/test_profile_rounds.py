@@ -1,4 +1,4 @@
-"""Classes of time from simulated rounds whose truth is known: coverage, no false alarm, and cases that cannot be told apart."""
+"""Classes of time from simulated rounds whose truth is known: coverage, no false alarm, and cases that cannot be distinguished."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -54,7 +54,7 @@ def test_corrupted_images(opened: Open, accurate: str) -> None:
 
 
 def test_states_without_numbers(opened: Open, filled: str, tmp_path: Path) -> None:
-    """Not requested, failed, and not yet: each says what happened and what to do."""
+    """Not requested, failed, and not yet: each with what happened and what to do."""
     words = page_text(opened(filled, PAGE, sweep="quickstart"))
     assert "This sweep requests no accuracy" in words
     assert "accuracy: {}" in words
@@ -73,7 +73,7 @@ def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
 
 
 def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path: Path) -> None:
-    """The filters choose a model that was only timed: the accuracy shown is of the one that has some, and says so."""
+    """The filters choose a model that was only timed: the accuracy shown is that of one that has some, and the page names it."""
     other = [simulated.outcome(simulated.job(size)) for size in (64, 96, 224)]
     evaluated = (vision_outcome(vision_job(kind, ARMS)) for kind in ("latency", "accuracy"))
     url = store_outcomes(tmp_path / "both.db", "both", *other, *evaluated)
