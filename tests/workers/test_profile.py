@@ -6,7 +6,7 @@ import pytest
 
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
 from sweeps.outcome import Outcome
-from sweeps.profile import ArmProfile
+from sweeps.profile import ArmProfile, Bounded
 from sweeps.protocol import Protocol
 from sweeps.stats.explanation import explain_wall
 from sweeps.stats.roofline import gmacs_of, roofline
@@ -25,6 +25,8 @@ scripted_arm = pytest.fixture(method_files)
 
 NOTHING = Arm(stack=(Step(method="free", params={"keep_rate": 1.0}),))
 """The same token counts as the unmodified model."""
+TRIALS = 3
+"""Intervals of 99 % exclude a difference of nothing at times, but a bias makes all of three jobs do so."""
 
 
 def profile_job(*arms: Arm, **condition: object) -> Job:
@@ -80,7 +82,12 @@ def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
             assert change.value == pytest.approx(seconds / dense.wall_s, abs=1e-6)
 
 
-def unclear(profile: ArmProfile) -> list[str]:
+def exact(figure: Bounded) -> Bounded:
+    """The same figure with an interval that holds it alone, which no noise of the machine widens."""
+    return Bounded(value=figure.value, low=figure.value, high=figure.value)
+
+
+def differing(profile: ArmProfile) -> list[str]:
     """Classes whose interval excludes no difference."""
     return [
         name
@@ -91,13 +98,17 @@ def unclear(profile: ArmProfile) -> list[str]:
 
 def test_nothing_saved_is_nothing_found() -> None:
     """`free` that keeps all tokens beside the unmodified model, on 64 pixels: no class differs, and none is missing."""
-    outcome = run(job([DENSE, NOTHING], Protocol(pairs_min=30, pairs_max=30), image_size=64).model_copy(update={"kind": "profile"}))
-    assert not outcome.failures
-    assert outcome.profiles is not None
-    (profile,) = (each for each in outcome.profiles if each.arm == 1)
-    assert outcome.same_work(Pair(0, 1))
-    assert set(profile.changes) == {"device", "host"}
-    assert unclear(profile) == []
+    planned = job([DENSE, NOTHING], Protocol(pairs_min=30, pairs_max=30), image_size=64).model_copy(update={"kind": "profile"})
+
+    def differences() -> list[str]:
+        outcome = run(planned)
+        assert not outcome.failures
+        (profile,) = (each for each in outcome.profiles or () if each.arm == 1)
+        assert outcome.same_work(Pair(0, 1))
+        assert set(profile.changes) == {"device", "host"}
+        return differing(profile)
+
+    assert any(not differences() for _ in range(TRIALS))
 
 
 def test_macs_from_shapes_are_those_of_the_model(vision: Outcome) -> None:
@@ -129,10 +140,20 @@ def test_rates_stay_below_the_peaks(vision: Outcome) -> None:
 def test_an_explanation_follows(vision: Outcome) -> None:
     """Two profiles of one job give a sentence."""
     assert vision.profiles is not None
-    found = explain_wall(vision.profiles[0], vision.profiles[1], "cpu")
+    dense, topk = vision.profiles[:2]
+    assert topk.speedup is not None
+    assert topk.launches > dense.launches
+    known = topk.model_copy(
+        update={"speedup": exact(topk.speedup), "changes": {name: exact(each) for name, each in topk.changes.items()}}
+    )
+    found = explain_wall(dense, known, "cpu")
     assert found is not None
     assert found.startswith("time in operators ")
     assert "operator calls were added" in found
+    measured = explain_wall(dense, topk, "cpu")
+    assert measured is not None
+    concludes = topk.speedup.low is not None
+    assert measured.startswith("profiled in too few rounds for their noise") != concludes, "only an interval shows a difference"
 
 
 def test_a_failing_arm_has_no_profile(scripted_arm) -> None:
@@ -174,11 +195,16 @@ def test_a_language_model_beside_itself(tmp_path: Path) -> None:
     condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, decoding="teacher_forcing", **place)
     protocol = Protocol(pairs_min=20, pairs_max=20)
     arms = (DENSE, Arm(replicate=1))
-    outcome = run(Job(kind="generation_profile", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=protocol))
-    assert not outcome.failures
-    found = {profile.phase: profile for profile in outcome.profiles or () if profile.arm == 1}
-    assert set(found) == {"prefill", "decode"}
-    assert [unclear(profile) for profile in found.values()] == [[], []]
+    planned = Job(kind="generation_profile", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=protocol)
+
+    def differences() -> list[str]:
+        outcome = run(planned)
+        assert not outcome.failures
+        found = {profile.phase: profile for profile in outcome.profiles or () if profile.arm == 1}
+        assert set(found) == {"prefill", "decode"}
+        return [name for profile in found.values() for name in differing(profile)]
+
+    assert any(not differences() for _ in range(TRIALS))
 
 
 def test_an_arm_that_fails_under_the_profiler(scripted_arm) -> None:
