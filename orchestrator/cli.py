@@ -168,7 +168,7 @@ def query(
     rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
 ) -> None:
     """Query the database in SQL, read-only: views speedup, accuracy, quality, generation, break_even, failures, metric …"""
-    from orchestrator.commands.inspect import show_query
+    from orchestrator.commands.query import show_query
 
     show_query(db, sql, form, seconds=seconds, rows=rows)
 

@@ -3,11 +3,11 @@
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy import func, select
@@ -59,14 +59,50 @@ class Result(NamedTuple):
 
 
 def run_query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Result:
-    """Run one SELECT on the store at `url` (see `store.location.location`), for at most `seconds`, returning at most `rows`.
+    """Run one SELECT to its end: the rows of `open_query`, collected. Raises `StoreError` as that does."""
+    with open_query(url, sql, seconds=seconds, rows=rows) as stream:
+        found = list(stream)
+        return Result(stream.columns, found, bool(stream.limit))
 
-    Raises `StoreError` for anything that is not one SELECT, for what takes too long or too much memory, and for SQL errors,
-    with the nearest names where a column or view is unknown.
+
+@contextmanager
+def open_query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Iterator["RowStream"]:
+    """Run one SELECT on the store at `url` (see `store.location.location`): its rows as they are found, at most `rows`.
+
+    It may take `seconds`, with what is done between two rows, but without waiting there (such as for the reader of a pipe).
+    Raises `StoreError`, at the start or between rows, for anything that is not one SELECT, for what takes too long or too much
+    memory, and for SQL errors, with the nearest names where a column or view is unknown.
     """
     where = location(url)
     path = sqlite_path(where)
-    return _on_server(where, sql, seconds, rows) if path is None else _on_sqlite(path, sql, seconds, rows)
+    guard = _Guard(seconds)
+    with _on_server(where, sql, guard) if path is None else _on_sqlite(path, sql, guard) as cursor:
+        if cursor.description is None:
+            raise StoreError("the query is empty; write one SELECT, such as: SELECT * FROM break_even")
+        yield RowStream(cursor, rows, guard)
+
+
+class RowStream:
+    """The rows of a running query, to be read once; none is kept."""
+
+    def __init__(self, cursor: Any, most: int, guard: "_Guard") -> None:
+        self.columns: tuple[str, ...] = tuple(str(column[0]) for column in cursor.description)
+        self.returned = 0
+        self.limit: Literal["", "rows", "bytes"] = ""
+        """Which limit ended it although there are more rows: the requested number, or `RESULT_BYTES` of text and blobs."""
+        self._cursor, self._most, self._guard = cursor, most, guard
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        size = 0
+        for row in self._cursor:
+            size += sum([len(value) for value in row if isinstance(value, str | bytes)])
+            if self.returned == self._most or size > RESULT_BYTES:
+                self.limit = "rows" if self.returned == self._most else "bytes"
+                return
+            self.returned += 1
+            began, busy = time.monotonic(), time.thread_time()
+            yield tuple(row)
+            self._guard.deadline += max(0.0, time.monotonic() - began - (time.thread_time() - busy))
 
 
 class _Guard:
@@ -94,9 +130,9 @@ class _Guard:
         return bool(self.refused)
 
 
-def _on_sqlite(path: Path, sql: str, seconds: float, rows: int) -> Result:
+@contextmanager
+def _on_sqlite(path: Path, sql: str, guard: _Guard) -> Iterator[Any]:
     check_exists(path)
-    guard = _Guard(seconds)
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={reading_mode(path)}", uri=True, timeout=BUSY_S, isolation_level=None
     )
@@ -107,39 +143,30 @@ def _on_sqlite(path: Path, sql: str, seconds: float, rows: int) -> Result:
             connection.setlimit(limit, value)
         connection.set_authorizer(guard.allows)
         connection.set_progress_handler(guard.stops, STEPS)
-        cursor = connection.execute(sql)
-        return _fetch(cursor.description, cursor.fetchmany, rows)
+        yield connection.execute(sql)
 
 
-def _on_server(where: str, sql: str, seconds: float, rows: int) -> Result:
-    """Any other database: a read-only session, with the server's own time limit, and one statement by the extended protocol."""
+@contextmanager
+def _on_server(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
+    """Any other database: a read-only session, with the server's own time limit, and one statement by the extended protocol.
+
+    A cursor of the server's: the rows are fetched in groups of `ROWS_AT_ONCE`.
+    """
     engine = connect_readonly(where)
     try:
         with engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(select(func.set_config("statement_timeout", str(round(1000 * seconds)), False)))
-            raw: Any = connection.connection.cursor()
-            raw.execute(sql, prepare=True)  # only one statement can be prepared
-            return _fetch(raw.description, raw.fetchmany, rows)
+                connection.execute(select(func.set_config("statement_timeout", str(round(1000 * guard.seconds)), False)))
+            raw: Any = connection.connection.cursor(name="breakeven_query")
+            with raw:
+                raw.itersize = ROWS_AT_ONCE
+                raw.execute(sql)
+                yield raw
     except (DBAPIError, engine.dialect.loaded_dbapi.Error) as error:
-        raise StoreError(f"query refused: {explain(error, where)}") from error
+        only = "; only reading is allowed here: one SELECT (or WITH … SELECT)" if getattr(error, "sqlstate", "") == "42601" else ""
+        raise StoreError(f"query refused: {explain(error, where)}{only}") from error  # 42601: no statement that a cursor can read
     finally:
         engine.dispose()
-
-
-def _fetch(description: Sequence[Sequence[Any]] | None, fetch: Callable[[int], Sequence[Any]], limit: int) -> Result:
-    if description is None:
-        raise StoreError("the query is empty; write one SELECT, such as: SELECT * FROM break_even")
-    columns = tuple(str(column[0]) for column in description)
-    rows: list[tuple[Any, ...]] = []
-    size = 0
-    while batch := fetch(min(ROWS_AT_ONCE, limit + 1 - len(rows))):
-        for row in batch:
-            size += sum(len(value) for value in row if isinstance(value, str | bytes))
-            if len(rows) == limit or size > RESULT_BYTES:
-                return Result(columns, rows, truncated=True)
-            rows.append(tuple(row))
-    return Result(columns, rows, truncated=False)
 
 
 @contextmanager

@@ -1,8 +1,6 @@
-"""Commands that show what is in the store and in the code, as tables: status, methods, query."""
+"""Commands that show what is in the store and in the code, as tables: status, methods."""
 
-import csv
 import json
-import sys
 from typing import Any, Literal
 
 import typer
@@ -10,12 +8,8 @@ import typer
 from orchestrator.report import text_table
 from store.engine import connect_readonly
 from store.errors import StoreError
-from store.user_sql import run_query
 from sweeps.method import modality_of
 from workers.methods import every
-
-JSON_COLUMNS = frozenset({"params", "system_metrics", "counters"})
-"""Columns of the views whose text is JSON."""
 
 
 def show_status(db: str | None, name: str | None) -> None:
@@ -89,31 +83,3 @@ def _type(field: dict[str, Any]) -> str:
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     limits = [f"{sign} {field[word]:g}" for word, sign in signs.items() if word in field]
     return " ".join([str(field.get("type", "any")), " and ".join(limits)]).strip()
-
-
-def show_query(db: str | None, sql: str, form: Literal["table", "csv", "json", "markdown"], *, seconds: float, rows: int) -> None:
-    """Run one read-only statement and print what it gives."""
-    result = run_query(db, sql, seconds=seconds, rows=rows)
-    if form == "json":
-        records = [{name: _decoded(name, value) for name, value in zip(result.columns, row, strict=True)} for row in result.rows]
-        typer.echo(json.dumps(records, indent=1, default=str))
-    elif form == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([result.columns, *result.rows])
-    elif form == "markdown":
-        rows_shown = (result.columns, ["---"] * len(result.columns), *result.rows)
-        sys.stdout.writelines(f"{text_table.markdown_row(cells)}\n" for cells in rows_shown)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in text_table.table_lines(result.columns, result.rows))
-    if result.truncated:
-        typer.secho(f"only the first {len(result.rows)} rows; --rows takes more", fg="yellow", err=True)
-
-
-def _decoded(name: str, value: Any) -> Any:
-    """The value of a column that holds JSON as an object or list; others, and what is no JSON, as they are."""
-    if name not in JSON_COLUMNS or not isinstance(value, str):
-        return value
-    try:
-        found = json.loads(value)
-    except ValueError:
-        return value
-    return found if isinstance(found, dict | list) else value

@@ -1,6 +1,8 @@
 """Text table: rows in columns of fixed width, one line for each row, written as it is made and never cut."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -8,27 +10,43 @@ from rich.cells import cell_len
 WIDEST = 80
 """Cells that a column is made wide for; a longer value is printed whole and moves the rest of its line to the right."""
 GAP = "  "
+FIRST_ROWS = 1000
+FIRST_SECONDS = 0.5
+"""How many rows, or of how long, a table waits for before its widths stand."""
 
 
-def table_lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def table_lines(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """A line of headings and one for each row, without line ends; numbers are aligned to the right, NULL is empty.
 
-    Widths are those of all rows. What would break a line or steer a terminal (line ends, escape sequences) is printed as its
-    Python escape, so that a result of n rows has n + 1 lines.
+    Widths are those of the first rows: `FIRST_ROWS`, or as many as come within `FIRST_SECONDS`; a longer value that follows is
+    printed whole. Rows after them are read one by one, each when its line is taken. What would break a line or steer a terminal
+    (line ends, escape sequences) is printed as its Python escape, so that a result of n rows has n + 1 lines.
     """
-    columns = [[cell(row[index]) for row in rows] for index in range(len(headings))]
+    coming = iter(rows)
+    first = list(_first(coming))
     names = [cell(heading) for heading in headings]
+    shown = [[cell(value) for value in row] for row in first]
     widths, right = [], []
-    for index, (name, column) in enumerate(zip(names, columns, strict=True)):
-        widths.append(max([_cells(name), *(size for size in map(_cells, column) if size <= WIDEST)]))
-        kinds = {type(row[index]) for row in rows} - {type(None)}
+    for index, name in enumerate(names):
+        sizes = [size for row in shown if (size := _cells(row[index])) <= WIDEST]
+        widths.append(max([_cells(name), *sizes]))
+        kinds = {type(row[index]) for row in first} - {type(None)}
         right.append(bool(kinds) and kinds <= {int, float, bool})
-    for cells in (names, *zip(*columns, strict=True)):
+    for cells in itertools.chain([names], shown, ([cell(value) for value in row] for row in coming)):
         padded = []
         for text, width, to_right in zip(cells, widths, right, strict=True):
             filling = " " * (width - _cells(text))
             padded.append(filling + text if to_right else text + filling)
         yield GAP.join(padded).rstrip()
+
+
+def _first(rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """As many rows as the widths are made of."""
+    until = time.monotonic() + FIRST_SECONDS
+    for row in itertools.islice(rows, FIRST_ROWS):
+        yield row
+        if time.monotonic() > until:
+            return
 
 
 def cell(value: Any) -> str:

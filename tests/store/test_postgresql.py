@@ -1,5 +1,6 @@
 """PostgreSQL in SQLite's place: the migrations, what is recorded, and the views, which show the same rows on both."""
 
+import itertools
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,7 +27,7 @@ from store.side_rows import side_choices
 from store.state_mark import state_mark
 from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
-from store.user_sql import run_query
+from store.user_sql import open_query, run_query
 from store.views import public
 from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
 from sweeps.kinds import KINDS
@@ -182,8 +183,18 @@ def test_an_older_store_is_upgraded_without_loss(
         there.dispose()
         here.dispose()
     assert {kind for (kind,) in run_query(place, "SELECT kind FROM failures").rows} == failures
-    with pytest.raises(StoreError, match="read-only"):
-        run_query(place, "DELETE FROM sweep")
+    for sql, problem in {
+        "DELETE FROM sweep": "only reading is allowed here",
+        "WITH gone AS (DELETE FROM sweep RETURNING id) SELECT id FROM gone": "data-modifying",
+        "SELECT 1; DELETE FROM sweep": "multiple commands",
+        "SELECT pg_sleep(9)": "timeout",
+    }.items():
+        with pytest.raises(StoreError, match=problem):
+            run_query(place, sql, seconds=0.2)
+    endless = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT x FROM a"
+    with open_query(place, endless) as rows:
+        assert [x for (x,) in itertools.islice(rows, 3)] == [1, 2, 3]
+    assert run_query(place, endless, rows=1000).truncated
 
 
 def copy(path: Path, place: str) -> None:

@@ -1,6 +1,7 @@
 """SQL of users can read and do nothing else, whatever it tries."""
 
 import hashlib
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from sqlalchemy import Engine
 
 from store import record, user_sql
 from store.errors import StoreError
-from store.user_sql import run_query
+from store.user_sql import open_query, run_query
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
 WRITES = [
@@ -92,6 +93,25 @@ def test_endless_query(store: str, sql: str) -> None:
     with pytest.raises(StoreError, match=r"took longer than 0\.2 s"):
         run_query(store, sql, seconds=0.2)
     assert time.monotonic() - start < 30
+
+
+def consume(store: str, sql: str, work: int) -> None:
+    """Read all rows within a time that does not suffice, with some work for each."""
+    with open_query(store, sql, seconds=0.2, rows=10**9) as rows:
+        for _ in rows:
+            sum(range(work))
+
+
+def test_time_counts_while_rows_are_read(store: str) -> None:
+    """The time limit covers all rows and what is done between them, but not waiting there."""
+    sql = f"{ENDLESS} SELECT x FROM a"
+    for work in (0, 100_000):
+        with pytest.raises(StoreError, match=r"took longer than 0\.2 s"):
+            consume(store, sql, work)
+    with open_query(store, sql, seconds=2.0) as rows:
+        for _ in itertools.islice(rows, 2):
+            time.sleep(1.5)
+        assert len(list(rows)) > 1000
 
 
 def test_endless_rows(store: str) -> None:
