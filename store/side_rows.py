@@ -6,7 +6,7 @@ from itertools import groupby
 from time import strptime
 from typing import Any, Literal, NamedTuple, get_args
 
-from sqlalchemy import Connection, Engine, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, and_, exists, func, select
 
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
@@ -25,6 +25,8 @@ EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), c
 ATTEMPT, PAIR, LINK = core(AttemptRow), core(ComparisonAttemptRow), core(SweepComparisonRow)
 MOST_ANSWERS = 1500
 """Questions, or answers of a side, that are read."""
+LOOKED_UP = 50_000
+"""Of more comparisons than this the beginning is found along an index in place of by sorting them."""
 MOST_DERIVED = 200
 """Answers of a day that are derived from its attempts."""
 DAY_S = 86_400.0
@@ -51,11 +53,19 @@ def side_choices(engine: Engine, by: By) -> list[SideChoice]:
 
 def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
     if by == "environment":
-        places = (EFFECT.c.environment, EFFECT.c.host)
-        newest = func.max(EFFECT.c.measured_at)
-        measured = (EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
-        found = select(*places, ENVIRONMENT.c.device_name, newest.label("newest")).join_from(EFFECT, ENVIRONMENT)
-        for row in connection.execute(found.where(*measured).group_by(*places, ENVIRONMENT.c.device_name).order_by(newest.desc())):
+        # places by their attempts, which are few beside their answers
+        names = (ATTEMPT.c.environment, ATTEMPT.c.host)
+        places = select(*names, func.max(ATTEMPT.c.ended_at).label("newest")).group_by(*names).subquery()
+        answers = ATTEMPT.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id).join(EFFECT, EFFECT.c.comparison_id == PAIR.c.comparison_id)
+        same = (column == places.c[column.name] for column in (*names, EFFECT.c.environment, EFFECT.c.host))
+        measured = (
+            select(PAIR.c.attempt).select_from(answers).where(*same, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+        )
+        known = select(places, ENVIRONMENT.c.device_name).join_from(
+            places, ENVIRONMENT, ENVIRONMENT.c.environment_id == places.c.environment
+        )
+        found = known.where(exists(measured.correlate(places))).order_by(places.c.newest.desc())
+        for row in connection.execute(found):
             yield SideChoice(
                 f"{row.environment}:{row.host}", f"{row.device_name}, host {row.host}, environment {row.environment[:8]}"
             )
@@ -91,57 +101,86 @@ def _answers() -> Select[Any]:
     return select(*columns).select_from(source).where(*measured)
 
 
-def _side(by: By, value: str) -> tuple[Any, Any]:
-    """The conditions that a row of `effect_row`, and one of `comparison`, belongs to a side; `None` where any does."""
+class _Side(NamedTuple):
+    """What belongs to a side: a sweep by its row, or a place by its environment and host."""
+
+    sweep: int | None
+    place: tuple[str, str]
+    size: int
+    """How many rows it has: questions, or answers of a place."""
+
+    def effects(self, table: FromClause) -> ColumnElement[bool]:
+        """Whether a row of (an alias of) `effect_row` belongs to it."""
+        if self.sweep is None:
+            return and_(table.c.environment == self.place[0], table.c.host == self.place[1])
+        return self.linked(table)
+
+    def linked(self, table: FromClause) -> ColumnElement[bool]:
+        """Whether the sweep requests the comparison of a row: looked up, since a list of all would be made for each use."""
+        link = LINK.alias()
+        of = select(link.c.sweep).where(link.c.sweep == self.sweep, link.c.comparison_id == table.c.comparison_id)
+        return exists(of.correlate(table))
+
+    def questions(self) -> Select[Any]:
+        """All of its questions, answered or not."""
+        if self.sweep is None:
+            return select(EFFECT.c.question_id.label("question_id")).where(self.effects(EFFECT))
+        both = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
+        return select(COMPARISON.c.question_id.label("question_id")).select_from(both).where(LINK.c.sweep == self.sweep)
+
+    def has(self, question: ColumnElement[str]) -> ColumnElement[bool]:
+        """Whether a question is one of its own."""
+        table = (EFFECT if self.sweep is None else COMPARISON).alias()
+        return exists(select(table.c.question_id).where(table.c.question_id == question, self.effects(table)))
+
+    def comparisons(self) -> Select[Any]:
+        """The comparisons of a side in an order that is alike on both, so that their beginnings match."""
+        order = [COMPARISON.c[name] for name in ("method", "model", "image_size", "params", "prompt_tokens", "batch_size")]
+        if self.size > LOOKED_UP:  # walk along the index of this order, of which the beginning is enough
+            own = select(EFFECT.c.metric).where(EFFECT.c.comparison_id == COMPARISON.c.comparison_id, self.effects(EFFECT))
+            here = exists(own.correlate(COMPARISON)) if self.sweep is None else self.linked(COMPARISON)
+        else:
+            ids = select(EFFECT.c.comparison_id).where(self.effects(EFFECT))
+            linked = select(LINK.c.comparison_id).where(LINK.c.sweep == self.sweep)
+            here = COMPARISON.c.comparison_id.in_(ids if self.sweep is None else linked)
+        return select(COMPARISON.c.comparison_id).where(here).order_by(*order).limit(MOST_ANSWERS + 1)
+
+
+def _side(connection: Connection, by: By, value: str) -> _Side:
     first, _, rest = value.partition(":")
     if by == "environment":
-        return and_(EFFECT.c.environment == first, EFFECT.c.host == rest), None
+        place = and_(EFFECT.c.environment == first, EFFECT.c.host == rest)
+        size = connection.execute(select(func.count()).select_from(EFFECT).where(place)).scalar_one()
+        return _Side(None, (first, rest), size)
     name, revision = (rest, int(first)) if by == "revision" else (value, None)
-    other = SWEEP.alias("other")
-    newest = select(func.max(other.c.revision)).where(other.c.name == name).scalar_subquery()
-    sweep = select(SWEEP.c.id).where(SWEEP.c.name == name, SWEEP.c.revision == (newest if revision is None else revision))
-    linked = select(LINK.c.comparison_id).where(LINK.c.sweep == sweep.scalar_subquery())
-    return EFFECT.c.comparison_id.in_(linked), COMPARISON.c.comparison_id.in_(linked)
+    sweeps = select(SWEEP.c.id).where(SWEEP.c.name == name).order_by(SWEEP.c.revision.desc()).limit(1)
+    row = connection.execute(sweeps if revision is None else sweeps.where(SWEEP.c.revision == revision)).scalar_one()
+    links = select(func.count()).select_from(LINK).where(LINK.c.sweep == row)
+    return _Side(row, ("", ""), connection.execute(links).scalar_one())
 
 
 def stored_sides(connection: Connection, by: By, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
     """The answers to common questions; all of both sides where they have none in common, and whether there are more."""
-    sides = (_side(by, a), _side(by, b))
+    sides = [_side(connection, by, value) for value in (a, b)]
     newest = () if by == "revision" else (newest_answer(EFFECT),)
-    common = [_questions(side) for side in sides]
-    questions = connection.execute(common[0].intersect(common[1]).limit(MOST_ANSWERS + 1)).scalars().all()
+    less, more = sorted(sides, key=lambda side: side.size)
+    own = less.questions().subquery()
+    common = select(own.c.question_id).where(more.has(own.c.question_id)).distinct().limit(MOST_ANSWERS + 1)
+    questions = connection.execute(common).scalars().all()
     capped = len(questions) > MOST_ANSWERS
     if questions:
         here = EFFECT.c.question_id.in_(questions[:MOST_ANSWERS])
         order = (EFFECT.c.question_id, EFFECT.c.measured_at, EFFECT.c.metric)
-        found = [_read(connection, _answers().where(here, effect, *newest).order_by(*order)) for effect, _ in sides]
+        found = [_read(connection, _answers().where(here, side.effects(EFFECT), *newest).order_by(*order)) for side in sides]
         if all(found):
             return found[0], found[1], capped
     found, capped = [], False
     for side in sides:
-        ids = connection.execute(_comparisons(side)).scalars().all()
+        ids = connection.execute(side.comparisons()).scalars().all()
         capped |= len(ids) > MOST_ANSWERS
-        chosen = (EFFECT.c.comparison_id.in_(ids[:MOST_ANSWERS]), side[0], *newest)
+        chosen = (EFFECT.c.comparison_id.in_(ids[:MOST_ANSWERS]), side.effects(EFFECT), *newest)
         found.append(_read(connection, _answers().where(*chosen).order_by(EFFECT.c.measured_at, EFFECT.c.metric)))
     return found[0], found[1], capped
-
-
-def _comparisons(side: tuple[Any, Any]) -> Select[Any]:
-    """The comparisons of a side in an order that is alike on both, so that their beginnings match."""
-    effect, comparison = side
-    if comparison is None:
-        comparison = COMPARISON.c.comparison_id.in_(select(EFFECT.c.comparison_id).where(effect))
-    order = ("method", "model", "image_size", "params", "prompt_tokens", "batch_size")
-    rows = select(COMPARISON.c.comparison_id).where(comparison).order_by(*(COMPARISON.c[name] for name in order))
-    return rows.limit(MOST_ANSWERS + 1)
-
-
-def _questions(side: tuple[Any, Any]) -> Select[Any]:
-    """The questions of a side, answered or not."""
-    effect, comparison = side
-    if comparison is None:
-        return select(EFFECT.c.question_id).where(effect)
-    return select(COMPARISON.c.question_id).where(comparison)
 
 
 def _read(connection: Connection, rows: Select[Any]) -> list[Mapping[str, Any]]:
