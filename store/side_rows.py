@@ -54,10 +54,10 @@ def side_choices(engine: Engine, by: By) -> list[SideChoice]:
 def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
     if by == "environment":
         # places by their attempts, which are few beside their answers
-        names = (ATTEMPT.c.environment, ATTEMPT.c.host)
-        places = select(*names, func.max(ATTEMPT.c.ended_at).label("newest")).group_by(*names).subquery()
+        of = (ATTEMPT.c.environment, ATTEMPT.c.host)
+        places = select(*of, func.max(ATTEMPT.c.ended_at).label("newest")).group_by(*of).subquery()
         answers = ATTEMPT.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id).join(EFFECT, EFFECT.c.comparison_id == PAIR.c.comparison_id)
-        same = (column == places.c[column.name] for column in (*names, EFFECT.c.environment, EFFECT.c.host))
+        same = (column == places.c[column.name] for column in (*of, EFFECT.c.environment, EFFECT.c.host))
         measured = (
             select(PAIR.c.attempt).select_from(answers).where(*same, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
         )
