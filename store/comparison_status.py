@@ -1,19 +1,34 @@
 """Status of the comparisons of a sweep: measured, failed, queued, or not measured."""
 
 import pandas as pd
-from sqlalchemy import Engine, bindparam, case, func, select
+from sqlalchemy import Engine, bindparam, case, exists, func, select
 
-from store.tables.derived import EffectRow
-from store.tables.planned import ComparisonRow, JobRow, SweepJobRow, SweepRow, core
+from store.tables.derived import EffectRow, PanelProgressRow
+from store.tables.lightweight import newest_revision
+from store.tables.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
 from store.tables.results import FailureRow
 from store.transactions import reading
-from store.views.public import TABLES
 from sweeps.job import Job, Kind
 
 EFFECT, COMPARISON, FAILURE, JOB = core(EffectRow), core(ComparisonRow), core(FailureRow), core(JobRow)
-REQUESTED, LINK, SWEEP = TABLES["sweep_comparison"], core(SweepJobRow), core(SweepRow)
+REQUESTED, LINK, SWEEP = core(SweepComparisonRow), core(SweepJobRow), core(SweepRow)
+PROGRESS, _FIRST = core(PanelProgressRow), COMPARISON.alias("first_of_panel")
 _KEYS = [COMPARISON.c[name] for name in ("comparison_id", "model", "weights", "method", "params", "baseline", "dtype", "attention")]
 _KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
+_NEWEST = (SWEEP.c.name == bindparam("name"), newest_revision(SWEEP))
+# the panels of this kind first: most comparisons of a large sweep are of other kinds
+_PANELS = (
+    select(PROGRESS.c.panel_id)
+    .select_from(
+        PROGRESS.join(SWEEP, SWEEP.c.id == PROGRESS.c.sweep).join(_FIRST, _FIRST.c.comparison_id == PROGRESS.c.comparison_id)
+    )
+    .where(*_NEWEST, _FIRST.c.kind == bindparam("kind"))
+)
+_REQUESTED = (
+    select(REQUESTED.c.sweep)
+    .join(SWEEP, SWEEP.c.id == REQUESTED.c.sweep)
+    .where(*_NEWEST, REQUESTED.c.comparison_id == COMPARISON.c.comparison_id)
+)
 _ANSWERS = (
     select(
         *_KEYS,
@@ -21,11 +36,11 @@ _ANSWERS = (
         func.max(FAILURE.c.reason).label("reason"),
     )
     .select_from(
-        REQUESTED.join(COMPARISON, COMPARISON.c.comparison_id == REQUESTED.c.comparison_id)
-        .outerjoin(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id)
-        .outerjoin(FAILURE, FAILURE.c.id == EFFECT.c.failure)
+        COMPARISON.outerjoin(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id).outerjoin(
+            FAILURE, FAILURE.c.id == EFFECT.c.failure
+        )
     )
-    .where(REQUESTED.c.sweep == bindparam("name"), COMPARISON.c.kind == bindparam("kind"))
+    .where(COMPARISON.c.panel_id.in_(_PANELS), exists(_REQUESTED.correlate(COMPARISON)))
     .group_by(*_KEYS)
 )
 _QUEUED = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, exists, select
 
 from store.derive.item_stores import TextScoreStore
 from store.quality_ids import quality_arm_id
@@ -99,11 +99,12 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
     the control, paired over windows; empty where no attempt measured both.
     """
     link = TABLES["sweep_comparison"]
-    of_sweep = select(PAIR.c.attempt).join(link, link.c.comparison_id == PAIR.c.comparison_id).where(link.c.sweep == name)
+    linked = select(link.c.sweep).where(link.c.sweep == name, link.c.comparison_id == PAIR.c.comparison_id)
+    of_sweep = select(PAIR.c.attempt).where(PAIR.c.attempt == ATTEMPT.c.id, exists(linked.correlate(PAIR)))
     attempts = (
         select(*(ATTEMPT.c[column] for column in ("id", "environment", "payload", "flags")), SCORES.c.characters)
         .join(SCORES, SCORES.c.attempt == ATTEMPT.c.id)
-        .where(ATTEMPT.c.id.in_(of_sweep))
+        .where(exists(of_sweep.correlate(ATTEMPT)))
         .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
     )
     rows: dict[tuple[Any, ...], tuple[tuple[Any, ...], dict[str, Any]]] = {}

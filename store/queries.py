@@ -123,7 +123,8 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
     rows = select(table)
     if "sweep" in table.c:
-        rows = rows.where(table.c.sweep == name)
+        # of a few panels: SQLite is to begin with their comparisons, not with all curves of the sweep
+        rows = rows.where((table.c.sweep if panels is None else func.coalesce(table.c.sweep, "")) == name)
     if panels is not None and "panel_id" in table.c:
         rows = rows.where(table.c.panel_id.in_(panels))
     if view == "break_even":

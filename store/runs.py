@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, Row, distinct, func, select
+from sqlalchemy import Engine, Row, distinct, exists, func, select
 
 from store.queries import find_sweep
 from store.tables.lightweight import (
@@ -139,14 +139,14 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
     At most so many classes. Raises `StoreError` if there is no such sweep.
     """
     row = find_sweep(engine, sweep)["id"]
-    source = FAILURE.join(EFFECT, EFFECT.c.failure == FAILURE.c.id).join(
-        SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id
-    )
+    requested = (SWEEP_COMPARISON.c.sweep == row, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
+    # looked up: failures are few beside the comparisons of a large sweep
+    of_sweep = exists(select(SWEEP_COMPARISON.c.sweep).where(*requested).correlate(EFFECT))
     number = func.count(distinct(EFFECT.c.comparison_id)).label("comparisons")
     classes = (
         select(FAILURE.c.reason, FAILURE.c.message, number, func.max(FAILURE.c.id).label("newest"))
-        .select_from(source)
-        .where(SWEEP_COMPARISON.c.sweep == row)
+        .select_from(FAILURE.join(EFFECT, EFFECT.c.failure == FAILURE.c.id))
+        .where(of_sweep)
         .group_by(FAILURE.c.reason, FAILURE.c.message)
         .order_by(number.desc(), FAILURE.c.reason, FAILURE.c.message)
         .limit(most)

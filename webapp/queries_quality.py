@@ -36,11 +36,11 @@ def _kinds(modality: Modality) -> list[Any]:
 def quality_of(sweep: str, modality: Modality, model: Mapping[str, Any], url: str | None = None) -> QualityOfArms:
     """The quality of the arms of a model (`model` and `weights`), with where each comparison stands."""
     ((kind, spec),) = quality_metrics(kinds_of(modality)[0].name)
-    fixed = {name: model[name] for name in _MODEL}
+    fixed = {"kind": kind.name, **{name: model[name] for name in _MODEL}}
+    stand = models(sweep, modality, url)
 
     def read(engine: Any) -> QualityOfArms:
-        effects = panel_rows(engine, sweep, "effect", fixed, {"kind": (kind.name,)})
-        stand = states(engine, sweep, kind.name)
+        effects = panel_rows(engine, sweep, "effect", fixed, {})
         own = stand[(stand["model"] == fixed["model"]) & (stand["weights"] == fixed["weights"])]
         return QualityOfArms(kind, spec, effects, own, beside_controls(engine, sweep, tuning_control))
 
@@ -49,13 +49,15 @@ def quality_of(sweep: str, modality: Modality, model: Mapping[str, Any], url: st
 
 def accuracies(sweep: str, model: Mapping[str, Any], url: str | None = None) -> pd.DataFrame:
     """Rows of the view `accuracy` of a model's arms, with `arm` and `against`."""
+    ((kind, _),) = quality_metrics(kinds_of("vision")[0].name)
+    fixed = {"kind": kind.name, **{name: model[name] for name in _MODEL}}
 
     def read(engine: Any) -> pd.DataFrame:
-        rows = panel_rows(engine, sweep, "accuracy", {name: model[name] for name in _MODEL}, {})
+        rows = panel_rows(engine, sweep, "accuracy", fixed, {})
         missing = {name: None for name in QUALIFIERS if name not in rows}
         return label_arms(rows.assign(**missing), rows.iloc[:0].assign(**missing))[0]
 
-    return kept(read, "accuracies", sweep, *(model[name] for name in _MODEL), url=url).copy(deep=False)
+    return kept(read, "accuracies", sweep, *fixed.values(), url=url).copy(deep=False)
 
 
 def generation(sweep: str, fixed: Mapping[str, Any], url: str | None = None) -> pd.DataFrame:
