@@ -12,6 +12,7 @@ from store.engine import Engine
 from store.failed_sizes import FailedArm, failures_by_condition
 from store.frames import groups, rows_of
 from store.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, timed_batches
+from store.timed_choices import TimedCondition
 from sweeps.advice import QualityCost
 from sweeps.advice_text import Advice, Amount
 from sweeps.errors import UserError
@@ -75,10 +76,15 @@ def answers_of(conditions: Sequence[ConditionArms], request: AdviceRequest) -> l
     )
 
 
-def at_batch(engine: Engine, request: AdviceRequest, methods: MethodFacts) -> list[ConditionArms]:
-    """The conditions of one batch size. Raises `RefusedError` that names the batch sizes that were measured, and what failed."""
+def at_batch(
+    engine: Engine, request: AdviceRequest, methods: MethodFacts, only: Sequence[TimedCondition] | None = None
+) -> list[ConditionArms]:
+    """The conditions of one batch size, all or some of them.
+
+    Raises `RefusedError` that names the batch sizes that were measured, and what failed.
+    """
     limits = {"device": request.device, "runtime": request.runtime, "data": request.data, "metric": request.metric}
-    if found := condition_arms(engine, methods, model=request.model, batch=request.batch, **limits):
+    if found := condition_arms(engine, methods, model=request.model, batch=request.batch, only=only, **limits):
         return found
     known = timed_batches(engine, request.model, request.device, metric=request.metric)
     listed = ", ".join(map(str, known)) or "none against the unmodified model"
@@ -102,13 +108,15 @@ def condition_arms(
     runtime: str | None = None,
     data: str | None = None,
     metric: str | None = None,
+    only: Sequence[TimedCondition] | None = None,
 ) -> list[ConditionArms]:
     """The conditions of a store in which arms were timed against the unmodified model, by model and batch.
 
-    `runtime` keeps the arms that run with it, `data` the quality on this data set. Raises `StoreError` for a model, device or
-    metric that was not timed, and `RefusedError` for a runtime or data set that was not measured.
+    `only` reads some conditions of `store.timed_choices.timed_conditions` (default: all of them). `runtime` keeps the arms that
+    run with it, `data` the quality on this data set. Raises `StoreError` for a model, device or metric that was not timed, and
+    `RefusedError` for a runtime or data set that was not measured.
     """
-    rows = timed_arms(engine, model, device, metric=metric, batch=batch)
+    rows = timed_arms(engine, model, device, metric=metric, batch=batch, only=only)
     rows = rows[[not _is_replicate(params) for params in rows["params"]]]
     if rows.empty:
         return []

@@ -105,6 +105,9 @@ def _panel_statement(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Ma
         names = [name for name in shown if name in source.c and (source is table or name not in RAN)]
         return [source.c[name].is_(None) if fixed[name] is None else source.c[name] == fixed[name] for name in names]
 
+    def allowed(source: FromClause) -> list[ColumnElement[bool]]:
+        return [source.c[name].in_(values) for name, values in chosen.items() if values and name in source.c]
+
     panels = (
         select(PANEL_PROGRESS.c.panel_id)
         .select_from(
@@ -112,10 +115,9 @@ def _panel_statement(sweep: str, view: str, fixed: Mapping[str, Any], chosen: Ma
                 COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
             )
         )
-        .where(SWEEP.c.name == sweep, newest_revision(SWEEP), *equal(COMPARISON))
+        .where(SWEEP.c.name == sweep, newest_revision(SWEEP), *equal(COMPARISON), *allowed(COMPARISON))
     )
-    given = equal(table)
-    given += [table.c[name].in_(values) for name, values in chosen.items() if values and name in table.c]
+    given = [*equal(table), *allowed(table)]
     return sweep_statement(sweep, view, panels).where(*given)
 
 

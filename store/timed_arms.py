@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, distinct, except_, func, or_, select
+from sqlalchemy import ColumnElement, Engine, FromClause, and_, func, or_, select
 
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
@@ -14,14 +14,14 @@ from store.location import display_name
 from store.placement import Place, on_curve
 from store.quality_join import quality_metrics
 from store.tables.derived import EffectRow
-from store.tables.lightweight import PANEL_PROGRESS, PANEL_ROWS, SWEEP_COMPARISON
 from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import AttemptRow, ComparisonAttemptRow
+from store.timed_choices import TimedCondition, comparisons_of, in_conditions, unmodified
 from store.transactions import reading
 from store.views.public import TABLES
 from sweeps.aliases import current
 from sweeps.flags import split_flags, wrong
-from sweeps.job import DENSE, Comparison
+from sweeps.job import Comparison
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, timed_metrics
 from sweeps.suggestions import did_you_mean
@@ -33,22 +33,30 @@ _AT = ("comparison_id", "environment", "host")
 
 
 def timed_arms(
-    engine: Engine, model: str | None = None, device: str | None = None, *, metric: str | None = None, batch: int | None = None
+    engine: Engine,
+    model: str | None = None,
+    device: str | None = None,
+    *,
+    metric: str | None = None,
+    batch: int | None = None,
+    only: Sequence[TimedCondition] | None = None,
 ) -> pd.DataFrame:
     """Rows of the view `speedup` against the unmodified model by one metric of their kind, published figures aside, oldest first.
 
     `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or `cuda`; all of the model's batches
-    without `batch`. Beside the columns of the view: `effect_se`, `effect_freedom` and `process_loads` of the effect, `payload` (the
-    comparison as JSON), `condition` (the domain object), and `condition_group`, which the conditions of all sizes share.
-    Raises `StoreError` that names the nearest models where none of that name was timed.
+    without `batch`, and only some conditions with `only`. Beside the columns of the view: `effect_se`, `effect_freedom` and
+    `process_loads` of the effect, `payload` (the comparison as JSON), `condition` (the domain object), and `condition_group`, which
+    the conditions of all sizes share. Raises `StoreError` that names the nearest models where none of that name was timed.
     """
     more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads")]
     same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
     source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
     where = [*_timed_by(metric), *_of_model(SPEED, model, device)]
     rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(*where)
-    if model is not None:
-        rows = rows.where(SPEED.c.comparison_id.in_(_comparisons(model, batch)))
+    if only is not None:
+        rows = rows.where(in_conditions(SPEED, only))
+    elif model is not None:
+        rows = rows.where(SPEED.c.comparison_id.in_(comparisons_of(model, batch)))
     if batch is not None:
         rows = rows.where(SPEED.c.batch_size == batch)
     found = _frame(engine, rows.order_by(SPEED.c.measured_at, SPEED.c.comparison_id))
@@ -61,63 +69,9 @@ def timed_batches(engine: Engine, model: str | None = None, device: str | None =
     """The batch sizes of the comparisons that `timed_arms` returns, smallest first."""
     rows = select(SPEED.c.batch_size).distinct().where(*_timed_by(metric), *_of_model(SPEED, model, device))
     if model is not None:
-        rows = rows.where(SPEED.c.comparison_id.in_(_comparisons(model, None)))
+        rows = rows.where(SPEED.c.comparison_id.in_(comparisons_of(model, None)))
     with reading(engine) as connection:
         return sorted(connection.execute(rows).scalars())
-
-
-def timed_choices(engine: Engine) -> pd.DataFrame:
-    """What advice can be given on: `model`, `device`, `batch_size`, `runtime`, `metric`, with `points` and newest `at`.
-
-    One row for each combination against the unmodified model that was measured somewhere.
-    """
-    columns = [COMPARISON.c[name] for name in ("model", "device", "batch_size", "runtime")]
-    counted = [func.sum(PANEL_ROWS.c.points).label("points"), func.max(PANEL_ROWS.c.measured_at).label("at")]
-    same = and_(PANEL_PROGRESS.c.sweep == PANEL_ROWS.c.sweep, PANEL_PROGRESS.c.panel_id == PANEL_ROWS.c.panel_id)
-    panels = PANEL_ROWS.join(PANEL_PROGRESS, same).join(COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id)
-    swept = (
-        select(*columns, PANEL_ROWS.c.metric, *counted)
-        .select_from(panels)
-        .where(PANEL_ROWS.c.metric.in_(timed_metrics()), *_unmodified(COMPARISON))
-        .group_by(*columns, PANEL_ROWS.c.metric)
-    )
-    figures = [func.count().label("points"), func.max(EFFECT.c.measured_at).label("at")]
-    other = COMPARISON.alias("other")
-    alone = EFFECT.c.comparison_id.in_(except_(select(other.c.comparison_id), select(SWEEP_COMPARISON.c.comparison_id)))
-    imported = (
-        select(*columns, EFFECT.c.metric, *figures)
-        .select_from(COMPARISON.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
-        .where(alone, *_measured_by(EFFECT, timed_metrics()), *_unmodified(COMPARISON))
-        .group_by(*columns, EFFECT.c.metric)
-    )
-    found = [frame for frame in (_frame(engine, swept), _frame(engine, imported)) if len(frame)] or [_frame(engine, swept)]
-    names = ["model", "device", "batch_size", "runtime", "metric"]
-    return pd.concat(found).groupby(names, as_index=False).agg(points=("points", "sum"), at=("at", "max"))
-
-
-def timed_sizes(engine: Engine, model: str, batch: int) -> dict[int, int]:
-    """At how many tokens how many arms of a model and batch were timed against the unmodified model, by any of its metrics."""
-    rows = (
-        select(EFFECT.c.tokens, func.count(distinct(EFFECT.c.comparison_id)).label("arms"))
-        .where(EFFECT.c.comparison_id.in_(_comparisons(model, batch)), *_measured_by(EFFECT, timed_metrics()))
-        .where(EFFECT.c.tokens.is_not(None))
-        .group_by(EFFECT.c.tokens)
-    )
-    with reading(engine) as connection:
-        return {row.tokens: row.arms for row in connection.execute(rows)}
-
-
-def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnElement[bool], ...]:
-    return table.c.metric.in_(metrics), table.c.effect.is_not(None), table.c.source != "published"
-
-
-def _comparisons(model: str, batch: int | None) -> Select[Any]:
-    """The ids of the comparisons of a model, found by the index of methods and models: others are not read."""
-    other = COMPARISON.alias("other")
-    rows = select(COMPARISON.c.comparison_id).where(
-        COMPARISON.c.method.in_(select(other.c.method).distinct()), COMPARISON.c.model == model, *_unmodified(COMPARISON)
-    )
-    return rows if batch is None else rows.where(COMPARISON.c.batch_size == batch)
 
 
 def failed_arms(engine: Engine, model: str | None = None, device: str | None = None, *, batch: int | None = None) -> pd.DataFrame:
@@ -142,14 +96,8 @@ def _timed_by(metric: str | None) -> tuple[ColumnElement[bool], ...]:
     return chosen, SPEED.c.source != "published"
 
 
-def _unmodified(table: FromClause) -> tuple[ColumnElement[bool], ...]:
-    """Against the unmodified model, whatever setting it ran with, and no repeated arm of an A/A test."""
-    dense = or_(table.c.baseline == DENSE.method, table.c.baseline.startswith(f"{DENSE.method} [", autoescape=True))
-    return dense, or_(table.c.params.is_(None), ~table.c.params.contains('"replicate"'))
-
-
 def _of_model(table: FromClause, model: str | None, device: str | None) -> Iterator[ColumnElement[bool]]:
-    yield from _unmodified(table)
+    yield from unmodified(table)
     if model is not None:
         yield table.c.model == model
     if device is not None:

@@ -1,6 +1,7 @@
 """Command line of the web app: `python -m webapp app` opens it, `python -m webapp plot NAME -o FILE` draws a chart."""
 
 import argparse
+import gc
 import os
 import sys
 from importlib import import_module
@@ -27,7 +28,11 @@ OPEN_TO_OTHERS = (
 )
 
 
-FIRST_IMPORTED = ("scipy.special", "store.views.public", "webapp.filters", "webapp.answers", "webapp.chart_block")
+FIRST_IMPORTED = (
+    *("PIL.Image", "scipy.special", "narwhals.stable.v1", "pyarrow.pandas_compat", "store.views.public", "store.runs"),
+    *("workers.activation_sparsity", "workers.token_reduction", "webapp.answers", "webapp.advice_choices", "webapp.chart_block"),
+    *("webapp.compare_blocks", "webapp.evidence_blocks", "webapp.explained", "webapp.filters", "webapp.running", "webapp.tables"),
+)
 """What pages need, imported while the server starts: the first visit need not wait for it."""
 
 
@@ -74,6 +79,7 @@ def _app(given: argparse.Namespace) -> int:
         os.environ["BREAKEVEN_DB"] = given.db
     for name in FIRST_IMPORTED:
         import_module(name)
+    gc.freeze()  # no later collection looks through what was imported
     disable_debug_mode()  # tests validate each part of a chart, which takes as long as making it
     if warning := warning_of(given.host):
         sys.stderr.write(f"{warning}\n")

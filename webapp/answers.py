@@ -29,38 +29,59 @@ class MethodCard(NamedTuple):
     """The reason of the analysis for its break-even; empty where there is none."""
 
 
-def answer_of_panel(panel: Panel, axis: Axis) -> str:
+class PanelAnswers(NamedTuple):
+    """What sentence and cards of a panel are made from, read once for both."""
+
+    panel: Panel
+    axis: Axis
+    counted: pd.DataFrame
+    """The points that no flag marks as wrong, or all where each is."""
+    ranked: Sequence[str]
+    """The arms, best first."""
+    rows: Mapping[str, list[Any]]
+    """Of the view `break_even`, by arm."""
+    curves: Mapping[str, CurveAnswer]
+    """What the curve of each arm claims; empty for a panel with one size."""
+
+
+def answers_of_panel(panel: Panel, axis: Axis) -> PanelAnswers:
+    right = panel.points[~flagged(panel.points)]
+    counted = pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
+    known = PanelAnswers(
+        panel, axis, counted, ranked_arms(panel.points, panel.break_evens), rows_by_arm(panel.break_evens), curves={}
+    )
+    return known if panel.single(axis) else known._replace(curves=_curves(known))
+
+
+def answer_sentence(known: PanelAnswers) -> str:
     """One sentence, the same as in the terminal's report of a sweep with this panel alone."""
-    counted = _counted(panel)
-    if not panel.single(axis):
-        return answer_of_curves(list(_curves(panel, axis).values()))
-    gains = [row for row in counted.to_dict("records") if _gain(row)]
+    if known.curves:
+        return answer_of_curves(list(known.curves.values()))
+    gains = [row for row in known.counted.to_dict("records") if _gain(row)]
     best = max(gains, key=lambda row: row["speedup_low"], default=None)
     if best is None:
-        return answer_of_points(len(counted), "")
+        return answer_of_points(len(known.counted), "")
     found_best = texts.speed(best)
     label = METRICS[best["metric"]].label
     return answer_of_points(
-        len(counted), f"{best['arm']}, {found_best.numbers} in {label} ({found_best.word}) against {best['against']}"
+        len(known.counted), f"{best['arm']}, {found_best.numbers} in {label} ({found_best.word}) against {best['against']}"
     )
 
 
-def measured_span(panel: Panel, axis: Axis) -> str:
+def measured_span(known: PanelAnswers) -> str:
     """What was measured along the axis, such as `4 to 196 tokens`."""
-    x = _counted(panel)[X_COLUMN[axis]].astype(float)
-    unit = size_of(panel.points).token_unit
-    low, high = (axis_place(value, axis, unit) for value in (x.min(), x.max()))
+    x = known.counted[X_COLUMN[known.axis]].astype(float)
+    unit = size_of(known.panel.points).token_unit
+    low, high = (axis_place(value, known.axis, unit) for value in (x.min(), x.max()))
     return high if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
 
 
-def method_cards(panel: Panel, axis: Axis, quality: Mapping[str, str]) -> list[MethodCard]:
+def method_cards(known: PanelAnswers, quality: Mapping[str, str]) -> list[MethodCard]:
     """A card for each method, best first; `quality` has the cost in quality of arms in words, where it is known."""
-    ranked = ranked_arms(panel.points, panel.break_evens)
-    methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
+    methods = dict(zip(known.panel.points["arm"], known.panel.points["method"], strict=True))
     families: dict[str, list[str]] = {}
-    for arm in ranked:
+    for arm in known.ranked:
         families.setdefault(methods[arm], []).append(arm)
-    known = _Known(panel, axis, _counted(panel), rows_by_arm(panel.break_evens), {} if panel.single(axis) else _curves(panel, axis))
     return [_card(known, method, arms, quality.get(arms[0], "")) for method, arms in families.items()]
 
 
@@ -74,18 +95,7 @@ def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec)
     return {str(row.arm): f"{spec.label} {conclude_quality(row, spec).phrase} on {row.data}" for row in known}
 
 
-class _Known(NamedTuple):
-    """What cards are made from."""
-
-    panel: Panel
-    axis: Axis
-    counted: pd.DataFrame
-    rows: Mapping[str, list[Any]]
-    """Of the view `break_even`, by arm."""
-    curves: Mapping[str, CurveAnswer]
-
-
-def _card(known: _Known, method: str, arms: Sequence[str], quality: str) -> MethodCard:
+def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -> MethodCard:
     arm, axis = arms[0], known.axis
     own = known.counted[known.counted["arm"] == arm].sort_values(X_COLUMN[axis])
     rows = known.rows.get(arm, [])
@@ -93,7 +103,7 @@ def _card(known: _Known, method: str, arms: Sequence[str], quality: str) -> Meth
     if known.panel.single(axis):
         headline, lines = texts.single_point(points[0]), []
     else:
-        headline, lines = known.curves[arm].sentence, _speeds(points, rows, axis)
+        headline, lines = known.curves[arm].sentence, _speeds(points, rows, axis, size_of(own).token_unit)
     pairs = own["pairs"].astype(int)
     span = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
     lines.append(f"{count(len(points), 'point')} of {span} pairs" + ("" if len(own) == len(own[~flagged(own)]) else ", flagged"))
@@ -105,7 +115,7 @@ def _card(known: _Known, method: str, arms: Sequence[str], quality: str) -> Meth
     return MethodCard(title, arm, headline, lines, str(rows[0].why) if rows else "")
 
 
-def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis) -> list[str]:
+def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis, unit: str) -> list[str]:
     """The speed-up where the curve begins to pay, and the best one."""
     best = max(points, key=lambda row: row["speedup"])
     paying = merit_of(rows)[0] >= 2 if rows else False
@@ -113,35 +123,31 @@ def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis
     first = next((row for row in points if row[X_COLUMN[axis]] >= place and _gain(row)), None) if paying else None
     chosen = {"there": first, "at most": best} if first is not None and first is not best else {"at most": best}
     return [
-        f"{word}, at {_place(row, axis)}: {texts.speed(row).numbers}, {texts.speed(row).word}"
+        f"{word}, at {_place(row, axis, unit)}: {texts.speed(row).numbers}, {texts.speed(row).word}"
         for word, row in chosen.items()
         if row
     ]
 
 
-def _place(row: Mapping[Any, Any], axis: Axis) -> str:
-    return axis_place(float(row[X_COLUMN[axis]]), axis, size_of(pd.DataFrame([row])).token_unit)
+def _place(row: Mapping[Any, Any], axis: Axis, unit: str) -> str:
+    return axis_place(float(row[X_COLUMN[axis]]), axis, unit)
 
 
 def _gain(row: Mapping[Any, Any]) -> bool:
     return texts.speed(row).finding in GAINS - {Finding.SMALL_GAIN}
 
 
-def _counted(panel: Panel) -> pd.DataFrame:
-    """The points that no flag marks as wrong, or all where each is."""
-    right = panel.points[~flagged(panel.points)]
-    return pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
-
-
-def _curves(panel: Panel, axis: Axis) -> dict[str, CurveAnswer]:
+def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
     """What the curve of each arm claims, best first."""
-    counted, known, unit = _counted(panel), rows_by_arm(panel.break_evens), size_of(panel.points).token_unit
-    measured = counted.assign(x=counted[X_COLUMN[axis]].astype(float)).groupby("arm").agg({"x": ["min", "max"], "method": "first"})
+    unit = size_of(known.panel.points).token_unit
+    x = known.counted.assign(x=known.counted[X_COLUMN[known.axis]].astype(float)).groupby("arm")["x"].agg(["min", "max"])
+    spans = {str(arm): (float(low), float(high)) for arm, low, high in x.itertuples()}
+    methods = dict(zip(known.counted["arm"], known.counted["method"], strict=True))
     found = {}
-    for arm in ranked_arms(panel.points, panel.break_evens):
-        (low, high, method) = measured.loc[[arm]].to_numpy()[0]
-        rows = known.get(arm, [])
-        sentence = describe_break_even(rows, unit, (float(low), float(high)))
+    for arm in known.ranked:
+        rows = known.rows.get(arm, [])
+        sentence = describe_break_even(rows, unit, spans[arm])
         verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
-        found[arm] = CurveAnswer(str(method), arm, sentence, verdict, merit, purpose(str(method)) == "optimisation")
+        method = str(methods[arm])
+        found[arm] = CurveAnswer(method, arm, sentence, verdict, merit, purpose(method) == "optimisation")
     return found

@@ -1,5 +1,7 @@
 """The app: checks the store, chooses the sweep and the common filters, and runs the page."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,19 +19,21 @@ class Screen(NamedTuple):
     path: str
     needs: Literal["store", "sweep", "scope"]
     """`store`: nothing is chosen; `sweep`: the sweep; `scope`: the sweep and the common filters."""
+    draws: tuple[Literal["charts", "tables"], ...] = ()
+    """What is on it as soon as it opens."""
 
 
 SCREENS = (
-    Screen("answer", "Answer", "", "scope"),
-    Screen("choose", "Choose", "choose", "store"),
-    Screen("promise", "Promise", "promise", "scope"),
-    Screen("explain", "Explain", "explain", "scope"),
-    Screen("accuracy", "Accuracy", "accuracy", "sweep"),
-    Screen("language", "Language", "language", "scope"),
-    Screen("point", "Evidence", "point", "store"),
+    Screen("answer", "Answer", "", "scope", ("charts",)),
+    Screen("choose", "Choose", "choose", "store", ("charts", "tables")),
+    Screen("promise", "Promise", "promise", "scope", ("charts",)),
+    Screen("explain", "Explain", "explain", "scope", ("charts",)),
+    Screen("accuracy", "Accuracy", "accuracy", "sweep", ("charts", "tables")),
+    Screen("language", "Language", "language", "scope", ("charts",)),
+    Screen("point", "Evidence", "point", "store", ("charts",)),
     Screen("compare", "Compare", "compare", "store"),
-    Screen("runs", "Runs", "runs", "store"),
-    Screen("sql", "SQL", "sql", "store"),
+    Screen("runs", "Runs", "runs", "store", ("tables",)),
+    Screen("sql", "SQL", "sql", "store", ("tables",)),
 )
 
 
@@ -41,6 +45,29 @@ def _nothing(problem: str, *, known: bool) -> None:
         st.markdown("Measure your first break-even with one command; it takes about two minutes:")
         st.code("breakeven run sweeps/quickstart.yaml", language="bash")
     st.button("Look again", icon=":material/refresh:")
+
+
+_SMALLEST = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
+
+
+@contextmanager
+def _drawing_loaded(screen: Screen) -> Iterator[None]:
+    """Has the browser fetch what draws charts and tables while the page reads the store; else it would do so one after the other."""
+    if "loaded" in st.session_state or not screen.draws:
+        yield
+        return
+    st.session_state["loaded"] = True
+    with st.container(key=plain.UNSEEN):
+        places = {part: st.empty() for part in screen.draws}
+    if "charts" in places:
+        places["charts"].vega_lite_chart(_SMALLEST)
+    if "tables" in places:
+        places["tables"].dataframe([0])
+    try:
+        yield
+    finally:
+        for place in places.values():
+            place.empty()
 
 
 def _run(page: st.Page, needs: str) -> None:
@@ -72,7 +99,9 @@ pages = {
 st.html(plain.PAGE_STYLE)
 page_shown = st.navigation(list(pages), position="top")
 try:
-    _run(page_shown, next(screen.needs for page, screen in pages.items() if page.url_path == page_shown.url_path))
+    screen_shown = next(screen for page, screen in pages.items() if page.url_path == page_shown.url_path)
+    with _drawing_loaded(screen_shown):
+        _run(page_shown, screen_shown.needs)
 except EmptyStoreError as problem:
     _nothing(f"{problem}.", known=False)
 except StoreError as problem:

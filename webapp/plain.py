@@ -7,12 +7,15 @@ import streamlit as st
 
 Tone = Literal["", "muted", "strong"]
 _LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
-PAGE_STYLE = """<style>
-[data-testid=stWidgetLabelRequired] {display: none}
-[data-testid=stMainBlockContainer] {padding-top: 4rem}
-#vg-tooltip-element {max-width: 40rem}
-#vg-tooltip-element td.key {max-width: 12rem; white-space: normal}
-#vg-tooltip-element td.value {max-width: 28rem; max-height: none; overflow-wrap: anywhere; white-space: normal}
+UNSEEN = "unseen"
+"""Key of a container that takes no room and is not seen."""
+PAGE_STYLE = f"""<style>
+.st-key-{UNSEEN} {{position: absolute; width: 1px; height: 1px; overflow: hidden; opacity: 0; pointer-events: none}}
+[data-testid=stWidgetLabelRequired] {{display: none}}
+[data-testid=stMainBlockContainer] {{padding-top: 4rem}}
+#vg-tooltip-element {{max-width: 40rem}}
+#vg-tooltip-element td.key {{max-width: 12rem; white-space: normal}}
+#vg-tooltip-element td.value {{max-width: 28rem; max-height: none; overflow-wrap: anywhere; white-space: normal}}
 </style>"""
 """Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap in place of being cut."""
 _TONES = {

@@ -106,14 +106,14 @@ def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd
     return points.copy(deep=False), break_evens.copy(deep=False)
 
 
-def model_effects(scope: Scope, metric: str, url: str | None = None) -> pd.DataFrame:
-    """Rows of the view `effect` of the scope's sweep, model and weights by one metric, whatever else they were measured under."""
+def model_effects(scope: Scope, kind: str, metric: str, url: str | None = None) -> pd.DataFrame:
+    """Rows of the view `effect` of the scope's sweep, model and weights by one metric of a kind of jobs, under any conditions."""
     fixed = {name: scope.fixed[name] for name in ("model", "weights") if name in scope.fixed} | {"metric": metric}
 
     def read(engine: Any) -> pd.DataFrame:
-        return stored_panels.panel_rows(engine, scope.sweep, "effect", fixed, {})
+        return stored_panels.panel_rows(engine, scope.sweep, "effect", fixed, {"kind": (kind,)})
 
-    return kept(read, "model_effects", scope.sweep, *fixed.items(), url=url).copy(deep=False)
+    return kept(read, "model_effects", scope.sweep, kind, *fixed.items(), url=url).copy(deep=False)
 
 
 def sweep_file(sweep: str, url: str | None = None) -> str:
@@ -168,8 +168,7 @@ def parameters(scope: Scope, url: str | None = None) -> dict[str, float]:
 
 def references(url: str | None = None) -> pd.DataFrame:
     """Published points, the rows of the view `reference` that have a speed-up; none in a store that has imported none."""
-    with _store(url) as engine:
-        return reference_points(engine)
+    return kept(reference_points, "references", url=url).copy(deep=False)
 
 
 @contextmanager

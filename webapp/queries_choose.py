@@ -1,14 +1,15 @@
 """What the page Choose reads: what there is advice on, the advice, the policy, and the sweeps that would measure more."""
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from store.advice import AdviceRequest, RefusedError, answers_of, at_batch, condition_arms
 from store.condition_arms import ConditionArms, MethodFacts
 from store.policy_file import PolicyFile, policy_file
-from store.timed_arms import timed_choices, timed_sizes
+from store.timed_choices import TimedCondition, timed_choices, timed_conditions, timed_sizes
 from sweeps.advice_text import Advice
 from sweeps.confirmation import comparison_at, sweep_of
 from sweeps.errors import UserError
@@ -18,27 +19,63 @@ from workers.methods import every, purpose
 from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
+MOST_CONDITIONS = 8
+"""Conditions that are read at once; all are where there is a request for them."""
 
 
 def advice_choices(url: str | None = None) -> pd.DataFrame:
-    """See `store.timed_arms.timed_choices`."""
+    """See `store.timed_choices.timed_choices`."""
     return kept(timed_choices, "timed_choices", url=url)
 
 
 def model_sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
-    """See `store.timed_arms.timed_sizes`."""
+    """See `store.timed_choices.timed_sizes`."""
     return kept(lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url)
 
 
-def advice(request: AdviceRequest, url: str | None = None) -> Sequence[Advice]:
-    """What `breakeven advise --pareto` prints. Raises `StoreError`, and `RefusedError` where nothing measured answers it."""
-    return answers_of(conditions(request, url), request)
+class Answers(NamedTuple):
+    """What the page shows on a request."""
+
+    found: Sequence[Advice]
+    hidden: int
+    """Conditions that were not read, since they have fewer points than those that were."""
 
 
-def conditions(request: AdviceRequest, url: str | None = None) -> Sequence[ConditionArms]:
+def advice(request: AdviceRequest, *, every: bool = False, url: str | None = None) -> Answers:
+    """What `breakeven advise --pareto` prints, for the `MOST_CONDITIONS` with the most points, or for `every` condition.
+
+    Others are read as well where none of these has an answer. Raises `StoreError`, and `RefusedError` where nothing measured
+    answers it.
+    """
+    only = None if every else _fullest(request, url)
+    if only is not None:
+        with suppress(RefusedError):
+            hidden = len(_timed_conditions(request, url)) - len(only)
+            return Answers(answers_of(conditions(request, only, url), request), hidden)
+    return Answers(answers_of(conditions(request, url=url), request), 0)
+
+
+def _fullest(request: AdviceRequest, url: str | None) -> tuple[TimedCondition, ...] | None:
+    """The conditions with the most points where there are too many to read all of them."""
+    known = _timed_conditions(request, url)
+    return tuple(known[:MOST_CONDITIONS]) if len(known) > MOST_CONDITIONS else None
+
+
+def _timed_conditions(request: AdviceRequest, url: str | None) -> Sequence[TimedCondition]:
+    limits = {"device": request.device, "runtime": request.runtime, "metric": request.metric}
+
+    def read(engine: Any) -> Sequence[TimedCondition]:
+        return timed_conditions(engine, request.model, request.batch, **limits)
+
+    return kept(read, "timed_conditions", request.model, request.batch, *limits.values(), url=url)
+
+
+def conditions(
+    request: AdviceRequest, only: tuple[TimedCondition, ...] | None = None, url: str | None = None
+) -> Sequence[ConditionArms]:
     """What a request rests on at all sizes, which is read once for all of them. Raises as `advice` does."""
     same = request._replace(tokens=0, max_drop=None, pareto=False)
-    return kept(lambda engine: at_batch(engine, same, METHODS), "conditions", same, url=url)
+    return kept(lambda engine: at_batch(engine, same, METHODS, only), "conditions", same, only, url=url)
 
 
 def policy(request: AdviceRequest, created: float, url: str | None = None) -> PolicyFile:
@@ -79,11 +116,14 @@ def missing_sweep(request: AdviceRequest, chosen: Advice | None, batches: Sequen
     Raises `UserError` where no input has the size, or a method is not installed.
     """
     near = request._replace(batch=batches[0]) if batches else request
+    same: list[ConditionArms] = []
     try:
-        found = conditions(near, url)
+        for only in dict.fromkeys((_fullest(near, url), None)):
+            if not same:
+                found = conditions(near, only, url)
+                same = [each for each in found if chosen is None or each.title(request.tokens) == chosen.title]
     except RefusedError:
         return ""
-    same = [each for each in found if chosen is None or each.title(request.tokens) == chosen.title]
     missing = same[0].missing_at(request.tokens, request.batch) if same else []
     if not missing:
         return ""

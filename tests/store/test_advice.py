@@ -8,7 +8,8 @@ from store.condition_arms import MethodFacts
 from store.errors import StoreError
 from store.policy_file import policy_file
 from store.record import record
-from store.timed_arms import timed_batches, timed_choices, timed_sizes
+from store.timed_arms import timed_batches
+from store.timed_choices import timed_choices, timed_sizes
 from sweeps.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table
 from sweeps.outcome import Failure
 from sweeps.policy import Policy

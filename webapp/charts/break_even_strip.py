@@ -48,9 +48,10 @@ def strip_rows(points: pd.DataFrame, break_evens: pd.DataFrame, arms: Sequence[s
 
 
 def break_even_strip(
-    points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis, span: Extent, *, look: Look, arms: Sequence[str], work: str | None
+    points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis, span: Extent, *, look: Look, work: str | None
 ) -> alt.LayerChart | alt.FacetChart:
     """The strip: words in the colour of the arm behind its line, and below them the interval on the axis of the curves."""
+    arms = list(look.styles)
     rows = strip_rows(points, break_evens, arms)
     height = float(rows["end"].max())
     found = break_evens.loc[break_evens["arm"].isin(arms), ["arm", *PLACES, "why"]].merge(rows[["arm", "words", "bar_y"]], on="arm")
@@ -58,7 +59,6 @@ def break_even_strip(
     bar = alt.Y("bar_y:Q", scale=down, axis=None)
     scale, title = scales.x_scale(span, axis), scales.x_title(axis, points, work)
     place = alt.X("x:Q", scale=scale, axis=scales.x_axis(axis, points["x"], title))
-    dashes = alt.Scale(domain=list(look.styles), range=[style.dash for style in look.styles.values()])
     tips = [alt.Tooltip("words:N", title="Break-even"), alt.Tooltip("why:N", title="Because")]
     bars = alt.Chart(found.dropna(subset=["x_low", "x_high"])).mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round")
     samples = alt.Chart(rows).mark_rule(strokeWidth=3)
@@ -68,10 +68,10 @@ def break_even_strip(
         bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), bar, look.color, tooltip=tips),
         *(mark.encode(place, bar, look.color, tooltip=tips) for mark in break_even_marks(found)),
         *(mark.encode(place, bar, look.color) for mark in bound_texts(found, axis, beside=True)),
-        words.encode(alt.X(value=0), alt.Y("words_y:Q", scale=down, axis=None), look.color, text="words:N"),
+        words.encode(alt.X(value=0), alt.Y("words_y:Q", scale=down, axis=None), look.color, text=alt.Text("words:N")),
         samples.encode(
             *(alt.X(value=0), alt.X2(value=22), alt.Y("sample_y:Q", scale=down, axis=None), look.color),
-            alt.StrokeDash("arm:N", scale=dashes, legend=None),
+            look.dash,
         ),
         *margins(look.coloured),
         title=heading,

@@ -150,9 +150,9 @@ def panel_views(
             continue
         methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
         coloured = emphasised_arms(ranked, methods, selected)
-        look = Look(own, coloured, coloured[0] if len(coloured) == 1 else None)
         named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_IN_STRIP, len(coloured))]
         named = [arm for arm in ranked if arm in named]
+        look = Look({arm: own[arm] for arm in named}, coloured, coloured[0] if len(coloured) == 1 else None)
         drawn = speed_lines(
             *(panel.points, panel.break_evens, axis, spans),
             marked=_worded(panel.points[panel.points["arm"].isin(named)]),
@@ -162,7 +162,7 @@ def panel_views(
             links=links,
             height=height,
         )
-        strip = break_even_strip(*(panel.points, panel.break_evens, axis, spans[0]), look=look, arms=named, work=panel.metric.work)
+        strip = break_even_strip(*(panel.points, panel.break_evens, axis, spans[0]), look=look, work=panel.metric.work)
         if more := len(ranked) - len(named):
             words[2].append(f"The {len(named)} best of {len(ranked)} arms have points and names; {more} more are grey lines.")
         yield PanelView(panel, *words, _sized(drawn, width, height), _sized(strip, width))
@@ -207,7 +207,7 @@ def speedup_chart(
             views.append(view.curves.properties(title=title))
             continue
         both = alt.vconcat(view.curves.properties(title=title), view.strip, spacing=30, bounds="flush")
-        views.append(both.resolve_legend(shape="independent", stroke="independent"))
+        views.append(_apart(both))
     return _configured(alt.vconcat(*views, spacing=48))
 
 
@@ -224,10 +224,15 @@ def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     title = {"fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "anchor": "start", "frame": "group", "offset": 16}
     legend = {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12}
     config = {"view": {"stroke": None}, "axis": {"domain": False} | axis, "title": {"subtitlePadding": 6} | title, "legend": legend}
-    configured: alt.VConcatChart = chart.resolve_legend(shape="independent", stroke="independent").properties(
-        config=alt.Config.from_dict(config)
-    )
+    configured: alt.VConcatChart = _apart(chart).properties(config=alt.Config.from_dict(config))
     return configured
+
+
+def _apart(chart: alt.VConcatChart) -> alt.VConcatChart:
+    """The chart whose parts have legends and arms of their own: an arm in colour in one panel may be grey in another."""
+    legends: alt.VConcatChart = chart.resolve_legend(shape="independent", stroke="independent")
+    scales_apart: alt.VConcatChart = legends.resolve_scale(color="independent", strokeDash="independent")
+    return scales_apart
 
 
 def _sized(chart: Layers, width: int | Literal["container"], height: int | None = None) -> Layers:

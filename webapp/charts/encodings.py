@@ -36,6 +36,7 @@ HOVER = (
 
 LINKED = "Open the evidence of this point"
 """What a clickable mark is called for assistive technology."""
+NO_TOOLTIP = alt.TooltipValue(None)
 GREY = "#808591"
 """Of rules, notes and the noise floor: legible on white and on black."""
 
@@ -77,7 +78,7 @@ def clickable(mark: alt.Chart) -> alt.Chart:
     if not isinstance(rows, pd.DataFrame):
         raise TypeError("a clickable mark needs a data frame of its own")
     linked: alt.Chart = mark.properties(data=with_links(rows))
-    made: alt.Chart = linked.encode(href="href:N", description=alt.value(LINKED))
+    made: alt.Chart = linked.encode(href=alt.Href("href:N"), description=alt.DescriptionValue(LINKED))
     return made
 
 
@@ -91,8 +92,12 @@ def with_links(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
-    """Marks above each other; those without a hover text of their own show none, in place of all their columns."""
-    silent = [mark if has_tooltip(mark) else mark.encode(tooltip=alt.value(None)) for mark in marks]
+    """Marks above each other; those without a hover text of their own show none, in place of all their columns.
+
+    Marks whose own data frame is empty are left out.
+    """
+    seen = [mark for mark in marks if not (isinstance(mark.data, pd.DataFrame) and mark.data.empty)]
+    silent = [mark if has_tooltip(mark) else mark.encode(tooltip=NO_TOOLTIP) for mark in seen]
     return alt.layer(*silent, **properties)
 
 

@@ -31,7 +31,7 @@ class Look(NamedTuple):
     """How the arms of a panel are drawn."""
 
     styles: Mapping[str, ArmStyle]
-    """Of all arms of the panel, best first."""
+    """Of the arms of the panel that have points and names, best first; others are grey lines."""
     coloured: Sequence[str]
     selected: str | None
     """The one arm whose theory and break-even are drawn through the whole height."""
@@ -41,6 +41,12 @@ class Look(NamedTuple):
         """Colours of the arms: all but the coloured ones are grey."""
         colors = [style.color if arm in self.coloured else GREY for arm, style in self.styles.items()]
         return alt.Color("arm:N", scale=alt.Scale(domain=list(self.styles), range=colors), legend=None)
+
+    @property
+    def dash(self) -> alt.StrokeDash:
+        """Dashes of the arms."""
+        dashes = alt.Scale(domain=list(self.styles), range=[style.dash for style in self.styles.values()])
+        return alt.StrokeDash("arm:N", scale=dashes, legend=None)
 
 
 def speed_lines(
@@ -59,28 +65,28 @@ def speed_lines(
     """The layers; `points` have `x`, `theory` and `distrusted`, those `marked` also their words. `links`: marks are links."""
     x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
-    color = look.color
-    dashes = alt.Scale(domain=list(look.styles), range=[style.dash for style in look.styles.values()])
-    in_colour, drawn = points["arm"].isin(look.coloured), points[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
-    coloured, others = drawn[in_colour], drawn[~in_colour]
+    color, dash = look.color, look.dash
+    drawn = points[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
+    in_colour, named = points["arm"].isin(look.coloured), points["arm"].isin(look.styles)
+    coloured, grey, unnamed = drawn[in_colour], drawn[named & ~in_colour], drawn[~named]
     found = break_evens.loc[break_evens["arm"].isin(look.coloured), ["arm", "axis", *PLACES]]
     floor_share = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor_share)], "floor_high": [1 + floor_share]}))
     processes = process_band(points)
     bounded = coloured.dropna(subset=["speedup_low", "speedup_high"])
-    dash = alt.StrokeDash("arm:N", scale=dashes, legend=None)
     promised = alt.Chart(points.loc[points["arm"] == look.selected, list(PROMISED)].dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.6, strokeDash=[1, 4], strokeCap="round", opacity=0.9)
     marks = point_marks(marked[[name for name in DRAWN_COLUMNS if name in marked]])
     ends = alt.Chart(line_ends(points, look.coloured, spans[1], height))
     low, high = alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q")
     return layered(
-        band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2="floor_high:Q"),
+        band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2=alt.Y2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
-        *([processes.chart().encode(y=alt.Y("process_low:Q"), y2="process_high:Q")] if processes else []),
+        *([processes.chart().encode(y=alt.Y("process_low:Q"), y2=alt.Y2("process_high:Q"))] if processes else []),
         *crossing_bands(found[found["arm"] == look.selected], color),
         theory.encode(x, alt.Y("theory:Q"), color),
-        alt.Chart(others).mark_line(strokeWidth=1.2, opacity=0.5).encode(x, y, color, dash),
+        alt.Chart(unnamed).mark_line(strokeWidth=1.2, opacity=0.5, color=GREY).encode(x, y, alt.Detail("arm:N")),
+        alt.Chart(grey).mark_line(strokeWidth=1.2, opacity=0.5).encode(x, y, color, dash),
         alt.Chart(bounded).mark_area(opacity=0.13, line=False).encode(x, low, high, color),
         alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
         alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1).encode(x, low, high, color),
@@ -89,7 +95,7 @@ def speed_lines(
         (clickable(marks) if links else marks).encode(x, y, color),
         *([published_marks(published).encode(x, y)] if len(published) else []),
         ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
-            alt.X(value="width"), alt.Y("place:Q"), color, text="label:N"
+            alt.X(value="width"), alt.Y("place:Q"), color, text=alt.Text("label:N")
         ),
         *margins(look.coloured),
     )
@@ -101,7 +107,7 @@ def margins(coloured: Sequence[str]) -> Iterator[alt.Chart]:
     one = alt.Chart(pd.DataFrame({"margin": [longest]}))
     top = alt.Y(value=0)
     yield one.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, opacity=0).encode(
-        alt.X(value="width"), top, text="margin:N"
+        alt.X(value="width"), top, text=alt.Text("margin:N")
     )
     yield one.mark_text(align="left", dx=-LEFT, fontSize=12, opacity=0, text=".").encode(alt.X(value=0), top)
 
@@ -132,4 +138,4 @@ def bound_texts(found: pd.DataFrame, axis: Axis, *, beside: bool = False) -> Ite
         if len(known):
             rows = alt.Chart(known.assign(x=known[column], bound=words))
             placed = rows.mark_text(dx=10, align="left", baseline="middle", fontSize=12, fontWeight=600)
-            yield (placed if beside else rows.mark_text(dy=-12, fontSize=12, fontWeight=600)).encode(text="bound:N")
+            yield (placed if beside else rows.mark_text(dy=-12, fontSize=12, fontWeight=600)).encode(text=alt.Text("bound:N"))

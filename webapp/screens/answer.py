@@ -34,12 +34,13 @@ def show_answer(
     quality: Mapping[str, str] | None,
 ) -> None:
     """The sentence, what it was measured on, and the cards if the cost in quality is given."""
-    plain.sentence(answers.answer_of_panel(panel, axis), "strong")
-    span = answers.measured_span(panel, axis)
+    known = answers.answers_of_panel(panel, axis)
+    plain.sentence(answers.answer_sentence(known), "strong")
+    span = answers.measured_span(known)
     plain.sentence(f"Measured on {condition} · {panel.about['model']} · {span} · against {panel.about['against']}", "muted")
     if quality is None:
         return
-    cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(panel, axis, quality)]
+    cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(known, quality)]
     st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
     choose = links.page_link("choose", sweep=scope.sweep, model=panel.about["model"], batch=panel.about["batch_size"])
     st.html(f"<p>{plain.link('Another number of tokens, or a limit on quality: choose an arm', choose)}</p>")
@@ -77,6 +78,14 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
     plain.sentence("\n".join(lines), "muted")
 
 
+@st.fragment
+def points_as_table() -> None:
+    """The table, which is made once it is opened."""
+    with st.expander("Points as a table", key="table", on_change="rerun") as box:
+        if box.open:
+            point_table(_listed)
+
+
 running_strip()
 _scope = filters.chosen_scope()
 points, break_evens = queries.scope_points(_scope)
@@ -98,8 +107,8 @@ _draw = partial(curves.panel_views, points, break_evens, _axis, styles=_styles, 
 _panels = list(curves.curve_panels(points, break_evens, _axis, _by))
 _hosts = label_hosts(points)
 _quality: dict[str, str] = {}
-for _, _spec in quality_metrics(points["kind"].iloc[0]):
-    _quality |= answers.quality_words(points, queries.model_effects(_scope, _spec.name), _spec)
+for _kind, _spec in quality_metrics(points["kind"].iloc[0]):
+    _quality |= answers.quality_words(points, queries.model_effects(_scope, _kind.name, _spec.name), _spec)
 with _top:
     for panel in _panels[:MAX_PANELS]:
         condition = curves.condition_words(panel, _axis, _hosts)
@@ -136,5 +145,4 @@ if views:
         data=_listed,
         scope_or_sweep=_scope,
     )
-    with st.expander("Points as a table"):
-        point_table(_listed)
+    points_as_table()

@@ -178,7 +178,7 @@ if _known.empty:
     st.stop()
 _request = choose_request(_known)
 try:
-    _found = queries_choose.advice(_request)
+    _found, _hidden = queries_choose.advice(_request, every=st.session_state.get("every", "every" in st.query_params))
 except RefusedError as refused:
     show_refusal(_request, refused)
     st.stop()
@@ -199,7 +199,11 @@ show_ranking(_advice)
 show_chart_of(_advice)
 plain.sentence("\n".join(advice_notes(_advice)), "muted")
 if len(_found) > 1:
-    st.subheader("All conditions", anchor=False)
+    st.subheader(f"{len(_found)} conditions", anchor=False)
     _rows = [{"Condition": title, "Answer": advice_sentence(each)} for title, each in zip(titles, _found, strict=True)]
     st.dataframe(pd.DataFrame(_rows), hide_index=True, key="conditions")
+if _hidden or st.session_state.get("every") or "every" in st.query_params:
+    if _hidden:
+        plain.sentence(f"{count(_hidden, 'more condition')} with fewer points.", "muted")
+    st.toggle("Show all conditions", key="every", bind="query-params")
 show_files(_request, _advice)
