@@ -52,7 +52,7 @@ _SMALLEST = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
 
 @contextmanager
 def _drawing_loaded(screen: Screen) -> Iterator[None]:
-    """Has the browser fetch what draws charts and tables while the page reads the store; else it would do so one after the other."""
+    """Has the browser fetch what draws charts and tables while the page reads the store, and not after it."""
     if "loaded" in st.session_state or not screen.draws:
         yield
         return

@@ -33,7 +33,7 @@ def model_sizes(model: str, batch: int, url: str | None = None) -> dict[int, int
     return kept(lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url)
 
 
-class Answers(NamedTuple):
+class FullestAdvice(NamedTuple):
     """What the page shows on a request."""
 
     found: Sequence[Advice]
@@ -41,7 +41,7 @@ class Answers(NamedTuple):
     """Conditions that were not read, since they have fewer points than those that were."""
 
 
-def advice(request: AdviceRequest, *, every: bool = False, url: str | None = None) -> Answers:
+def advice(request: AdviceRequest, *, every: bool = False, url: str | None = None) -> FullestAdvice:
     """What `breakeven advise --pareto` prints, for the `MOST_CONDITIONS` with the most points, or for `every` condition.
 
     Others are read as well where none of these has an answer. Raises `StoreError`, and `RefusedError` where nothing measured
@@ -51,8 +51,8 @@ def advice(request: AdviceRequest, *, every: bool = False, url: str | None = Non
     if only is not None:
         with suppress(RefusedError):
             hidden = len(_timed_conditions(request, url)) - len(only)
-            return Answers(answers_of(conditions(request, only, url), request), hidden)
-    return Answers(answers_of(conditions(request, url=url), request), 0)
+            return FullestAdvice(answers_of(conditions(request, only, url), request), hidden)
+    return FullestAdvice(answers_of(conditions(request, url=url), request), 0)
 
 
 def _fullest(request: AdviceRequest, url: str | None) -> tuple[TimedCondition, ...] | None:

@@ -57,7 +57,7 @@ def test_page_and_terminal_agree(opened: Open, filled: str, digits: str, asked: 
     assert all(cell in printed for cell in cells)
     (found,) = json.loads(breakeven("advise", *arguments, "--format", "json", folder=folder).stdout)
     request = AdviceRequest(model, tokens, 1, pareto=True, **options)
-    (here,) = queries_choose.advice(request, url)
+    (here,), _ = queries_choose.advice(request, url=url)
     assert json.loads(json.dumps(advice_dict(here))) | {"confirmed": None} == found
     assert "the unmodified model" in set(table["arm"])
 
@@ -119,13 +119,13 @@ def test_sweeps_measure_what_they_promise(filled: str) -> None:
         found = expand_file("made.yaml", methods=every(), networks=networks(), auto="cpu", text=text).comparisons
         return [(each.arm.method, each.condition.image_size, each.condition.batch_size) for each in found]
 
-    (answer,) = queries_choose.advice(AdviceRequest(DEIT, 121, 1, pareto=True), filled)
+    (answer,), _ = queries_choose.advice(AdviceRequest(DEIT, 121, 1, pareto=True), url=filled)
     assert questions(queries_choose.winner_sweep(answer)) == [("topk", 176, 1)]
     missing = questions(queries_choose.missing_sweep(AdviceRequest(DEIT, 121, 1), answer, (), filled))
     assert sorted(missing) == [*(("tome", 176, 1),) * 2, *(("topk", 176, 1),) * 2]
     elsewhere = queries_choose.missing_sweep(AdviceRequest(DEIT, 196, 8), None, (1,), filled)
     assert {(size, batch) for _, size, batch in questions(elsewhere)} == {(224, 8)}
-    (exact,) = queries_choose.advice(AdviceRequest(DEIT, 196, 1, pareto=True), filled)
+    (exact,), _ = queries_choose.advice(AdviceRequest(DEIT, 196, 1, pareto=True), url=filled)
     assert queries_choose.missing_sweep(AdviceRequest(DEIT, 196, 1), exact, (), filled) == ""
 
 

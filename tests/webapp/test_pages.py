@@ -35,7 +35,7 @@ def test_headlines(opened: Open, filled: str) -> None:
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
     """An address reproduces the same view, and a choice that narrows nothing is not offered."""
-    app = opened(filled, sweep="batches", axis="GMACs", batch="2", method=["topk"])
+    app = opened(filled, sweep="batches", axis="GMACs", batch="2", method=["topk"], table="true")
     assert app.selectbox(key="sweep").value == "batches"
     assert {element.key: element.value for element in app.multiselect} == {"method": ["topk"]}
     assert app.selectbox(key="batch").value == "2"
@@ -47,7 +47,7 @@ def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
 
 def test_flagged_points_on_request(opened: Open, filled: str) -> None:
     """Flagged points are counted beside the switch that shows them, in the chart and in the table."""
-    app = opened(filled, sweep="quickstart")
+    app = opened(filled, sweep="quickstart", table="true")
     before = len(app.dataframe[0].value)
     assert app.toggle(key="flagged").label == "Show 5 flagged points"
     app.toggle(key="flagged").set_value(True).run()
@@ -56,7 +56,8 @@ def test_flagged_points_on_request(opened: Open, filled: str) -> None:
 
 def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report prints them."""
-    table = opened(filled, sweep="quickstart").dataframe[0].value
+    assert not opened(filled, sweep="quickstart").dataframe, "the table is made when it is opened"
+    table = opened(filled, sweep="quickstart", table="true").dataframe[0].value
     rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if row.flags != "throttled"]
     printed = {(found.word, found.interval) for row in rows if (found := conclude_row(SPEEDUP, row, "speedup"))}
     assert set(zip(table["word"], table["interval"], strict=True)) == printed

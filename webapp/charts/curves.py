@@ -190,7 +190,7 @@ def speedup_chart(
     `selected` is the label of the one arm in colour, with what its MACs promise; else a few arms are all in colour, and of many the
     best of each method. Raises `ValueError` if there is no point to draw, or if there are several metrics.
     """
-    views = []
+    views: list[Any] = []
     found = panel_views(
         *(points, break_evens, axis),
         show_flagged=show_flagged,

@@ -1,7 +1,7 @@
 """Encodings that curves and forest plots share: points with their hover text, colours of arms, and the labels at the right."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import altair as alt
@@ -92,13 +92,14 @@ def with_links(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
-    """Marks above each other; those without a hover text of their own show none, in place of all their columns.
-
-    Marks whose own data frame is empty are left out.
-    """
-    seen = [mark for mark in marks if not (isinstance(mark.data, pd.DataFrame) and mark.data.empty)]
-    silent = [mark if has_tooltip(mark) else mark.encode(tooltip=NO_TOOLTIP) for mark in seen]
+    """Marks above each other; those without a hover text of their own show none, in place of all their columns."""
+    silent = [mark if has_tooltip(mark) else mark.encode(tooltip=NO_TOOLTIP) for mark in marks]
     return alt.layer(*silent, **properties)
+
+
+def not_empty(*marks: alt.Chart) -> Iterator[alt.Chart]:
+    """The marks whose own data frame has rows; others only make a chart slow, unless their axes are wanted."""
+    return (mark for mark in marks if not (isinstance(mark.data, pd.DataFrame) and mark.data.empty))
 
 
 def has_tooltip(mark: alt.Chart) -> bool:

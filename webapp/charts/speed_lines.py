@@ -12,7 +12,7 @@ from webapp.arm_style import ArmStyle
 from webapp.axis_curves import Axis
 from webapp.charts import scales
 from webapp.charts.emphasis import line_ends, short_label
-from webapp.charts.encodings import GREY, HOVER, clickable, layered, point_marks
+from webapp.charts.encodings import GREY, HOVER, clickable, layered, not_empty, point_marks
 from webapp.charts.process_band import process_band
 from webapp.charts.published import published_marks
 from webapp.charts.scales import Extent
@@ -79,7 +79,7 @@ def speed_lines(
     marks = point_marks(marked[[name for name in DRAWN_COLUMNS if name in marked]])
     ends = alt.Chart(line_ends(points, look.coloured, spans[1], height))
     low, high = alt.Y("speedup_low:Q", title=title), alt.Y2("speedup_high:Q")
-    return layered(
+    marks_of_panel = not_empty(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2=alt.Y2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
         *([processes.chart().encode(y=alt.Y("process_low:Q"), y2=alt.Y2("process_high:Q"))] if processes else []),
@@ -99,6 +99,7 @@ def speed_lines(
         ),
         *margins(look.coloured),
     )
+    return layered(*marks_of_panel)
 
 
 def margins(coloured: Sequence[str]) -> Iterator[alt.Chart]:

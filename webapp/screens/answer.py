@@ -81,7 +81,7 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
 @st.fragment
 def points_as_table() -> None:
     """The table, which is made once it is opened."""
-    with st.expander("Points as a table", key="table", on_change="rerun") as box:
+    with st.expander("Points as a table", key="table", on_change="rerun", bind="query-params") as box:
         if box.open:
             point_table(_listed)
 

@@ -1,0 +1,46 @@
+"""Conditions that were timed, the fullest first, and advice that rests on some of them alone."""
+
+from sqlalchemy import Engine
+
+from store.advice import AdviceRequest, at_batch
+from store.condition_arms import MethodFacts
+from store.record import record
+from store.timed_choices import timed_choices, timed_conditions, timed_sizes
+from sweeps.advice_text import advice_dict
+from tests.store.conftest import a_job, an_outcome, submit
+
+DEIT = "deit_tiny_patch16_224"
+METHODS = MethodFacts(lambda method, params: f"{method} {params}", lambda _: "optimisation")
+
+
+def swept(engine: Engine, threads: int, sizes: tuple[int, ...]) -> None:
+    """Two arms at each size, with so many threads, as a sweep requested them."""
+    jobs = [a_job(size, (0.5, 0.7), threads=threads) for size in sizes]
+    submit(engine, jobs, name=f"threads-{threads}")
+    for number, job in enumerate(jobs):
+        record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4), seed=number, ended_at=1.79e9 + number))
+
+
+def test_the_fullest_condition_is_first(engine: Engine) -> None:
+    """Conditions of a model and batch by their points; those of other batches and metrics are none."""
+    swept(engine, 1, (64, 96))
+    swept(engine, 2, (64, 96, 128))
+    found = timed_conditions(engine, DEIT, 1)
+    assert [each.points for each in found] == [6, 4]
+    assert timed_conditions(engine, DEIT, 8) == timed_conditions(engine, DEIT, 1, metric="tpot") == []
+    assert timed_conditions(engine, DEIT, 1, runtime="compile") == timed_conditions(engine, DEIT, 1, device="cuda") == []
+    assert timed_sizes(engine, DEIT, 1) == {16: 2, 36: 2, 64: 2}, "those of the fullest condition"
+    assert timed_choices(engine)["points"].sum() == 10
+
+
+def test_one_condition_is_read_as_among_all(engine: Engine) -> None:
+    """What some conditions are read alone is what they are among all of them."""
+    swept(engine, 1, (64, 96))
+    swept(engine, 2, (64, 96, 128))
+    request = AdviceRequest(DEIT, 36, 1)
+    both = {each.condition.threads: each for each in at_batch(engine, request, METHODS)}
+    fullest = timed_conditions(engine, DEIT, 1)
+    assert set(both) == {1, 2}
+    for condition, threads in zip(fullest, (2, 1), strict=True):
+        (alone,) = at_batch(engine, request, METHODS, (condition,))
+        assert advice_dict(alone.advice(36)) == advice_dict(both[threads].advice(36))
