@@ -21,6 +21,7 @@ from tests.fixtures.ncu_tables import raw_page
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
+from tests.webapp import simulated
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         vision.outcome(vision.job("latency", arms)),
         vision.outcome(vision.job("accuracy", arms)),
         vision.outcome(failing).model_copy(update={"failures": (failed,), "arms": (), "samples": None}),
+        simulated.outcome(simulated.job(64)),
         a_generation(a_generation_job(16)),
         a_generation(a_generation_job(64)),
         a_reading(a_quality_job()),
