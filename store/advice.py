@@ -131,7 +131,7 @@ def condition_arms(
     amounts: dict[tuple[str, str], dict[str, dict[str, Amount]]] = {}
     for row in rows_of(amounts_of(engine, rows)):
         amounts.setdefault((row.environment, row.host), {}).setdefault(row.comparison_id, {})[row.metric] = _amount(row)
-    failed = failed_arms(engine, model, device, batch=batch)
+    failed = failed_arms(engine, model, device, batch=batch, only=only)
     failures = failures_by_condition(failed if runtime is None else failed[failed["runtime"] == runtime], rows, CONDITION_KEY)
     conditions = [
         ConditionArms(

@@ -74,15 +74,24 @@ def timed_batches(engine: Engine, model: str | None = None, device: str | None =
         return sorted(connection.execute(rows).scalars())
 
 
-def failed_arms(engine: Engine, model: str | None = None, device: str | None = None, *, batch: int | None = None) -> pd.DataFrame:
+def failed_arms(
+    engine: Engine,
+    model: str | None = None,
+    device: str | None = None,
+    *,
+    batch: int | None = None,
+    only: Sequence[TimedCondition] | None = None,
+) -> pd.DataFrame:
     """Arms that could not be timed against the unmodified model: rows of the view `failures`, oldest first.
 
-    Beside the columns of the view: `curve_id`, `condition` and `condition_group` as in `timed_arms`.
+    `only` is as in `timed_arms`. Beside the columns of the view: `curve_id`, `condition` and `condition_group` as in `timed_arms`.
     """
     source = FAILED.join(COMPARISON, COMPARISON.c.comparison_id == FAILED.c.comparison_id)
     sampled = FAILED.c.kind.in_([kind.name for kind in KINDS.values() if kind.sampled])
     rows = select(FAILED, COMPARISON.c.curve_id, COMPARISON.c.condition_id, COMPARISON.c.payload).select_from(source)
     rows = rows.where(sampled, *_of_model(FAILED, model, device))
+    if only is not None:
+        rows = rows.where(in_conditions(FAILED, only))
     if batch is not None:
         rows = rows.where(FAILED.c.batch_size == batch)
     return _with_conditions(_frame(engine, rows.order_by(FAILED.c.at, FAILED.c.comparison_id)))

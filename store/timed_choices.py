@@ -1,6 +1,6 @@
 """What advice can be given on: models, devices, batches, runtimes and metrics that were timed, their conditions and sizes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -15,8 +15,10 @@ from store.transactions import reading
 from sweeps.job import DENSE
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.metrics import timed_metrics
+from sweeps.number_format import is_missing
 
 EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
+_OF_PANEL = COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
 _CONDITION = ("weights", *THREAD_FIELDS, "seed", "data", "new_tokens", "decoding", "exclusive", "baseline_id")
 """Columns of `comparison` that are equal for the arms of one condition, besides model, batch and device."""
 
@@ -26,6 +28,7 @@ class TimedCondition(NamedTuple):
 
     place: Place
     panel_ids: tuple[str, ...]
+    """Those of arms without a point too, which may have failed."""
     points: int
     measured_at: str
 
@@ -75,28 +78,33 @@ def timed_conditions(
 
     Of conditions with equally many the newest is first. `metric` is one of `timed_metrics()` (default: any).
     """
-    place = [PANEL_ROWS.c[name] for name in ("environment", "host", "panel_id")]
+    limits = {"model": model, "batch_size": batch, "device": device, "runtime": runtime}
+    own = [COMPARISON.c[name] == value for name, value in limits.items() if value is not None]
     of_condition = [COMPARISON.c[name] for name in _CONDITION]
-    limits = {"device": device, "runtime": runtime}
-    rows = (
-        select(*place, *of_condition, PANEL_ROWS.c.points, PANEL_ROWS.c.measured_at)
-        .select_from(_panels())
-        .where(PANEL_ROWS.c.metric.in_(timed_metrics() if metric is None else (metric,)), *unmodified(COMPARISON))
-        .where(COMPARISON.c.model == model, COMPARISON.c.batch_size == batch)
-        .where(*(COMPARISON.c[name] == value for name, value in limits.items() if value is not None))
-    )
+    of_place = [PANEL_ROWS.c[name] for name in ("environment", "host", "panel_id", "points", "measured_at")]
+    metrics = timed_metrics() if metric is None else (metric,)
+    points = select(*of_place, *of_condition).select_from(_panels()).where(PANEL_ROWS.c.metric.in_(metrics))
+    every = select(PANEL_PROGRESS.c.panel_id, *of_condition).distinct().join_from(PANEL_PROGRESS, COMPARISON, _OF_PANEL)
+    panels = dict[tuple[Any, ...], tuple[str, ...]]()
+    for key, found in groups(_frame(engine, every.where(*unmodified(COMPARISON), *own)), _CONDITION):
+        panels[_known(key)] = tuple(sorted(found["panel_id"]))
     # a panel that several sweeps requested is one
-    found = _frame(engine, rows).drop_duplicates(["environment", "host", "panel_id"])
+    timed = _frame(engine, points.where(*unmodified(COMPARISON), *own)).drop_duplicates(["environment", "host", "panel_id"])
     conditions = [
         TimedCondition(
-            place=Place(key["environment"], key["host"]),
-            panel_ids=tuple(own["panel_id"]),
-            points=int(own["points"].sum()),
-            measured_at=str(own["measured_at"].max()),
+            place=Place(key.pop("environment"), key.pop("host")),
+            panel_ids=panels[_known(key)],
+            points=int(found["points"].sum()),
+            measured_at=str(found["measured_at"].max()),
         )
-        for key, own in groups(found, ("environment", "host", *_CONDITION))
+        for key, found in groups(timed, ("environment", "host", *_CONDITION))
     ]
     return sorted(conditions, key=lambda each: (each.points, each.measured_at, each.panel_ids), reverse=True)
+
+
+def _known(key: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of a key, of which missing ones equal each other."""
+    return tuple(None if is_missing(value) else value for value in key.values())
 
 
 def timed_sizes(engine: Engine, model: str, batch: int) -> dict[int, int]:
@@ -138,7 +146,7 @@ def unmodified(table: FromClause) -> tuple[ColumnElement[bool], ...]:
 
 def _panels() -> Any:
     same = and_(PANEL_PROGRESS.c.sweep == PANEL_ROWS.c.sweep, PANEL_PROGRESS.c.panel_id == PANEL_ROWS.c.panel_id)
-    return PANEL_ROWS.join(PANEL_PROGRESS, same).join(COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id)
+    return PANEL_ROWS.join(PANEL_PROGRESS, same).join(COMPARISON, _OF_PANEL)
 
 
 def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnElement[bool], ...]:

@@ -19,7 +19,7 @@ from workers.methods import every, purpose
 from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
-MOST_CONDITIONS = 8
+MOST_CONDITIONS = 4
 """Conditions that are read at once; all are where there is a request for them."""
 
 

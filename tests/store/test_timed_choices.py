@@ -7,6 +7,8 @@ from store.condition_arms import MethodFacts
 from store.record import record
 from store.timed_choices import timed_choices, timed_conditions, timed_sizes
 from sweeps.advice_text import advice_dict
+from sweeps.job import Arm, Step
+from sweeps.outcome import Failure
 from tests.store.conftest import a_job, an_outcome, submit
 
 DEIT = "deit_tiny_patch16_224"
@@ -44,3 +46,17 @@ def test_one_condition_is_read_as_among_all(engine: Engine) -> None:
     for condition, threads in zip(fullest, (2, 1), strict=True):
         (alone,) = at_batch(engine, request, METHODS, (condition,))
         assert advice_dict(alone.advice(36)) == advice_dict(both[threads].advice(36))
+
+
+def test_an_arm_that_always_failed(engine: Engine) -> None:
+    """It has no point anywhere, and is named all the same where its condition is read alone."""
+    planned = a_job(64, (0.5, 0.7))
+    other = Arm(stack=(Step(method="tome", params={"r_ratio": 0.06}, version=1),))
+    job = planned.model_copy(update={"arms": (*planned.arms[:2], other)})
+    submit(engine, [job])
+    failed = Failure(arm=2, reason="out_of_memory", message="no memory left")
+    record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4), failures=(failed,)))
+    (condition,) = timed_conditions(engine, DEIT, 1)
+    (alone,) = at_batch(engine, AdviceRequest(DEIT, 16, 1), METHODS, (condition,))
+    assert condition.points == 1
+    assert [(each.method, each.tokens) for each in alone.failures] == [("tome", 16)]
