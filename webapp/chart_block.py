@@ -12,6 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from webapp import plot, queries
+from webapp.charts.tooltips import omit_empty_rows
 from webapp.plot import Chart
 from webapp.scope import Scope
 
@@ -34,7 +35,8 @@ def show_chart(
 def draw_chart(chart: Chart, name: str) -> None:
     """The chart alone."""
     # Tests validate every chart; validating it again in each run takes longer than drawing it.
-    object.__setattr__(chart, "to_dict", partial(chart.to_dict, validate=False))
+    object.__setattr__(chart, "to_dict", partial(type(chart).to_dict, chart, validate=False))
+    omit_empty_rows(chart)
     st.altair_chart(chart, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
 
 

@@ -18,7 +18,7 @@ from sweeps.metrics import METRICS
 from sweeps.number_format import age, count, duration
 from sweeps.system_metrics import RATES, REASON, SYSTEM_METRICS
 from webapp import plain, queries_point, texts
-from webapp.chart_block import show_chart
+from webapp.chart_block import draw_chart, show_chart
 from webapp.charts.pair_series import attempt_chart, pair_chart, reading_chart, time_chart
 from webapp.links import page_link, point_link
 from webapp.queries_point import PointFrames
@@ -113,7 +113,7 @@ def pairs(found: PointEvidence, frames: PointFrames) -> None:
     changing = [name for name in present if frames.readings.loc[frames.readings["reading"] == name, "value"].nunique() > 1]
     for name in changing:
         rows = frames.readings[frames.readings["reading"] == name]
-        st.altair_chart(reading_chart(rows, RATES[name], frames.pairs), width="stretch", key=f"reading-{name}")
+        draw_chart(reading_chart(rows, RATES[name], frames.pairs), f"reading-{name}")
     constant = [name for name in present if name not in changing]
     for name in constant:
         value = frames.readings.loc[frames.readings["reading"] == name, "value"].iloc[0]

@@ -11,6 +11,7 @@ from webapp import queries, texts
 from webapp.axis_curves import Axis
 from webapp.charts import curves
 from webapp.charts.published import bare_model
+from webapp.charts.tooltips import omit_empty_rows
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 FileFormat = Literal["png", "svg", "html"]
@@ -99,6 +100,7 @@ def render_chart(chart: Chart, form: FileFormat) -> bytes:
             picture = BytesIO()
             on_white.save(picture, format="png", scale_factor=2)
             return picture.getvalue()
+        omit_empty_rows(on_white)
         text = StringIO()
         on_white.save(text, format=form, inline=form == "html")
         return text.getvalue().encode()

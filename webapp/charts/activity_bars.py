@@ -4,6 +4,7 @@ import altair as alt
 import pandas as pd
 
 from webapp.charts.encodings import GREY
+from webapp.charts.row_labels import plain_rows
 
 MOST_ACTIVITIES = 12
 """Bars of one chart: the largest differences."""
@@ -25,8 +26,8 @@ def activity_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetChart
     ]
     drawn = largest.sort_values("difference_ms", ascending=False, kind="stable")
     drawn = drawn.assign(row=_distinct_names(list(drawn["name"])), longer=drawn["difference_ms"] > 0)
-    y = alt.Y("row:N", sort=list(drawn["row"]), title=None, axis=alt.Axis(labelLimit=320, ticks=False, domain=False))
-    x = alt.X("difference_ms:Q", title="Arm less baseline, ms of one forward", axis=alt.Axis(tickCount=8))
+    y = alt.Y("row:N", sort=list(drawn["row"]), title=None, axis=plain_rows(labelLimit=320))
+    x = alt.X("difference_ms:Q", title="Arm less baseline, time of one forward, ms", axis=alt.Axis(tickCount=8))
     color = alt.Color("longer:N", scale=alt.Scale(domain=[True, False], range=[SLOWER_COLOR, FASTER_COLOR]), legend=None)
     texts = [
         alt.Tooltip("name:N", title="Name"),

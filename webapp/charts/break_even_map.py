@@ -7,6 +7,7 @@ import altair as alt
 import pandas as pd
 
 from sweeps.break_even_cell import BreakEvenCell, CellKind
+from webapp.charts.row_labels import plain_rows
 
 ROW = 30
 """Pixels of a row."""
@@ -38,12 +39,7 @@ def break_even_map(
         raise ValueError("no break-even along the tokens: each curve needs several sizes")
     top = alt.Axis(orient="top", labelAngle=0, labelLimit=170, domain=False, ticks=False, grid=False)
     x = alt.X("column:N", sort=list(columns), title=titles[0], axis=top)
-    y = alt.Y(
-        "row:N",
-        sort=list(rows),
-        title=None,
-        axis=alt.Axis(labelLimit=300, domain=False, ticks=False, labelOverlap=False, grid=False),
-    )
+    y = alt.Y("row:N", sort=list(rows), title=None, axis=plain_rows(labelOverlap=False))
     named = {"column": titles[0], "row": titles[1], "label": "Arm", "sentence": "Break-even", "reason": "Reason"}
     tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in named.items() if name in cells]
     base = alt.Chart(cells).encode(x, y, tooltip=tips)

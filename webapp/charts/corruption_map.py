@@ -3,6 +3,8 @@
 import altair as alt
 import pandas as pd
 
+from webapp.charts.row_labels import plain_rows
+
 CELL = 34
 """Pixels of a row."""
 
@@ -19,7 +21,7 @@ def corruption_chart(rows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     drawn = drawn.assign(strong=drawn["top1_drop"].abs() > 0.6 * most)
     names = sorted(drawn["corruption"].unique())
     x = alt.X("severity:O", title="Severity", axis=alt.Axis(labelAngle=0, orient="top", format="d"))
-    y = alt.Y("corruption:N", sort=names, title=None, axis=alt.Axis(labelLimit=0, ticks=False, domain=False))
+    y = alt.Y("corruption:N", sort=names, title=None, axis=plain_rows(labelLimit=0))
     color = alt.Color(
         "top1_drop:Q",
         scale=alt.Scale(scheme="blueorange", domain=[-most, most], domainMid=0),

@@ -10,6 +10,8 @@ import pandas as pd
 from sweeps.number_format import is_missing
 from webapp.charts.encodings import GREY, with_links
 from webapp.charts.roofline_chart import SIDE_COLORS
+from webapp.charts.row_labels import plain_rows
+from webapp.charts.scales import log_axis
 
 STEPS_OF_LINE = 64
 """Of a line, between the first and the last point."""
@@ -27,14 +29,12 @@ def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.Layer
     drawn = with_links(points.dropna(subset=["work", "ms"]))
     if drawn.empty:
         raise ValueError("no time with its work to draw")
-    x = alt.X(
-        "work:Q",
-        scale=alt.Scale(type="log", nice=False, padding=14),
-        axis=alt.Axis(title=f"{costs.work_unit}s of a forward, the method's own included", format="~r", labelOverlap="greedy"),
-    )
-    y = alt.Y(
-        "ms:Q", scale=alt.Scale(type="log", nice=False, padding=14), axis=alt.Axis(title="Time of a forward, ms", format="~r")
-    )
+    lines, parts = _lines(drawn[drawn["in_fit"]], costs), drawn.groupby("in_fit", sort=True)
+    every = pd.concat([drawn[["work", "ms"]], lines.reindex(columns=["work", "ms"])])
+    title = f"{costs.work_unit}s of a forward, the method's own included"
+    scale = alt.Scale(type="log", nice=False, padding=14)
+    x = alt.X("work:Q", scale=scale, axis=log_axis(every["work"].min(), every["work"].max(), title))
+    y = alt.Y("ms:Q", scale=scale, axis=log_axis(every["ms"].min(), every["ms"].max(), "Time of a forward, ms"))
     colors = alt.Scale(domain=list(_SIDES), range=[SIDE_COLORS[name] for name in _SIDES])
     color = alt.Color("side:N", scale=colors, legend=alt.Legend(title=None, orient="top"))
     texts = [
@@ -43,7 +43,6 @@ def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.Layer
         alt.Tooltip("work:Q", title=f"{costs.work_unit}s", format=".3~g"),
         alt.Tooltip("ms:Q", title="ms", format=".3~g"),
     ]
-    lines, parts = _lines(drawn[drawn["in_fit"]], costs), drawn.groupby("in_fit", sort=True)
     fitted = alt.Chart(lines).mark_line(strokeWidth=2).encode(x, y, color)
     marks = [
         alt.Chart(own).mark_point(filled=bool(in_fit), size=70, opacity=1).encode(x, y, color, tooltip=texts)
@@ -75,15 +74,20 @@ def place_chart(
     """
     named = [(label, *(None if is_missing(end) else float(end) for end in ends)) for label, *ends in places]
     found = pd.DataFrame(named, columns=["label", "x", "low", "high"]).astype({"x": float, "low": float, "high": float})
-    known = found.dropna(subset=["x", "low", "high"], how="all")
+    nothing = found[["x", "low", "high"]].isna().all(axis="columns")
+    known = found[~nothing]
     if known.empty:
         raise ValueError("no break-even, neither predicted nor measured")
     span, ticks = [min(measured), max(measured)], sorted(set(measured))
     scale = alt.Scale(type="log", base=2, domain=span, nice=False, padding=10)
     axis = alt.Axis(title=title, values=ticks, format="d", labelOverlap="greedy")
     rows = alt.Scale(domain=list(found["label"]))
-    y = alt.Y("label:N", scale=rows, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False))
-    texts = [alt.Tooltip("label:N", title="Break-even"), *(alt.Tooltip(f"{n}:Q", format=",.0f") for n in ("x", "low", "high"))]
+    y = alt.Y("label:N", scale=rows, title=None, axis=plain_rows())
+    titles = {"x": "at", "low": "at least", "high": "at most"}
+    texts = [
+        alt.Tooltip("label:N", title="Break-even"),
+        *(alt.Tooltip(f"{name}:Q", title=f"{text}, tokens", format=",.0f") for name, text in titles.items()),
+    ]
     layers = []
     both = known.dropna(subset=["low", "high"])
     if len(both):
@@ -96,5 +100,8 @@ def place_chart(
         if len(drawn):
             mark = alt.Chart(drawn).mark_point(shape=shape, filled=True, size=110, opacity=1, color=SIDE_COLORS["arm"])
             layers.append(mark.encode(alt.X(f"{column}:Q", scale=scale, axis=axis), y, tooltip=texts))
+    if nothing.any():
+        note = alt.Chart(found[nothing].assign(note="none")).mark_text(align="left", dx=8, fontSize=12, color=GREY)
+        layers.append(note.encode(alt.XDatum(span[0], scale=scale), y, alt.Text("note:N")))
     edges = alt.Chart(pd.DataFrame({"edge": span})).mark_rule(color=GREY, opacity=0.5, strokeDash=[2, 4])
     return alt.layer(edges.encode(alt.X("edge:Q", scale=scale)), *layers).properties(height=alt.Step(26))

@@ -7,6 +7,7 @@ import pandas as pd
 
 from webapp.charts.encodings import GREY
 from webapp.charts.row_labels import row_axis, row_step, wrapped
+from webapp.charts.scales import Extent, ratio_axis
 
 
 def interval_chart(
@@ -32,7 +33,12 @@ def interval_chart(
     drawn = drawn.assign(row=drawn["label"].map(wrapped), color=[(colors or {}).get(name, "#1a70b8") for name in drawn["label"]])
     ratio = none == 1
     scale = alt.Scale(type="log" if ratio else "linear", zero=False, nice=not ratio, padding=12)
-    axis = alt.Axis(title=title, format="~r" if ratio else form, labelOverlap="greedy", tickCount=8)
+    ends_of = pd.concat([drawn[name].astype(float) for name in ("value", "low", "high")]).dropna()
+    axis = (
+        ratio_axis(Extent(min(1.0, ends_of.min()), max(1.0, ends_of.max())), title)
+        if ratio
+        else alt.Axis(title=title, format=form, labelOverlap="greedy", tickCount=8)
+    )
     y, color = row_axis(labels), alt.Color("color:N", scale=None)
     x = alt.X("value:Q", scale=scale, axis=axis)
     texts = list(tooltip) or [

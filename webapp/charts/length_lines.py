@@ -7,6 +7,7 @@ import pandas as pd
 
 from webapp.arm_style import ArmStyle
 from webapp.charts.encodings import arm_color
+from webapp.charts.scales import round_ticks
 
 
 def length_chart(
@@ -31,7 +32,9 @@ def length_chart(
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(type="log", nice=False, padding=16),
-        axis=alt.Axis(title=f"{title}{note}", format="~s", labelOverlap="greedy"),
+        axis=alt.Axis(
+            title=f"{title}{note}", values=round_ticks(drawn["value"].min(), drawn["value"].max()), format="~s", labelOverlap="greedy"
+        ),
     )
     color = arm_color(named)
     dash = alt.StrokeDash("arm:N", scale=alt.Scale(domain=list(named), range=[style.dash for style in named.values()]), legend=None)

@@ -8,7 +8,8 @@ import pandas as pd
 
 from webapp.charts.encodings import GREY
 from webapp.charts.process_band import BLUE
-from webapp.charts.scales import Extent, ratio_axis, ratio_scale
+from webapp.charts.row_labels import plain_rows
+from webapp.charts.scales import Extent, log_axis, ratio_axis, ratio_scale
 
 ORANGE = "#cf7c28"
 PAIR_MARGIN = 58
@@ -142,7 +143,7 @@ def attempt_chart(rows: pd.DataFrame, floor: float) -> alt.LayerChart:
     span = Extent(1 / min(most, 8.0), min(most, 8.0))
     scale = ratio_scale(span)
     order: Sequence[str] = list(dict.fromkeys(rows["row"]))
-    y = alt.Y("row:N", sort=order, axis=alt.Axis(title=None, labelLimit=260, grid=False, ticks=False, domain=False))
+    y = alt.Y("row:N", sort=order, axis=plain_rows(title=None))
     kinds = alt.Scale(domain=["arm", "baseline against itself", "pooled"], range=[BLUE, GREY, ORANGE])
     colour = alt.Color("kind:N", scale=kinds, legend=alt.Legend(title=None, orient="top", symbolType="circle"))
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
@@ -173,7 +174,7 @@ def time_chart(times: pd.DataFrame) -> alt.LayerChart:
     """
     reach = float(times.groupby("side")["ms"].quantile(0.99).max()) * 1.05
     scale = alt.Scale(type="log", domain=[float(times["ms"].min()) * 0.98, reach], nice=False)
-    x = alt.X("ms:Q", scale=scale, axis=alt.Axis(title="Time of a forward, ms", format="~r", tickCount=8, grid=False))
+    x = alt.X("ms:Q", scale=scale, axis=log_axis(float(times["ms"].min()) * 0.98, reach, "Time of a forward, ms", grid=False))
     y_axis = alt.Axis(
         title="Share of times at most so long", format=".0%", minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, tickCount=5
     )

@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from webapp.charts.encodings import GREY
+from webapp.charts.scales import Extent, log_axis, ratio_axis
 
 PARETO_HEIGHT = 400
 """Pixels."""
@@ -25,9 +26,10 @@ class Measure(NamedTuple):
     title: str
     """With its unit: `Time of a forward, ms`."""
     better: Literal["lower", "higher"] = "lower"
-    scale: Literal["linear", "log"] = "linear"
-    form: str = "~g"
-    """Of the ticks, as d3 takes it."""
+    scale: Literal["linear", "log", "ratio"] = "linear"
+    """`ratio`: logarithmic, with ticks such as `1.2×`."""
+    form: str = "~r"
+    """Of the ticks of a linear axis, as d3 takes it."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -101,7 +103,7 @@ def _extent(measure: Measure, points: pd.DataFrame) -> tuple[float, float]:
     columns = [name for name in (measure.column, *measure.ends) if name in points]
     values = pd.concat([points[name].astype(float) for name in columns]).dropna()
     low, high = float(values.min()), float(values.max())
-    if measure.scale == "log":
+    if measure.scale != "linear":
         room = max((high / low) ** 0.06, 1.02)
         return low / room, high * room
     room = max(0.06 * (high - low), 0.02 * abs(high), 1e-9)
@@ -110,8 +112,16 @@ def _extent(measure: Measure, points: pd.DataFrame) -> tuple[float, float]:
 
 def _encoded(measure: Measure, points: pd.DataFrame) -> dict[str, Any]:
     title = f"{measure.title} ({'less' if measure.better == 'lower' else 'more'} is better)"
-    scale = alt.Scale(type=measure.scale, domain=list(_extent(measure, points)), nice=False)
-    return {"scale": scale, "axis": alt.Axis(title=title, format=measure.form, tickCount=8, labelOverlap="greedy", gridOpacity=0.3)}
+    span = Extent(*_extent(measure, points))
+    scale = alt.Scale(type="linear" if measure.scale == "linear" else "log", domain=list(span), nice=False)
+    if measure.scale == "ratio":
+        axis = ratio_axis(span, title)
+    elif measure.scale == "log":
+        axis = log_axis(*span, title)
+    else:
+        axis = alt.Axis(title=title, format=measure.form, tickCount=8, labelOverlap="greedy")
+    axis.gridOpacity = 0.3
+    return {"scale": scale, "axis": axis}
 
 
 def _named(
@@ -143,4 +153,4 @@ def _named(
 def _share(value: float, measure: Measure, points: pd.DataFrame) -> float:
     """Where a value lies on its axis, from 0 to 1."""
     low, high = _extent(measure, points)
-    return log(value / low) / log(high / low) if measure.scale == "log" else (value - low) / (high - low)
+    return log(value / low) / log(high / low) if measure.scale != "linear" else (value - low) / (high - low)

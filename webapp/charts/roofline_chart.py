@@ -5,6 +5,7 @@ import pandas as pd
 
 from sweeps.profile import Peaks
 from webapp.charts.encodings import GREY
+from webapp.charts.scales import log_axis
 
 ROOM = 2.0
 """Factor of room beside the points."""
@@ -27,16 +28,9 @@ def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt
     roof = pd.DataFrame({"intensity": [low, ridge, high]})
     roof["gflops"] = (roof["intensity"] * peaks.gb_per_s).clip(upper=peaks.gflops)
     floor = min(known["gflops"].min(), roof["gflops"].min()) / ROOM
-    x = alt.X(
-        "intensity:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(title="Operations per byte moved", format="~r", labelOverlap="greedy"),
-    )
-    y = alt.Y(
-        "gflops:Q",
-        scale=alt.Scale(type="log", domain=[floor, ROOM * peaks.gflops], nice=False),
-        axis=alt.Axis(title="GFLOP/s while the device works", format="~r", labelOverlap="greedy"),
-    )
+    across, up = (alt.Scale(type="log", domain=ends, nice=False) for ends in ([low, high], [floor, ROOM * peaks.gflops]))
+    x = alt.X("intensity:Q", scale=across, axis=log_axis(low, high, "Operations per byte moved"))
+    y = alt.Y("gflops:Q", scale=up, axis=log_axis(floor, ROOM * peaks.gflops, "GFLOP/s while the device works"))
     sides = [name for name in SIDE_COLORS if name in set(known["side"])]
     colors = alt.Scale(domain=sides, range=[SIDE_COLORS[name] for name in sides])
     texts = [
@@ -61,8 +55,13 @@ def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt
             "intensity": [high, (low * ridge) ** 0.5],
             "gflops": [peaks.gflops, (low * ridge) ** 0.5 * peaks.gb_per_s],
             "text": [f"{peaks.gflops:.3g} GFLOP/s, measured", f"{peaks.gb_per_s:.3g} GB/s, measured"],
-            "align": ["right", "right"],
         }
     )
-    roofs = alt.Chart(notes).mark_text(align="right", dy=-9, dx=-4, fontSize=12, color=GREY).encode(x, y, alt.Text("text:N"))
-    return alt.layer(line, marks, names, roofs).properties(height=height)
+    sides_of_text = (("right", -4, -9), ("left", 8, 12))  # above the roof of computing, below that of memory
+    roofs = [
+        alt.Chart(notes.iloc[[row]])
+        .mark_text(align=align, dx=dx, dy=dy, fontSize=12, color=GREY)
+        .encode(x, y, alt.Text("text:N"))
+        for row, (align, dx, dy) in enumerate(sides_of_text)
+    ]
+    return alt.layer(line, marks, names, *roofs).properties(height=height)

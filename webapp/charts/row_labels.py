@@ -17,9 +17,15 @@ def wrapped(label: str) -> str:
     return "\n".join(textwrap.wrap(label, LINE_LETTERS) or [""])
 
 
+def plain_rows(**more: Any) -> alt.Axis:
+    """The axis of rows with short labels: each in the middle of its row, without lines."""
+    look = {"labelLimit": 300, "ticks": False, "domain": False, "grid": False, "labelFlush": False, "labelBaseline": "middle"}
+    return alt.Axis(**look | more)
+
+
 def row_axis(labels: Sequence[str], title: str | None = None, **more: Any) -> alt.Y:
     """An encoding of `row`, whose values are `wrapped` labels, in the order of `labels`."""
-    axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=0, ticks=False, domain=False, labelBaseline="middle", **more)
+    axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=0, ticks=False, domain=False, labelBaseline="middle", labelFlush=False, **more)
     return alt.Y("row:N", scale=alt.Scale(domain=[wrapped(label) for label in labels]), title=title, axis=axis)
 
 

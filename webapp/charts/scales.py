@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -11,6 +11,10 @@ from webapp.axis_curves import Axis, size_of
 
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+ROUND_DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))
+"""Ticks of a decade of a logarithmic axis, the denser the later."""
+MOST_ROUND, FEWEST_ROUND = 9, 4
+"""Ticks of such an axis; an axis so short that it has fewer has equal steps."""
 TICKS = 14
 """At most about this many ticks on the axis of speed-ups."""
 
@@ -70,6 +74,28 @@ def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
         "gmacs_saved": f"Share of the baseline's GMACs saved in {work}",
     }
     return titles[axis]
+
+
+def log_axis(low: float, high: float, title: str, **more: Any) -> alt.Axis:
+    """A logarithmic axis of positive values with round ticks, each of which has its number."""
+    return alt.Axis(title=title, values=round_ticks(low, high), format="~r", labelOverlap="greedy", **more)
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from `low` to `high`, about evenly apart on a logarithmic axis: as dense as `MOST_ROUND` allows."""
+    if low >= high:
+        return [low]
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    best: list[float] = []
+    for digits in ROUND_DIGITS:
+        ticks = [tick for power in decades for digit in digits if low <= (tick := float(f"{digit}e{power}")) <= high]
+        best = ticks if len(ticks) <= MOST_ROUND else best
+    if len(best) >= FEWEST_ROUND:
+        return best
+    rough = (high - low) / FEWEST_ROUND
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * digit for digit in (1, 2, 5, 10) if size * digit >= rough)
+    return [float(f"{place * step:.12g}") for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def ratio_scale(span: Extent) -> alt.Scale:

@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from webapp.charts.encodings import GREY
+from webapp.charts.row_labels import plain_rows
 
 CLASS_COLORS = {
     "device": "#1a70b8",
@@ -19,7 +20,6 @@ CLASS_COLORS = {
 """By the names of `store.explanations.CLASSES_OF_TIME`: contrast 3 or more on white and on the dark theme."""
 BAR_ROW = 30
 """Pixels of a bar with its room."""
-_HINT = "ms of one forward without a profiler"
 
 
 def wall_chart(parts: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
@@ -33,18 +33,18 @@ def wall_chart(parts: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     classes = _classes(parts["time_class"])
     drawn = parts.assign(row=parts["place"] + ", " + parts["side"], order=parts["time_class"].map(classes.index))
     rows = list(dict.fromkeys(drawn["row"]))
-    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False))
+    y = alt.Y("row:N", sort=rows, title=None, axis=plain_rows())
     texts = [
         alt.Tooltip("row:N", title="Forward"),
         alt.Tooltip("time_class:N", title="Class of time"),
         alt.Tooltip("ms:Q", title="ms", format=".3~g"),
-        alt.Tooltip("wall_ms:Q", title="Wall, ms", format=".3~g"),
+        alt.Tooltip("wall_ms:Q", title="Wall time, ms", format=".3~g"),
     ]
     bars = (
         alt.Chart(drawn)
         .mark_bar(height=18)
         .encode(
-            alt.X("ms:Q", stack="zero", title=f"Wall, {_HINT}", axis=alt.Axis(tickCount=8)),
+            alt.X("ms:Q", stack="zero", title="Wall time of one forward without a profiler, ms", axis=alt.Axis(tickCount=8)),
             y,
             _class_color(classes),
             alt.Order("order:Q"),
@@ -71,8 +71,8 @@ def difference_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetCha
     classes = _classes(differences["time_class"])
     drawn = differences.assign(row=differences["place"] + ", " + differences["time_class"])
     rows = list(dict.fromkeys(drawn["row"]))
-    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False))
-    x = alt.X("ms:Q", title="Arm less baseline, ms of one forward", axis=alt.Axis(tickCount=8))
+    y = alt.Y("row:N", sort=rows, title=None, axis=plain_rows())
+    x = alt.X("ms:Q", title="Arm less baseline, wall time of one forward, ms", axis=alt.Axis(tickCount=8))
     known = drawn.dropna(subset=["ms_low", "ms_high"])
     texts = [
         alt.Tooltip("row:N", title="Class of time"),

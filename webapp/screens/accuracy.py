@@ -23,9 +23,9 @@ from webapp.scope import Scope
 from webapp.tables import show_table
 
 SPEEDS = (
-    Measure("speedup", "Speed-up, 99 % interval", better="higher", scale="log", form="~r"),
-    Measure("arm_ms", "Time of a forward, ms", scale="log", form="~r"),
-    Measure("gmacs_total", "GMACs of a forward, the method's own included", form="~r"),
+    Measure("speedup", "Speed-up, 99 % interval", better="higher", scale="ratio"),
+    Measure("arm_ms", "Time of a forward, ms", scale="log"),
+    Measure("gmacs_total", "GMACs of a forward, the method's own included"),
 )
 TOP1_MEASURE = Measure("top1", "Top-1 accuracy, %, 95 % interval", better="higher")
 FIGURES = {  # columns of the view `accuracy` with intervals, drawn for each arm

@@ -30,7 +30,7 @@ TIPS = [
     alt.Tooltip("amount:Q", title="Memory, times less", format=".2f"),
     alt.Tooltip("note:N", title="Note"),
 ]
-SPEED = Measure("speedup", "Speed-up", "higher", "log", "~g")
+SPEED = Measure("speedup", "Speed-up", "higher", "ratio")
 # The table begins and ends with these: a narrow screen shows what matters most. Streamlit would print a bare string here.
 FIRST_COLUMNS = ("rank", "arm", "evidence", "and")
 LAST_COLUMNS = ("runtime", "pairs", "measured at")
@@ -73,7 +73,7 @@ def chart_frame(advice: Advice) -> tuple[pd.DataFrame, Measure | None]:
         measure = Measure("worse", f"Loss of {label} on {data}, {unit or '1'}")
     elif amounts:
         chosen = max(dict.fromkeys(amounts), key=amounts.count)
-        measure = Measure("amount", f"{METRICS[chosen].label.capitalize()}, times less", "higher", "log")
+        measure = Measure("amount", f"{METRICS[chosen].label.capitalize()}, times less", "higher", "ratio")
     headings, cells = advice_table(advice)
     words = {"numbers": headings[3], "ms": headings[4], "cost": "quality", "note": "note"}
     for ranked, texts in zip(advice.ranking.arms, cells, strict=True):

@@ -57,7 +57,7 @@ def along_length(scope: Scope) -> None:
 def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> None:
     """Quality lost against speed gained, with both intervals."""
     st.subheader(f"{quality.spec.label.capitalize()} against speed", anchor=False)
-    x = Measure("speedup", f"Speed-up: {METRICS[scope.metric].label}, 99 % interval", better="higher", scale="log", form="~r")
+    x = Measure("speedup", f"Speed-up: {METRICS[scope.metric].label}, 99 % interval", better="higher", scale="ratio")
     y = Measure("worse", f"More {quality.spec.label}, 95 % interval", form="+.2~r")
     known = arms.dropna(subset=["worse"])
     if known.empty:
