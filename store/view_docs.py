@@ -29,7 +29,7 @@ ORDER BY model, batch_size, arm_label, tokens""",
 FROM break_even
 WHERE sweep = '{sweep}' AND axis = 'tokens'
 ORDER BY model, batch_size, arm_label""",
-    "How much of the promise arrives": """SELECT method, model, batch_size, count(*) AS points,
+    "Mean share of the promise that arrives": """SELECT method, model, batch_size, count(*) AS points,
   round(avg(speedup_macs), 2) AS promise, round(avg(speedup), 2) AS speedup, round(avg(delivered), 2) AS delivered
 FROM speedup
 GROUP BY method, model, batch_size

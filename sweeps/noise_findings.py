@@ -8,7 +8,7 @@ from sweeps.number_format import count
 from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
 from sweeps.stats.pooling import DISAGREEMENT_P, PROCESS_SD, Pooling
 from sweeps.stats.two_way import Contrast
-from sweeps.system_metrics import notes_on
+from sweeps.system_metrics import has_clock, notes_on
 
 UNUSUAL = 0.01
 """Less probable than this by chance alone, over all attempts that a statement is about: no chance."""
@@ -166,7 +166,8 @@ def _readings(attempts: Sequence[AttemptChecks]) -> Iterator[NoiseFinding]:
         return
     notes = {each.attempt: list(notes_on(each.readings)) for each in attempts}
     if not any(notes.values()):
-        yield NoiseFinding(check, "Steady clocks, and no other work worth a note.", False)
+        steady = "Steady clocks" if all(has_clock(each.readings) for each in attempts) else "Clocks could not be read"
+        yield NoiseFinding(check, f"{steady}; no other work worth a note.", False)
         return
     listed = [
         f"attempt {attempt}: {', '.join(own)}" if len(attempts) > 1 else ", ".join(own) for attempt, own in notes.items() if own

@@ -100,6 +100,11 @@ def worst(readings: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return found
 
 
+def has_clock(readings: Mapping[str, float]) -> bool:
+    """Whether a clock could be read, so that steady clocks are known to be steady."""
+    return any(f"{name}_min" in readings for name, _, _ in _CLOCKS)
+
+
 def notes_on(readings: Mapping[str, float]) -> Iterator[str]:
     """What stands out in the readings of an attempt, a few words each; nothing of a quiet machine with steady clocks."""
     if (foreign := readings.get("foreign_cores", 0.0)) >= FOREIGN:

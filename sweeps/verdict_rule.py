@@ -102,7 +102,7 @@ def _term_line(term: ProcessTerm, calibrated: Mapping[str, str]) -> RuleLine:
     else:
         made = calibrated.get(term.calibration_id, "")
         how = f"what differs between processes: calibration {term.calibration_id}{made and f', {made}'}"
-    freedom = "" if term.freedom == inf else f" ({term.freedom:.3g} degrees of freedom)"
+    freedom = "" if term.freedom == inf else f" ({_freedom(term.freedom)})"
     return RuleLine("Between processes", how, f"SD {term.sd:.5f} of the log{freedom}")
 
 
@@ -154,4 +154,6 @@ def _contrast(contrast: Contrast) -> str:
 
 
 def _freedom(freedom: float) -> str:
-    return "normal" if freedom >= 1e6 else f"{freedom:.3g} degrees of freedom"
+    if freedom >= 1e6:
+        return "normal"
+    return f"{freedom:,.0f} degrees of freedom" if freedom >= 1e3 else f"{freedom:.3g} degrees of freedom"

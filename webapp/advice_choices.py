@@ -50,7 +50,7 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
             if name in drawn:
                 label = {"metric": "Rank by"}.get(name, name.capitalize())
                 st.selectbox(
-                    label, options[name], index=None, key=name, bind="query-params", required=True, width=150, format_func=_word
+                    label, options[name], index=None, key=name, bind="query-params", required=True, width=190, format_func=_word
                 )
         drop = st.number_input(
             *("Loss at most", 0.0, None, None, 0.1),

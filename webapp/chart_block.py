@@ -35,9 +35,10 @@ def show_chart(
 def draw_chart(chart: Chart, name: str) -> None:
     """The chart alone."""
     # Tests validate every chart; validating it again in each run takes longer than drawing it.
-    object.__setattr__(chart, "to_dict", partial(type(chart).to_dict, chart, validate=False))
-    omit_empty_rows(chart)
-    st.altair_chart(chart, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
+    drawn = chart.copy(deep=False)
+    object.__setattr__(drawn, "to_dict", partial(drawn.to_dict, validate=False))
+    omit_empty_rows(drawn)
+    st.altair_chart(drawn, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
 
 
 def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> None:

@@ -52,6 +52,15 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "only_arm_correct": ShownColumn("Only the arm right", "%d", ",d", "Images"),
     "mcnemar_p": ShownColumn("McNemar's exact p", "%.2g", ".2~g"),
     "flags": ShownColumn("Flags"),
+    "top1": ShownColumn("Top-1, %", "%.2f", help="Share of images whose most likely class is right"),
+    "top5": ShownColumn("Top-5, %", "%.2f", help="Share of images whose class is among the five most likely"),
+    "kl": ShownColumn("KL, nat", "%.2g", help="KL divergence of the outputs from the baseline's"),
+    "margin_change": ShownColumn("Margin change, logit", "%.2g", help="Between the two most likely classes, against the baseline"),
+    "margin_change_p05": ShownColumn(
+        "Margin change at 5 %, logit", "%.2g", help="5 % quantile: that of the images whose margin shrinks most"
+    ),
+    "perplexity": ShownColumn("Perplexity", "%.4g", help="Per token"),
+    "top1_agreement": ShownColumn("Same token, %", "%.2f", help="How often the most likely token is the baseline's"),
     "change": ShownColumn("Change", help="With its 95 % interval; below zero is better"),
     "quality_verdict": ShownColumn("Quality"),
     "control_change": ShownColumn(

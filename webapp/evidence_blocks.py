@@ -29,15 +29,16 @@ DIFFERING = 0.005
 TABLE_STYLE = (
     "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows th{text-align:left;vertical-align:top;"
     "padding:6px 20px 6px 0;border:0;border-bottom:1px solid rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}"
-    ".rows th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}.rows .quiet{opacity:.68}</style>"
+    ".rows th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}"
+    ".rows .mark{white-space:nowrap;overflow-wrap:normal}.rows .quiet{opacity:.68}</style>"
 )
 
 
-def show_rows(rows: Iterable[Sequence[str]], *, quiet: int | None = None) -> None:
-    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted."""
-    lines = []
+def show_rows(rows: Iterable[Sequence[str]], *, quiet: int | None = None, mark: int | None = None) -> None:
+    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted, `mark` holds a word in one line."""
+    lines, looks = [], {quiet: " class=quiet", mark: " class=mark"}
     for head, *cells in rows:
-        own = [f"<td{' class=quiet' if place == quiet else ''}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)]
+        own = [f"<td{looks.get(place, '')}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)]
         lines.append(f"<tr><th>{escape(head)}</th>{''.join(own)}</tr>")
     st.html(f"{TABLE_STYLE}<table class=rows>{''.join(lines)}</table>")
 
@@ -115,9 +116,9 @@ def pairs(found: PointEvidence, frames: PointFrames) -> None:
         rows = frames.readings[frames.readings["reading"] == name]
         draw_chart(reading_chart(rows, RATES[name], frames.pairs), f"reading-{name}")
     constant = [name for name in present if name not in changing]
-    for name in constant:
-        value = frames.readings.loc[frames.readings["reading"] == name, "value"].iloc[0]
-        plain.sentence(f"{RATES[name]}: {value:,.4g} throughout", "muted")
+    values = frames.readings.drop_duplicates("reading").set_index("reading")["value"]
+    if constant:
+        plain.sentence("Throughout: " + "; ".join(f"{RATES[name]} {values[name]:,.4g}" for name in constant) + ".", "muted")
     if not present:
         plain.sentence("No readings between rounds: the machine offered none, or an older version measured this.", "muted")
     st.download_button(
@@ -146,7 +147,7 @@ def noise(found: PointEvidence, frames: PointFrames) -> None:
     """What would show that the speed-up is noise, and the same in a chart."""
     st.subheader("What would convince me that this is noise?", anchor=False)
     marks = {True: "a doubt", False: "–"}
-    show_rows((line.check, line.statement, marks[line.noise]) for line in frames.findings)
+    show_rows(((line.check, line.statement, marks[line.noise]) for line in frames.findings), mark=2)
     st.caption(
         "Attempts by themselves, the baseline's two columns against each other (errors within the process alone), and the answer."
     )
@@ -170,7 +171,7 @@ def counts(frames: PointFrames) -> None:
     """Counts that must agree."""
     st.subheader("Counts that must agree", anchor=False)
     marks = {True: "holds", False: "violated", None: ""}
-    show_rows((line.what, line.statement, marks[line.holds]) for line in frames.checks)
+    show_rows(((line.what, line.statement, marks[line.holds]) for line in frames.checks), mark=2)
 
 
 def failed_attempts(found: PointEvidence) -> None:

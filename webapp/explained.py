@@ -9,6 +9,9 @@ from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, 
 from sweeps.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from sweeps.reasons import promise_of
+from webapp import texts
+from webapp.arm_style import arm_styles
+from webapp.charts.roofline_chart import SIDE_COLORS
 from webapp.links import POINT_KEY
 from workers.methods import purpose
 
@@ -37,6 +40,28 @@ def profile_place(arm: ProfiledArm) -> str:
     words = [f"{value:.0f} {unit}" for value, unit in sizes if not is_missing(value)]
     tool = [arm.profile.tool] if not is_missing(row.file) else []
     return ", ".join(filter(None, [*words, PHASES[row.phase], *tool])) or "forward"
+
+
+def place_with_tokens(sides: Sides, points: pd.DataFrame) -> str:
+    """The place, with the tokens of the points of the same image size: `224 px (196 tokens)`."""
+    size = sides.arm.row.image_size
+    same = points[points["image_size"] == size] if not is_missing(size) else points.iloc[:0]
+    return f"{sides.place} ({same['tokens'].iloc[0]:,.0f} tokens)" if len(same) else sides.place
+
+
+def ceiling_sentences(points: pd.DataFrame) -> Iterator[str]:
+    """What a free cut reached at the largest and at the smallest size, beside an arm whose points these are (`with_promises`)."""
+    known = points.dropna(subset=["ceiling"]).sort_values("tokens", ascending=False).to_dict("records")
+    for row in known if len(known) < 2 else [known[0], known[-1]]:
+        free = {"speedup": row["ceiling"], "speedup_low": row["ceiling_low"], "speedup_high": row["ceiling_high"]}
+        most = texts.speed(row | free | {"verdict": None}).numbers
+        yield f"At {row['tokens']:,.0f} tokens a free cut of the same tokens is {most}; the arm is {texts.speed(row).numbers}."
+
+
+def own_color(points: pd.DataFrame, arm: str) -> str:
+    """The colour that the arm has on the other pages; of the unmodified model under another runtime that of an arm."""
+    method = points.loc[points["arm"] == arm, "method"].iloc[0]
+    return SIDE_COLORS["arm"] if method == "dense" else arm_styles(points)[arm].color
 
 
 def sides_of(found: Sequence[ProfiledCondition], arm_id: str, baseline_id: str) -> list[Sides]:

@@ -11,9 +11,10 @@ EQUAL_LEFT_OUT = frozenset({"model", "host", "batch_size", "kv_cache", "against"
 
 
 def speed_and_quality(points: pd.DataFrame, quality: QualityOfArms) -> None:
-    """Rows of `with_quality_words`, arms of one baseline together."""
+    """Rows of `with_quality_words`, arms of one baseline together, those without quality last."""
     spec = quality.spec.name
-    shown = points.assign(change=points["change_text"]).sort_values(["against", "arm"])
+    shown = points.assign(change=points["change_text"], unknown=points["worse"].isna())
+    shown = shown.sort_values(["unknown", "against", "arm"])
     beside = [name for name in figures_beside(shown) if name != spec]
     columns = [*TABLE_COLUMNS, *dict.fromkeys((spec, "change", *beside)), "quality_verdict", "control_change"]
     known = [name for name in columns if name in shown and (name == "speedup" or shown[name].notna().any())]

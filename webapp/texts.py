@@ -1,5 +1,6 @@
 """Sentences and numbers of pages and charts, made of the words of `sweeps.labels` and `sweeps.number_format`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,8 +15,15 @@ SHOWN = SPEEDUP._replace(mark="×")
 
 UNDECIDED = {"quarantined": "measured on a slowed machine alone", "insufficient": "fewer pairs than requested"}
 """Verdicts that stand whatever the interval is, and why."""
+RATIO = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)x(?!\w)")
+"""A ratio as the terminal prints it, `1.5x`."""
 NOTABLE = 0.01
 """Share by which the ratio of two medians may differ from the speed-up without a note."""
+
+
+def typeset(sentence: str) -> str:
+    """A sentence of the terminal with the sign that the app uses for ratios: `1.5×`."""
+    return RATIO.sub(r"\1×", sentence)
 
 
 def metrics_in(found: Iterable[str]) -> list[str]:

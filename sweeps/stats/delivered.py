@@ -29,7 +29,7 @@ def delivered_sentence(name: str, share: DeliveredShare | None) -> str:
         return f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
     if share.points == 1:
         return f"{name}: {_percent(share.median)} of the promised saving arrives (1 point)."
-    rests = f"{count(share.points, 'point')}, {_percent(share.least)} to {_percent(share.most)}"
+    rests = f"{count(share.points, 'point')} from {_percent(share.least)} to {_percent(share.most)}"
     if share.median < 0:
         return f"{name}: none of the promised saving arrives at the median, {_percent(share.median)} ({rests})."
     return f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."

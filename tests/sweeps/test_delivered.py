@@ -16,12 +16,14 @@ def test_shares_of_a_method() -> None:
     found = delivered_of([0.2, None, 0.6, 0.9, NAN])
     assert found is not None
     assert (found.median, found.least, found.most, found.points) == (0.6, 0.2, 0.9, 3)
-    assert delivered_sentence("topk", found) == "topk: 60 % of the promised saving arrives at the median (3 points, 20 % to 90 %)."
+    assert (
+        delivered_sentence("topk", found) == "topk: 60 % of the promised saving arrives at the median (3 points from 20 % to 90 %)."
+    )
     assert delivered_of([None]) is None
     assert delivered_sentence("a", None) == "a: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
     lost = delivered_of([-2.0, -0.5])
     assert delivered_sentence("tome", lost) == (
-        "tome: none of the promised saving arrives at the median, below -100 % (2 points, below -100 % to -50 %)."
+        "tome: none of the promised saving arrives at the median, below -100 % (2 points from below -100 % to -50 %)."
     )
     assert delivered_sentence("one", delivered_of([0.5])) == "one: 50 % of the promised saving arrives (1 point)."
 

@@ -14,7 +14,7 @@ from tests.orchestrator.commands import breakeven
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import store_outcomes
-from webapp import queries_choose
+from webapp import queries_choose, texts
 from workers.methods import every
 
 DEIT = "deit_tiny_patch16_224"
@@ -42,7 +42,7 @@ def test_page_and_terminal_agree(opened: Open, filled: str, digits: str, asked: 
     arguments = ["--model", model, "--tokens", str(tokens), "--batch", "1", "--db", url, "--pareto"]
     arguments += [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     folder = Path(url).parent
-    printed = breakeven("advise", *arguments, folder=folder).stdout
+    printed = texts.typeset(breakeven("advise", *arguments, folder=folder).stdout)
     page = opened(url, PAGE, model=model, tokens=str(tokens), batch="1", **{name: str(value) for name, value in options.items()})
     words = page_text(page)
     sentence, title, *_ = printed.splitlines()
@@ -81,7 +81,7 @@ def test_what_was_not_measured_is_refused_with_choices(opened: Open, filled: str
     assert "Use topk keep_rate=0.5" in page_text(page)
     assert page.number_input(key="tokens").value == 196
     page = opened(filled, PAGE, model=DEIT, tokens="196", batch="3")
-    assert "nothing was measured at batch 3" in page_text(page)
+    assert "Nothing was measured at batch 3" in page_text(page)
     next(each for each in page.button if each.label == "batch 1").click().run()
     assert "Use topk keep_rate=0.5" in page_text(page)
 

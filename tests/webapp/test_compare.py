@@ -100,7 +100,7 @@ def test_a_large_store(large: str, opened: Open) -> None:
     """Two sweeps of thousands of comparisons come up, with a table that is cut and a file that is whole."""
     names = [choice.value for choice in read_choices("sweep", large)]
     app = opened(large, PAGE, by="sweep", a=names[1], b=names[0])
-    assert "Side by side" in page_text(app)
+    assert "Compare: side by side" in page_text(app)
 
 
 def test_charts_draw_from_frames_alone(sides: str) -> None:

@@ -17,7 +17,7 @@ from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_sweep, topk
-from webapp import explained
+from webapp import explained, texts
 from workers.methods.arm_labels import params_label
 
 PAGE = "screens/explain.py"
@@ -48,19 +48,19 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
     lines = [line.text for section in why_sections(load_report(profiled, "explained")) for line in section.lines]
     own = [line.partition(": ")[2] for line in lines if line.startswith(f"{TOPK}: ")]
     assert len(own) == 2
-    assert all(f"{text}." in words for text in own)
-    assert "At 64 px: " in words
-    assert "At 224 px: " in words
+    assert all(f"{texts.typeset(text)}." in words for text in own)
+    assert "At 64 px (16 tokens): " in words
+    assert "At 224 px (196 tokens): " in words
     assert "profile: {}" not in words
 
 
 def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
     """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
     words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02"))
-    assert "At 196 tokens: its MACs promise 1.09x, 0.8" in words
+    assert "At 196 tokens: its MACs promise 1.09×, 0.8" in words
     assert "are not explained by MACs." in words
     assert "the method itself adds 0.0013 GMACs, 0.1 % of the baseline" in words
-    assert "Measured break-even along tokens: never pays from 4 to 196 tokens" in words
+    assert "Break-even along tokens: never pays from 4 to 196 tokens" in words
     assert "a fit of fixed cost + cost of work over 7 sizes, which is no profile" in words
     assert "Fixed cost: " in words
     assert "is not known without a profile" in words

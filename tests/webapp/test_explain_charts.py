@@ -79,8 +79,9 @@ def test_places_and_bounds() -> None:
     chart = place_chart(places, [4, 16, 196], "tokens")
     found = layers(chart)
     shapes = [layer["mark"].get("shape") for layer in found]
-    assert shapes == [None, None, "diamond", "triangle-left"]
+    assert shapes == [None, None, "diamond", "triangle-left", None]
     assert found[2]["encoding"]["y"]["scale"]["domain"] == ["predicted", "points alone", "claimed"]
+    assert [row["note"] for row in found[4]["rows"]] == ["none"]
     with pytest.raises(ValueError, match="neither predicted nor measured"):
         place_chart(places[2:], [4, 196], "tokens")
 

@@ -53,7 +53,7 @@ def test_stacks_beside_their_parts(opened: Open, lengths: str) -> None:
     """Parts alone and all together; a part that was not measured alone is named."""
     words = page_text(opened(lengths, PAGE, sweep="lengths", metric="time per output token"))
     assert "Stacks and their parts" in words
-    assert re.search(r"larosa sparsity=0\.5 alone 1\.\d+x \[.*\]; all together 1\.\d+x \[", words)
+    assert re.search(r"larosa sparsity=0\.5 alone 1\.\d+× \[.*\]; all together 1\.\d+× \[", words)
     assert "was not measured alone" in words
 
 

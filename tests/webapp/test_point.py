@@ -93,7 +93,7 @@ def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
     app = opened(url, PAGE, **point_query(url))
     assert len(app.get("vega_lite_chart")) == 4
     text = page_text(app)
-    assert "load, processes that run or wait: 1 throughout" in text
+    assert "Throughout: load, processes that run or wait 1" in text
     assert "with 2 attempts" in text
 
 

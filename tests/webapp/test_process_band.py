@@ -65,12 +65,13 @@ def test_the_stated_default_is_labelled_so(filled: str) -> None:
     ends = band(spec)
     assert ends["process_high"] == pytest.approx(np.exp(process_half_width(ProcessTerm(PROCESS_SD))))
     assert ends["process_low"] * ends["process_high"] == pytest.approx(1)
-    assert "Blue: what differs between processes alone, ±4.3 % (stated default)." in subtitle(spec)
+    assert "Blue: what differs between processes alone, ±4.3 % (stated default, not measured" in subtitle(spec)
 
 
 def test_a_calibration_is_labelled_with_its_age(calibrated: str) -> None:
     """Points measured before it have the default until they are analysed again; then the band has its width and date."""
-    assert "(stated default)" in subtitle(curves.speedup_chart(*queries.labelled_speedups("calibration", calibrated)).to_dict())
+    before = curves.speedup_chart(*queries.labelled_speedups("calibration", calibrated)).to_dict()
+    assert "(stated default, not measured" in subtitle(before)
     engine = connect(calibrated)
     reanalyse(engine)
     (stored,) = rows(engine, "SELECT * FROM calibration")

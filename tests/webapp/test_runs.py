@@ -40,7 +40,7 @@ def test_failures_have_their_reason_log_and_command(opened: Open, large: str) ->
     assert app.code[0].value == "breakeven run large.yaml --again --only failed"
     assert any("Traceback" in code.value for code in app.code)
     app.selectbox(key="sweep").set_value("running").run()
-    assert "Nothing in running has a failure" in page_text(app)
+    assert "No comparison of running failed" in page_text(app)
 
 
 def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:

@@ -19,7 +19,7 @@ LETTERS = 78
 """Of a line of words; longer ones wrap."""
 WORDS_PX, BAR_PX, GAP_PX = 15, 26, 9
 """Height of a line of words, of the bar below them, and of the gap where there is no place to draw."""
-HEADING = "Break-even with its interval; arrows: at most, or at least"
+HEADING = "Break-even with its interval, wrong for at most 1 curve in 20; arrows: at most, or at least"
 
 
 def strip_rows(points: pd.DataFrame, break_evens: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:

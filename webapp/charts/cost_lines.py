@@ -18,7 +18,9 @@ STEPS_OF_LINE = 64
 _SIDES = ("baseline", "arm")
 
 
-def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.LayerChart | alt.FacetChart:
+def cost_chart(
+    points: pd.DataFrame, costs: Any, color_of_arm: str = SIDE_COLORS["arm"], height: int = 340
+) -> alt.LayerChart | alt.FacetChart:
     """Times of baseline and arm against their work, and fixed cost + cost of work as lines between the points, not beyond.
 
     `points` has two rows for each size: `side` (`baseline` or `arm`), `work` (GMACs or tokens of a forward), `ms`, `size` (in
@@ -35,7 +37,7 @@ def cost_chart(points: pd.DataFrame, costs: Any, height: int = 340) -> alt.Layer
     scale = alt.Scale(type="log", nice=False, padding=14)
     x = alt.X("work:Q", scale=scale, axis=log_axis(every["work"].min(), every["work"].max(), title))
     y = alt.Y("ms:Q", scale=scale, axis=log_axis(every["ms"].min(), every["ms"].max(), "Time of a forward, ms"))
-    colors = alt.Scale(domain=list(_SIDES), range=[SIDE_COLORS[name] for name in _SIDES])
+    colors = alt.Scale(domain=list(_SIDES), range=[SIDE_COLORS["baseline"], color_of_arm])
     color = alt.Color("side:N", scale=colors, legend=alt.Legend(title=None, orient="top"))
     texts = [
         alt.Tooltip("size:N", title="Size"),
@@ -65,7 +67,7 @@ def _lines(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
 
 
 def place_chart(
-    places: Sequence[tuple[str, Any, Any, Any]], measured: Sequence[float], title: str
+    places: Sequence[tuple[str, Any, Any, Any]], measured: Sequence[float], title: str, color: str = SIDE_COLORS["arm"]
 ) -> alt.LayerChart | alt.FacetChart:
     """Break-evens one below the other along an axis of sizes: diamonds on their intervals, arrows for bounds.
 
@@ -91,14 +93,14 @@ def place_chart(
     layers = []
     both = known.dropna(subset=["low", "high"])
     if len(both):
-        bar = alt.Chart(both).mark_rule(strokeWidth=6, opacity=0.4, strokeCap="round", color=SIDE_COLORS["arm"])
+        bar = alt.Chart(both).mark_rule(strokeWidth=6, opacity=0.4, strokeCap="round", color=color)
         layers.append(bar.encode(alt.X("low:Q", scale=scale, axis=axis), alt.X2("high:Q"), y, tooltip=texts))
     open_low, open_high = known[known["low"].isna()], known[known["high"].isna()]
     exact = known[known["x"].notna() & known["low"].notna() & known["high"].notna()]
     for shape, own, column in (("diamond", exact, "x"), ("triangle-left", open_low, "high"), ("triangle-right", open_high, "low")):
         drawn = own.dropna(subset=[column])
         if len(drawn):
-            mark = alt.Chart(drawn).mark_point(shape=shape, filled=True, size=110, opacity=1, color=SIDE_COLORS["arm"])
+            mark = alt.Chart(drawn).mark_point(shape=shape, filled=True, size=110, opacity=1, color=color)
             layers.append(mark.encode(alt.X(f"{column}:Q", scale=scale, axis=axis), y, tooltip=texts))
     if nothing.any():
         note = alt.Chart(found[nothing].assign(note="none")).mark_text(align="left", dx=8, fontSize=12, color=GREY)

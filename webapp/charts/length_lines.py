@@ -24,6 +24,7 @@ def length_chart(
     named = {name: style for name, style in styles.items() if name in set(drawn["arm"])}
     note = {"lower": " (less is better)", "higher": " (more is better)"}.get(better, "")
     ticks = sorted({float(x) for x in drawn["prompt_tokens"]})
+    heights = round_ticks(drawn["value"].min(), drawn["value"].max())
     x = alt.X(
         "prompt_tokens:Q",
         scale=alt.Scale(type="log", base=2, nice=False, padding=16),
@@ -32,9 +33,7 @@ def length_chart(
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(type="log", nice=False, padding=16),
-        axis=alt.Axis(
-            title=f"{title}{note}", values=round_ticks(drawn["value"].min(), drawn["value"].max()), format="~s", labelOverlap="greedy"
-        ),
+        axis=alt.Axis(title=f"{title}{note}", values=heights, format="~s", labelOverlap="greedy"),
     )
     color = arm_color(named)
     dash = alt.StrokeDash("arm:N", scale=alt.Scale(domain=list(named), range=[style.dash for style in named.values()]), legend=None)

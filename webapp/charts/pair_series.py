@@ -105,7 +105,7 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
         .encode(x, alt.Y("speedup:Q", scale=scale), alt.Detail("attempt:N"), tooltip=line_hover),
         *([_boundaries(starts, frames.x)] if len(frames.starts) > 1 else []),
         *([_boundary_labels(starts, frames.x)] if len(frames.starts) > 1 else []),
-        title=_heading("baseline over arm"),
+        title=_heading("Time of the baseline over that of the arm: above 1 the arm is faster"),
     )
 
 

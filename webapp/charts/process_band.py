@@ -11,6 +11,7 @@ from sweeps.stats.pooling import ProcessTerm, process_half_width
 
 BLUE = "#3f7fbf"
 OPACITY = 0.13
+UNCALIBRATED = "stated default, not measured on this machine; breakeven calibrate measures it"
 
 
 class ProcessBand(NamedTuple):
@@ -48,7 +49,7 @@ def _band(row: Any, newest: pd.Timestamp) -> ProcessBand:
     calibrated_at: Any = getattr(row, "calibrated_at", None)
     half_width = process_half_width(ProcessTerm(row.process_sd, inf if is_missing(freedom) else freedom))
     if is_missing(row.calibration_id):
-        return ProcessBand(half_width, "stated default")
+        return ProcessBand(half_width, UNCALIBRATED)
     if is_missing(calibrated_at):
         return ProcessBand(half_width, f"calibration {row.calibration_id}")
     made = pd.Timestamp(calibrated_at, unit="s", tz="UTC")

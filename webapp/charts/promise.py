@@ -1,12 +1,13 @@
 """Promise chart: the speed-up that MACs promise against the measured one, with the lines on which all or half of it arrives."""
 
 from collections.abc import Mapping
+from math import log
 
 import altair as alt
 import pandas as pd
 
 from webapp.arm_style import method_colors
-from webapp.charts.encodings import GREY
+from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent, ratio_ticks
 
 PROMISE_HEIGHT = 420
@@ -14,6 +15,8 @@ PROMISE_HEIGHT = 420
 RUNTIME_SHAPES: Mapping[str, str] = {"eager": "circle", "compile": "square", "cudagraph": "triangle-up"}
 LINES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
+NAME_PX = 16
+"""Between the names of two lines."""
 PROMISE_HOVER = {
     "arm": ("Arm", ""),
     "tokens": ("Tokens", ",.0f"),
@@ -66,8 +69,8 @@ def promise_chart(points: pd.DataFrame, *, height: int = PROMISE_HEIGHT) -> alt.
     marks = alt.Chart(known).mark_point(filled=True, size=70, opacity=0.9).encode(x, y, color, shape, tooltip=tips)
     if "href" in known:
         marks = marks.encode(href="href:N")
-    return alt.layer(
-        *_lines(xs, ys),
+    return layered(
+        *_lines(xs, ys, height),
         intervals.encode(x, alt.Y("speedup_low:Q", scale=_scale(ys), title=title_y), alt.Y2("speedup_high:Q"), color),
         marks,
     ).properties(height=height)
@@ -89,16 +92,19 @@ def _axis(span: Extent, title: str) -> alt.Axis:
     return alt.Axis(title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'", gridOpacity=0.3)
 
 
-def _lines(xs: Extent, ys: Extent) -> list[alt.Chart]:
-    """Each from where it enters the chart to where it leaves it, named at its right end."""
-    drawn = []
+def _lines(xs: Extent, ys: Extent, height: int) -> list[alt.Chart]:
+    """Each from where it enters the chart to where it leaves it, named at its right end where there is room."""
+    drawn, named = [], list[float]()
     for label, share in LINES.items():
         low, high = xs
         if share:
             low, high = max(low, ys.low ** (1 / share)), min(high, ys.high ** (1 / share))
         if low >= high:
             continue
-        line = pd.DataFrame({"x": [low, high], "y": [low**share, high**share], "name": ["", label]})
+        at_px = height * log(high**share / ys.low) / log(ys.high / ys.low)
+        room = all(abs(at_px - other) >= NAME_PX for other in named)
+        named += [at_px] if room else []
+        line = pd.DataFrame({"x": [low, high], "y": [low**share, high**share], "name": ["", label if room else ""]})
         at = {"x": alt.X("x:Q", scale=_scale(xs)), "y": alt.Y("y:Q", scale=_scale(ys))}
         base = alt.Chart(line)
         stroke = {"strokeWidth": 1.4} if share == 1 else {"strokeWidth": 1, "strokeDash": [4, 4]}

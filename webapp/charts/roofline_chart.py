@@ -1,5 +1,7 @@
 """Roofline: what arms reach beside the peaks of the machine, against the operations that they make of each byte."""
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
@@ -9,10 +11,13 @@ from webapp.charts.scales import log_axis
 
 ROOM = 2.0
 """Factor of room beside the points."""
-SIDE_COLORS = {"baseline": "#6b7280", "arm": "#c2500c", "other arm": "#1a70b8"}
+SIDE_COLORS = {"baseline": "#6b7280", "arm": "#c2500c", "other arm": GREY}
+_SHAPES = {"baseline": "square", "arm": "circle", "other arm": "diamond"}
 
 
-def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt.LayerChart | alt.FacetChart:
+def roofline_chart(
+    points: pd.DataFrame, peaks: Peaks, color_of_arm: str = SIDE_COLORS["arm"], height: int = 360
+) -> alt.LayerChart | alt.FacetChart:
     """Points under the roof that `peaks` make, both axes logarithmic.
 
     `points` has a row for each profile with both rates: `label`, `side` (a name of `SIDE_COLORS`), `gflops`, `gb_per_s` and
@@ -32,7 +37,9 @@ def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt
     x = alt.X("intensity:Q", scale=across, axis=log_axis(low, high, "Operations per byte moved"))
     y = alt.Y("gflops:Q", scale=up, axis=log_axis(floor, ROOM * peaks.gflops, "GFLOP/s while the device works"))
     sides = [name for name in SIDE_COLORS if name in set(known["side"])]
-    colors = alt.Scale(domain=sides, range=[SIDE_COLORS[name] for name in sides])
+    colors = alt.Scale(domain=sides, range=[(SIDE_COLORS | {"arm": color_of_arm})[name] for name in sides])
+    shapes = alt.Scale(domain=sides, range=[_SHAPES[name] for name in sides])
+    legend = alt.Legend(title=None, orient="top")
     texts = [
         alt.Tooltip("label:N", title="Arm"),
         alt.Tooltip("gflops:Q", title="GFLOP/s", format=".3~r"),
@@ -44,12 +51,16 @@ def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt
     marks = (
         alt.Chart(known)
         .mark_point(filled=True, size=90, opacity=1)
-        .encode(x, y, alt.Color("side:N", scale=colors, legend=alt.Legend(title=None, orient="top")), tooltip=texts)
+        .encode(
+            *(x, y, alt.Color("side:N", scale=colors, legend=legend), alt.Shape("side:N", scale=shapes, legend=legend)),
+            tooltip=texts,
+        )
     )
     named = known[known["side"] != "other arm"]
     names = (
         alt.Chart(named).mark_text(align="left", dx=8, dy=-8, fontSize=12, color=GREY, limit=260).encode(x, y, alt.Text("name:N"))
     )
+    note: dict[str, Any] = {"fontSize": 12, "color": GREY}
     notes = pd.DataFrame(
         {
             "intensity": [high, (low * ridge) ** 0.5],
@@ -57,11 +68,6 @@ def roofline_chart(points: pd.DataFrame, peaks: Peaks, height: int = 360) -> alt
             "text": [f"{peaks.gflops:.3g} GFLOP/s, measured", f"{peaks.gb_per_s:.3g} GB/s, measured"],
         }
     )
-    sides_of_text = (("right", -4, -9), ("left", 8, 12))  # above the roof of computing, below that of memory
-    roofs = [
-        alt.Chart(notes.iloc[[row]])
-        .mark_text(align=align, dx=dx, dy=dy, fontSize=12, color=GREY)
-        .encode(x, y, alt.Text("text:N"))
-        for row, (align, dx, dy) in enumerate(sides_of_text)
-    ]
-    return alt.layer(line, marks, names, *roofs).properties(height=height)
+    over, under = (alt.Chart(notes.iloc[[row]]) for row in (0, 1))  # the roof of computing, and that of memory
+    roofs = (over.mark_text(align="right", dy=-9, dx=-4, **note), under.mark_text(align="left", dy=12, dx=8, **note))
+    return alt.layer(line, marks, names, *(each.encode(x, y, alt.Text("text:N")) for each in roofs)).properties(height=height)

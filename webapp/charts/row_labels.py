@@ -10,6 +10,8 @@ LINE_LETTERS = 38
 """Of one line."""
 LINE, ROOM = 14, 14
 """Pixels of a line, and between rows."""
+CENTRED: dict[str, Any] = {"labelBaseline": "middle", "labelFlush": False}
+"""Of labels: also the first and the last stand in the middle of their rows."""
 
 
 def wrapped(label: str) -> str:
@@ -19,13 +21,20 @@ def wrapped(label: str) -> str:
 
 def plain_rows(**more: Any) -> alt.Axis:
     """The axis of rows with short labels: each in the middle of its row, without lines."""
-    look = {"labelLimit": 300, "ticks": False, "domain": False, "grid": False, "labelFlush": False, "labelBaseline": "middle"}
-    return alt.Axis(**look | more)
+    look: dict[str, Any] = {"labelLimit": 300, "ticks": False, "domain": False, "grid": False}
+    return alt.Axis(**look | CENTRED | more)
 
 
 def row_axis(labels: Sequence[str], title: str | None = None, **more: Any) -> alt.Y:
     """An encoding of `row`, whose values are `wrapped` labels, in the order of `labels`."""
-    axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=0, ticks=False, domain=False, labelBaseline="middle", labelFlush=False, **more)
+    axis = alt.Axis(
+        labelExpr="split(datum.label, '\\n')",
+        labelLimit=0,
+        ticks=False,
+        domain=False,
+        **CENTRED,
+        **more,
+    )
     return alt.Y("row:N", scale=alt.Scale(domain=[wrapped(label) for label in labels]), title=title, axis=axis)
 
 

@@ -7,12 +7,14 @@ from webapp.charts.encodings import GREY, with_links
 from webapp.charts.scales import ratio_axis, ratio_scale, y_span
 from webapp.links import POINT_KEY
 
-SAVING_COLORS = {"reached": "#c2500c", "free": "#00795a", "promised": "#1a70b8"}
+SAVING_COLORS = {"reached": "#c2500c", "free": "#00795a", "promised": GREY}
 """`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs alone."""
 _DASHES = {"reached": [1, 0], "free": [6, 3], "promised": [1, 4]}
 
 
-def saving_chart(points: pd.DataFrame, title: str, height: int = 360) -> alt.LayerChart | alt.FacetChart:
+def saving_chart(
+    points: pd.DataFrame, title: str, color_of_arm: str = SAVING_COLORS["reached"], height: int = 360
+) -> alt.LayerChart | alt.FacetChart:
     """Up to three lines along `tokens`, both axes logarithmic, speed-ups symmetric around 1.
 
     `points` are those of one arm: `tokens`, `speedup` with `speedup_low` and `speedup_high`, `promised`, and
@@ -37,8 +39,9 @@ def saving_chart(points: pd.DataFrame, title: str, height: int = 360) -> alt.Lay
         axis=alt.Axis(values=ticks, title=title, format="d", labelOverlap="greedy"),
     )
     y = alt.Y("ratio:Q", scale=scale, axis=ratio_axis(span, "Speed-up"))
-    legend = alt.Legend(title=None, orient="top")
-    color = alt.Color("series:N", scale=alt.Scale(domain=shown, range=[SAVING_COLORS[name] for name in shown]), legend=legend)
+    legend = alt.Legend(title=None, orient="top", symbolType="circle")
+    colors = SAVING_COLORS | {"reached": color_of_arm}
+    color = alt.Color("series:N", scale=alt.Scale(domain=shown, range=[colors[name] for name in shown]), legend=legend)
     dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=shown, range=[_DASHES[name] for name in shown]), legend=None)
     texts = [
         alt.Tooltip("series:N", title="Speed-up"),

@@ -91,7 +91,7 @@ def speed_lines(
         alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
         alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1).encode(x, low, high, color),
         *(mark.encode(x, alt.YDatum(1), color) for mark in break_even_marks(found)),
-        *(mark.encode(x, alt.YDatum(1), color) for mark in bound_texts(found, axis)),
+        *(mark.encode(x, color, y=alt.value(height - 6)) for mark in bound_texts(found, axis)),
         (clickable(marks) if links else marks).encode(x, y, color),
         *([published_marks(published).encode(x, y)] if len(published) else []),
         ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
@@ -130,7 +130,7 @@ def break_even_marks(found: pd.DataFrame) -> Iterator[alt.Chart]:
 
 
 def bound_texts(found: pd.DataFrame, axis: Axis, *, beside: bool = False) -> Iterator[alt.Chart]:
-    """One-sided bounds in words above their arrows, or `beside` them: `≤ 36`."""
+    """One-sided bounds in words, or `beside` their arrows: `≤ 36`."""
     one_sided = found[found["x"].isna() & (found["x_low"].isna() ^ found["x_high"].isna())]
     for column, sign, outward in (("x_high", "≤", ceil), ("x_low", "≥", floor)):
         known = one_sided.dropna(subset=[column])
@@ -139,4 +139,6 @@ def bound_texts(found: pd.DataFrame, axis: Axis, *, beside: bool = False) -> Ite
         if len(known):
             rows = alt.Chart(known.assign(x=known[column], bound=words))
             placed = rows.mark_text(dx=10, align="left", baseline="middle", fontSize=12, fontWeight=600)
-            yield (placed if beside else rows.mark_text(dy=-12, fontSize=12, fontWeight=600)).encode(text=alt.Text("bound:N"))
+            yield (placed if beside else rows.mark_text(baseline="bottom", fontSize=12, fontWeight=600)).encode(
+                text=alt.Text("bound:N")
+            )

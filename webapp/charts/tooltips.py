@@ -14,7 +14,8 @@ def omit_empty_rows(chart: alt.TopLevelMixin) -> None:
     inner: Any = chart.to_dict
 
     def to_dict(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        return with_known_rows(inner(*args, **kwargs))
+        found: dict[str, Any] = with_known_rows(inner(*args, **kwargs))
+        return found
 
     object.__setattr__(chart, "to_dict", to_dict)
 

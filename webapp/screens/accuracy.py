@@ -17,7 +17,7 @@ from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure, pareto_chart
 from webapp.choices import choose_one
-from webapp.quality_frames import beside_unmodified, evaluation_text, with_front, with_quality_words
+from webapp.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
 from webapp.quality_table import speed_and_quality
 from webapp.scope import Scope
 from webapp.tables import show_table
@@ -90,7 +90,7 @@ def accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
     colors = {name: style.color for name, style in arm_styles(points).items()}
     chart = pareto_chart(with_links(points), measure, TOP1_MEASURE, colors=colors)
     show_chart(chart, name="accuracy-pareto", data=points, scope_or_sweep=scope)
-    plain.sentence("Named: no other arm is at least as good by both and clearly better by one. Hollow: another is.", "muted")
+    plain.sentence(FRONT_NOTE, "muted")
 
 
 def figures(rows: pd.DataFrame, scope: Scope | str) -> None:
@@ -106,12 +106,13 @@ def figures(rows: pd.DataFrame, scope: Scope | str) -> None:
     show_chart(chart, name=f"accuracy-{name}", data=rows, scope_or_sweep=scope)
 
 
-def agreement(rows: pd.DataFrame, scope: Scope | str) -> None:
-    """Images that only one of both has right."""
-    st.subheader("Images that only one of both has right", anchor=False)
+def agreement(rows: pd.DataFrame, scope: Scope | str, *, alone: bool) -> None:
+    """Images that only one of the two classifies correctly, with the other figures if `alone`: if no table above has them."""
+    st.subheader("Images that only one of the two classifies correctly", anchor=False)
     chart = disagreement_chart(rows.assign(label=rows["arm"]))
     show_chart(chart, name="accuracy-mcnemar", data=rows, scope_or_sweep=scope)
-    show_table(rows.assign(digits=0), [name for name in TABLE if name in rows and rows[name].notna().any()])
+    listed = TABLE if alone else TABLE[:4]
+    show_table(rows.assign(digits=0), [name for name in listed if name in rows and rows[name].notna().any()])
 
 
 def corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
@@ -159,11 +160,12 @@ def _show() -> None:
     rows = evaluations[evaluations["text"] == text].sort_values("top1_drop")
 
     about: Scope | str = sweep if scope is None else scope
-    plain.sentence(f"{model} on {count(int(rows['images'].max()), 'image')} of {text}, against {against}", "strong")
     words = pd.Series([conclusion(row).word for row in rows.itertuples()]).value_counts()
     plain.sentence(
-        f"Top-1 accuracy of {count(len(rows), 'arm')}: {', '.join(f'{number} {word}' for word, number in words.items())}."
+        f"Top-1 accuracy of {count(len(rows), 'arm')}: {', '.join(f'{number} {word}' for word, number in words.items())}.",
+        "strong",
     )
+    plain.sentence(f"{model} on {count(int(rows['images'].max()), 'image')} of {text}, against {against}", "muted")
     if (of_model["state"] != "measured").any():
         plain.sentence(f"Of the accuracy that the sweep requests: {states_in_words(of_model)}.", "muted")
 
@@ -182,7 +184,7 @@ def _show() -> None:
             )
     accuracy_front(arms, about)
     figures(rows, about)
-    agreement(rows, about)
+    agreement(rows, about, alone=arms is rows)
     corruptions(found, about)
 
 

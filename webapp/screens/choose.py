@@ -14,7 +14,7 @@ from sweeps.advice_text import UNMODIFIED_LABEL, Advice, advice_notes, advice_se
 from sweeps.errors import UserError
 from sweeps.metrics import METRICS
 from sweeps.number_format import count
-from webapp import links, plain, queries_choose
+from webapp import links, plain, queries_choose, texts
 from webapp.advice_choices import choose_request, command_line
 from webapp.arm_style import method_colors
 from webapp.chart_block import show_chart
@@ -39,7 +39,11 @@ LAST_COLUMNS = ("runtime", "pairs", "measured at")
 def show_ranking(advice: Advice) -> None:
     """The ranking as the terminal prints it, each row with a link to its evidence."""
     headings, rows = advice_table(advice)
-    shown = pd.DataFrame(rows, columns=headings).replace("", None).dropna(axis="columns", how="all")
+    shown = (
+        pd.DataFrame([list(map(texts.typeset, row)) for row in rows], columns=headings)
+        .replace("", None)
+        .dropna(axis="columns", how="all")
+    )
     config: dict[str, Any] = {"rank": st.column_config.TextColumn("rank", width=50)}
     if max(map(len, shown["arm"])) > WIDE:
         config["arm"] = st.column_config.TextColumn("arm", width=300)
@@ -76,11 +80,11 @@ def chart_frame(advice: Advice) -> tuple[pd.DataFrame, Measure | None]:
         measure = Measure("amount", f"{METRICS[chosen].label.capitalize()}, times less", "higher", "ratio")
     headings, cells = advice_table(advice)
     words = {"numbers": headings[3], "ms": headings[4], "cost": "quality", "note": "note"}
-    for ranked, texts in zip(advice.ranking.arms, cells, strict=True):
+    for ranked, printed in zip(advice.ranking.arms, cells, strict=True):
         found = advice.by_key.get(ranked.key)
         row = {"arm": UNMODIFIED_LABEL, "method": "dense", "speedup": ranked.value, "front": ranked.key in (advice.pareto or ())}
         row |= {"speedup_low": ranked.low, "speedup_high": ranked.high, "href": None, "worse": 0.0, "amount": 1.0}
-        row |= {name: texts[headings.index(heading)] for name, heading in words.items()}
+        row |= {name: texts.typeset(printed[headings.index(heading)]) for name, heading in words.items()}
         if found is not None:
             cost = next((each for each in found.arm.costs if measured and (each.metric, each.data) == (metric, data)), None)
             row |= {"arm": found.label, "method": found.rows[-1].method, "href": _link(advice, ranked.key, 0)}
@@ -161,8 +165,10 @@ def short_titles(found: Sequence[Advice]) -> list[str]:
 def show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
     """Why there is no answer, and the nearest sizes that have one."""
     plain.sentence("No answer", "strong")
-    plain.sentence(f"{problem}.")
-    nearest = [("tokens", value) for value in problem.tokens] + [("batch", value) for value in problem.batches]
+    plain.sentence(texts.typeset(f"{problem}"[:1].upper() + f"{problem}"[1:] + "."))
+    nearest = [("tokens", value) for value in problem.tokens if value != request.tokens] + [
+        ("batch", value) for value in problem.batches
+    ]
     with st.container(horizontal=True):
         for name, value in nearest:
             label = f"{value} tokens" if name == "tokens" else f"batch {value}"
@@ -191,16 +197,17 @@ if len(_found) > 1:
     titles = short_titles(_found)
     _place = titles.index(st.selectbox(f"Condition, one of {len(_found)}", titles, key="condition", bind="query-params"))
 _advice = _found[_place]
-plain.sentence(advice_sentence(_advice), "strong")
+plain.sentence(texts.typeset(advice_sentence(_advice)), "strong")
 plain.sentence(f"For {_advice.title}.", "muted")
 if _quality := quality_sentence(_advice):
-    plain.sentence(_quality)
+    plain.sentence(texts.typeset(_quality))
 show_ranking(_advice)
 show_chart_of(_advice)
-plain.sentence("\n".join(advice_notes(_advice)), "muted")
+plain.sentence("\n".join(map(texts.typeset, advice_notes(_advice))), "muted")
 if len(_found) > 1:
     st.subheader(f"{len(_found)} conditions", anchor=False)
-    _rows = [{"Condition": title, "Answer": advice_sentence(each)} for title, each in zip(titles, _found, strict=True)]
+    _answers = [texts.typeset(advice_sentence(each)) for each in _found]
+    _rows = [{"Condition": title, "Answer": answer} for title, answer in zip(titles, _answers, strict=True)]
     st.dataframe(pd.DataFrame(_rows), hide_index=True, key="conditions")
 if _hidden or st.session_state.get("every") or "every" in st.query_params:
     if _hidden:

@@ -5,7 +5,7 @@ import streamlit as st
 from store.errors import StoreError
 from webapp import compare_blocks, plain
 
-plain.heading("Side by side")
+plain.heading("Compare: side by side")
 try:
     if question := st.query_params.get("question"):
         compare_blocks.history(question)

@@ -9,7 +9,7 @@ import streamlit as st
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
 from sweeps.number_format import count, is_missing
 from sweeps.reasons import PROFILE_SECTION, describe_fit, explain_costs, explain_own_work, explain_promise
-from webapp import explained, filters, plain, queries, queries_explain
+from webapp import explained, filters, plain, queries, queries_explain, texts
 from webapp.chart_block import show_chart
 from webapp.charts.activity_bars import activity_chart
 from webapp.charts.cost_lines import cost_chart, place_chart
@@ -45,7 +45,7 @@ def known_without_profile(own: pd.DataFrame, costs: Any, break_evens: pd.DataFra
     if len(along):
         measured = (float(ordered["tokens"].iloc[0]), float(ordered["tokens"].iloc[-1]))
         unit = token_unit(rows[0])
-        yield f"Measured break-even along {unit}: {describe_break_even(list(along.itertuples()), unit, measured)}."
+        yield f"Break-even along {unit}: {describe_break_even(list(along.itertuples()), unit, measured)}."
     if costs is not None:
         yield f"Cost model: {describe_fit(costs)}."
         yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs))
@@ -53,10 +53,12 @@ def known_without_profile(own: pd.DataFrame, costs: Any, break_evens: pd.DataFra
             yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
 
 
-def savings(own: pd.DataFrame, scope: Scope) -> None:
+def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
-    st.subheader("Reached, free, promised", anchor=False)
     free = own["ceiling"].notna().any()
+    st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
+    for line in explained.ceiling_sentences(own) if free else ():
+        plain.sentence(line)
     plain.sentence(
         "Bars: 99 % interval. Promised: if time followed MACs. "
         + (
@@ -67,7 +69,7 @@ def savings(own: pd.DataFrame, scope: Scope) -> None:
         "muted",
     )
     title = "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
-    chart = saving_chart(own, title)
+    chart = saving_chart(own, title, color)
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
 
 
@@ -79,26 +81,35 @@ def _no_ceiling(own: pd.DataFrame) -> str:
     return f"What these token counts could save at best is not known: add the method {' or '.join(names)} with the same counts."
 
 
-def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: Scope) -> None:
+def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: Scope, color: str) -> None:
     """Times against work with the fit, and the predicted break-even beside the measured ones."""
     st.subheader("Fixed cost and cost of work", anchor=False)
+    plain.sentence(
+        f"Lines: fixed cost + cost of work × {costs.work_unit}s. Each side stands at its own {costs.work_unit}s: at one size "
+        "the arm lies left of its baseline, and it is faster where it also lies lower.",
+        "muted",
+    )
     frame = explained.cost_points(own, costs)
     if not frame["in_fit"].all():
         plain.sentence(
             "Hollow points are no part of the fit: the method removes nothing there, or a flag marks them as wrong.", "muted"
         )
-    show_chart(cost_chart(frame, costs), name="cost-model", data=frame, scope_or_sweep=scope)
+    show_chart(cost_chart(frame, costs, color), name="cost-model", data=frame, scope_or_sweep=scope)
     places = [
         ("predicted by the fit", costs.predicted_x, costs.predicted_x_low, costs.predicted_x_high),
-        ("points alone", costs.measured_x, costs.measured_x_low, costs.measured_x_high),
+        ("from the points alone", costs.measured_x, costs.measured_x_low, costs.measured_x_high),
         *(
-            ("claimed", row.x, row.x_low, row.x_high)
+            ("the answer", row.x, row.x_low, row.x_high)
             for row in break_evens[break_evens["axis"] == "tokens"].itertuples()
             if not (is_missing(row.x_low) and is_missing(row.x_high))
         ),
     ]
+    plain.sentence(
+        "Break-even: what the fit predicts, what the points show without it, and the answer, which uses the fit where it holds.",
+        "muted",
+    )
     try:
-        chart = place_chart(places, list(own["tokens"]), "Break-even in tokens, with its interval")
+        chart = place_chart(places, list(own["tokens"]), "Break-even in tokens, with its interval", color)
     except ValueError as problem:
         plain.sentence(f"{problem}.".capitalize(), "muted")
         return
@@ -108,7 +119,7 @@ def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: 
 
 def wall(sides: list[explained.Sides], scope: Scope) -> None:
     """Classes of time of both sides, and what differs."""
-    st.subheader("Where the wall goes", anchor=False)
+    st.subheader("Where the wall time goes", anchor=False)
     parts = explained.wall_parts(sides)
     if parts.empty:
         plain.sentence("The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted")
@@ -117,10 +128,10 @@ def wall(sides: list[explained.Sides], scope: Scope) -> None:
     differences = explained.wall_differences(sides)
     show_chart(difference_chart(differences), name="wall-differences", data=differences, scope_or_sweep=scope)
     for note in dict.fromkeys(each.condition.note for each in sides):
-        plain.sentence(note, "muted")
+        plain.sentence(f"{note[:1].upper()}{note[1:]}", "muted")
 
 
-def activities_and_roofline(sides: list[explained.Sides], scope: Scope) -> None:
+def activities_and_roofline(sides: list[explained.Sides], scope: Scope, color: str) -> None:
     """Kernels or operators of one condition, and its roofline."""
     places = {each.place: each for each in sides}
     st.subheader("What runs longer, what shorter", anchor=False)
@@ -138,12 +149,12 @@ def activities_and_roofline(sides: list[explained.Sides], scope: Scope) -> None:
     if peaks is None or rates[["gflops", "gb_per_s"]].dropna().empty:
         plain.sentence("The peaks of the machine, or operations and bytes of these profiles, are not known.", "muted")
         return
-    show_chart(roofline_chart(rates, peaks), name="roofline", data=rates, scope_or_sweep=scope)
+    show_chart(roofline_chart(rates, peaks, color), name="roofline", data=rates, scope_or_sweep=scope)
 
 
 def not_profiled(scope: Scope, arm: str) -> None:
     """What is not known without a profile, and which command would show it."""
-    st.subheader("Where the wall goes", anchor=False)
+    st.subheader("Where the wall time goes", anchor=False)
     plain.sentence(f"{arm} was not profiled under this condition: what its operators and launches take is not known.")
     plain.sentence("Add these lines to the sweep file, or the key profile to its jobs, and run it again; what is measured stays:")
     plain.text_block(f"{PROFILE_SECTION}\n\nbreakeven run {scope.sweep}.yaml")
@@ -176,6 +187,7 @@ def _show() -> None:
     points, break_evens = queries.scope_points(scope)
     points = explained.with_promises(points)
     arm = choose_one("Arm", list(dict.fromkeys(points["arm"])), "arm", explained.most_surprising(points))
+    color = explained.own_color(points, arm)
     own, curves = points[points["arm"] == arm], break_evens[break_evens["arm"] == arm]
     if scope.facet is not None:
         value = own[scope.facet].value_counts().index[0]
@@ -188,22 +200,27 @@ def _show() -> None:
     sides = explained.sides_of(found, str(own["arm_id"].iloc[0]), str(own["baseline_id"].iloc[0]))
 
     plain.sentence(f"{arm} against {own['against'].iloc[0]}", "strong")
-    for each in sides:
-        for reason in each.condition.reasons:
-            if reason.arm is each.arm:
-                plain.sentence(f"At {each.place}: {reason.text}.")
-    for line in known_without_profile(own, costs, curves):
-        plain.sentence(line)
-    if not sides:
+    lines = [
+        f"At {explained.place_with_tokens(each, own)}: {reason.text}."
+        for each in sides
+        for reason in each.condition.reasons
+        if reason.arm is each.arm
+    ]
+    if lines:
+        lines.append("Profiled forwards are jobs of their own; the times below are those of the timed pairs.")
+    else:
         plain.sentence(
-            "Which of its operators take that time is not known without a profile; how to measure one stands below.", "muted"
+            "Why is known in part: without a profile it is open which operators take the time. How to measure one stands below.",
+            "muted",
         )
-    savings(own, scope)
+    lines += known_without_profile(own, costs, curves)
+    plain.sentence("\n".join(map(texts.typeset, lines)))
+    savings(own, scope, color)
     if costs is not None:
-        cost_model(own, costs, curves, scope)
+        cost_model(own, costs, curves, scope, color)
     if sides:
         wall(sides, scope)
-        activities_and_roofline(sides, scope)
+        activities_and_roofline(sides, scope, color)
     else:
         not_profiled(scope, arm)
     sweep_audit(scope.sweep)

@@ -12,13 +12,13 @@ from sweeps.stacks import Stack, stacks_of
 from webapp import filters, plain, queries, queries_quality, texts
 from webapp.arm_key import show_key
 from webapp.arm_style import arm_styles
-from webapp.chart_block import show_chart
+from webapp.chart_block import draw_chart, offer_files, show_chart
 from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.length_lines import length_chart
 from webapp.charts.pareto import Measure, pareto_chart
 from webapp.choices import choose_one
-from webapp.quality_frames import QualityOfArms, beside_unmodified, with_front, with_quality_words
+from webapp.quality_frames import FRONT_NOTE, QualityOfArms, beside_unmodified, with_front, with_quality_words
 from webapp.quality_table import speed_and_quality
 from webapp.scope import Scope
 from workers.methods.arm_labels import params_label
@@ -49,8 +49,10 @@ def along_length(scope: Scope) -> None:
     styles = arm_styles(arms)
     frame = arms.assign(value=arms[metric_column(spec)[0]])
     chart = length_chart(frame, title, styles, better=spec.better or "")
-    show_chart(chart, name=f"language-{spec.name}", data=frame, scope_or_sweep=scope)
+    name = f"language-{spec.name}"
+    draw_chart(chart, name)
     show_key({name: style for name, style in styles.items() if name in set(frame.dropna(subset=["value"])["arm"])})
+    offer_files(lambda: chart, name=name, data=frame, scope_or_sweep=scope)
     plain.sentence("Each arm's newest attempt, without an interval; ratios of arms and their intervals are in the tables.", "muted")
 
 
@@ -66,7 +68,7 @@ def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope)
     points = with_front(beside_unmodified(known, speedup=1.0, worse=0.0), (x, y))
     colors = {name: style.color for name, style in arm_styles(points).items()}
     show_chart(pareto_chart(with_links(points), x, y, colors=colors), name="language-pareto", data=points, scope_or_sweep=scope)
-    plain.sentence("Named: no other arm is at least as good by both and clearly better by one. Hollow: another is.", "muted")
+    plain.sentence(FRONT_NOTE, "muted")
 
 
 def stacks(arms: pd.DataFrame, scope: Scope) -> None:
@@ -79,7 +81,7 @@ def stacks(arms: pd.DataFrame, scope: Scope) -> None:
         rows = stack_rows(stack)
         title = f"Speed-up: {METRICS[scope.metric].label}"
         show_chart(interval_chart(rows, title, none=1), name=f"language-stack-{number}", data=rows, scope_or_sweep=scope)
-        plain.sentence(f"{stack.label}: {stack.text}.")
+        plain.sentence(texts.typeset(f"{stack.label}: {stack.text}."))
 
 
 def stack_rows(stack: Stack) -> pd.DataFrame:
@@ -122,11 +124,10 @@ def _show() -> None:
     length = choose_one("Prompt", lengths, "prompt", lengths[-1])
     here = arms[arms["prompt_tokens"] == float(length.partition(" ")[0])]
 
-    plain.sentence(
-        f"{METRICS[scope.metric].label.capitalize()} at {length} of the prompt, against {here['against'].iloc[0]}", "strong"
-    )
     words = here["word"].value_counts()
-    plain.sentence(f"{count(len(here), 'arm')}: {', '.join(f'{number} {word}' for word, number in words.items())}.")
+    plain.sentence(f"{count(len(here), 'arm')}: {', '.join(f'{number} {word}' for word, number in words.items())}.", "strong")
+    metric = METRICS[scope.metric].label
+    plain.sentence(f"{metric[:1].upper()}{metric[1:]} at {length} of the prompt, against {here['against'].iloc[0]}", "muted")
     requested = quality.states["state"].value_counts().to_dict()
     stand = ", ".join(f"{number} {state}" for state, number in requested.items())
     plain.sentence(f"Quality: {stand}." if requested else "The sweep requests no quality of this model.", "muted")

@@ -70,6 +70,7 @@ def show_map(scope: Scope) -> None:
     if curves.empty:
         plain.sentence("No curve has the fixed values above; choose others, or other axes.", "muted")
         return
+    plain.sentence(LEGEND, "muted")
     columns, rows = values_of(curves, across), values_of(curves, down)
     shown = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
     cells = map_frame(curves, across, down)
@@ -80,7 +81,6 @@ def show_map(scope: Scope) -> None:
         data=cells.drop(columns=["fill", "ink"]),
         scope_or_sweep=scope,
     )
-    plain.sentence(LEGEND, "muted")
     if len(shown) < len(rows):
         plain.sentence(f"{len(shown)} of {len(rows)} rows are shown; narrow the arms above to see the others.", "muted")
 

@@ -15,13 +15,13 @@ REFRESH_S = 3
 MOST_CLASSES = 20  # classes of failures; a text below would be shown on the page
 SWEEPS = {
     "sweep": st.column_config.TextColumn("Sweep"),
-    "question": st.column_config.TextColumn("Question", width="large"),
     "state": st.column_config.TextColumn("State"),
     "comparisons": st.column_config.NumberColumn("Requested", help="Comparisons that the sweep requests", format="localized"),
     "measured": st.column_config.NumberColumn("Measured", help="Comparisons with an answer that is no failure", format="localized"),
     "failures": st.column_config.NumberColumn("Failures", help="Comparisons with a reason in place of numbers", format="localized"),
     "best": st.column_config.NumberColumn("Best speed-up", help="The largest that is clearly above 1", format="%.2f×"),
     "submitted_at": st.column_config.DatetimeColumn("Submitted, UTC", format="YYYY-MM-DD HH:mm", timezone="UTC"),
+    "question": st.column_config.TextColumn("Question", width="large"),
 }
 NODES = {
     "device_name": st.column_config.TextColumn("Device"),
@@ -77,7 +77,7 @@ def failures(sweep: str) -> None:
     """Failures by reason and message, with the newest log of each, and the command that tries them again."""
     classes = queries.kept(lambda engine: runs.failure_classes(engine, sweep), "failure_classes", sweep)
     if not classes:
-        plain.sentence(f"Nothing in {sweep} has a failure in place of numbers.", "muted")
+        plain.sentence(f"No comparison of {sweep} failed.", "muted")
         return
     plain.sentence(
         "To measure them again, run the sweep's file. Unexpected errors are tried again by every run; "
