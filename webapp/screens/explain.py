@@ -210,7 +210,7 @@ def _show() -> None:
         lines.append("Profiled forwards are jobs of their own; the times below are those of the timed pairs.")
     else:
         plain.sentence(
-            "Why is known in part: without a profile it is open which operators take the time. How to measure one stands below.",
+            "Which of its operators take the time is not known without a profile; how to measure one stands below.",
             "muted",
         )
     lines += known_without_profile(own, costs, curves)
