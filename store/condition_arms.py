@@ -154,9 +154,9 @@ class ConditionArms:
             if answered or curve_id in failed or self._control(rows[-1].method):
                 continue
             last = (here or rows)[-1]
-            asked = comparison_at(Comparison.model_validate(current(json.loads(last.payload))), int(last.tokens), tokens)
+            comparison = comparison_at(Comparison.model_validate(current(json.loads(last.payload))), int(last.tokens), tokens)
             size = {} if batch is None else {"batch_size": batch}
-            found.append(asked.model_copy(update={"condition": asked.condition.model_copy(update=size)}))
+            found.append(comparison.model_copy(update={"condition": comparison.condition.model_copy(update=size)}))
         return found
 
     def _evidence(self, label: str, rows: Sequence[Any], speedup: SpeedUp) -> Evidence:

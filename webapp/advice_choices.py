@@ -22,14 +22,14 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
     unknown: list[str] = []
     newest = known.sort_values(["at", "points"]).iloc[-1]
     models = sorted(known["model"].unique())
-    model = _asked("model", models, str(newest["model"]), "Model", unknown)
+    model = _held("model", models, str(newest["model"]), "Model", unknown)
     own = known[known["model"] == model]
     devices = [ANY, *sorted(own["device"].unique())]
     runtimes = [ANY, *sorted(own["runtime"].unique())]
     metrics = [name for name in timed_metrics() if name in set(own["metric"])]
-    device = _asked("device", devices, ANY, "Device", unknown)
-    runtime = _asked("runtime", runtimes, ANY, "Runtime", unknown)
-    metric = _asked("metric", metrics, metrics[0], "Metric", unknown)
+    device = _held("device", devices, ANY, "Device", unknown)
+    runtime = _held("runtime", runtimes, ANY, "Runtime", unknown)
+    metric = _held("metric", metrics, metrics[0], "Metric", unknown)
     points = own.groupby("batch_size")["points"].sum()
     batches = _often(dict(zip(map(int, points.index.tolist()), points.tolist(), strict=True)))
     batch = _number("batch", batches[0], unknown)
@@ -90,7 +90,7 @@ def command_line(command: Sequence[str], request: AdviceRequest) -> str:
     return shlex.join(["breakeven", *words])
 
 
-def _asked(key: str, options: Sequence[str], default: str, label: str, unknown: list[str]) -> str:
+def _held(key: str, options: Sequence[str], default: str, label: str, unknown: list[str]) -> str:
     """What a widget holds, or else the address; `default` where that is no option, which is noted."""
     state = st.session_state.get(key)
     found = state if state is not None else st.query_params.get(key)
@@ -102,13 +102,13 @@ def _asked(key: str, options: Sequence[str], default: str, label: str, unknown: 
 
 
 def _number(key: str, default: int, unknown: list[str]) -> int:
-    state, asked = st.session_state.get(key), st.query_params.get(key)
+    state, given = st.session_state.get(key), st.query_params.get(key)
     if state is not None and str(state).isdigit():  # another page has a list of choices by this name
         return int(state)
-    if asked is not None:
-        if asked.isascii() and asked.isdigit() and 1 <= int(asked) <= MOST:
-            return int(asked)
-        unknown.append(f"{key.capitalize()} {asked} of the address is no whole number from 1 on; {default} is shown.")
+    if given is not None:
+        if given.isascii() and given.isdigit() and 1 <= int(given) <= MOST:
+            return int(given)
+        unknown.append(f"{key.capitalize()} {given} of the address is no whole number from 1 on; {default} is shown.")
     return default
 
 

@@ -75,12 +75,12 @@ class FilterPlan(NamedTuple):
 def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
     """The sweep to show on all pages, and notes: the one in the address, else `default`; it is always in the address."""
     unknown: list[str] = []
-    state, asked = st.session_state.get("sweep"), st.query_params.get("sweep")
+    state, given = st.session_state.get("sweep"), st.query_params.get("sweep")
     if state not in names:
-        if asked is not None and asked not in names:
-            unknown.append(f"The address names the sweep {asked}, which this store does not have; {default} is shown.")
+        if given is not None and given not in names:
+            unknown.append(f"The address names the sweep {given}, which this store does not have; {default} is shown.")
         keep_notes("sweep", unknown)
-        seed_choices({"sweep": asked if asked is not None and asked in names else default})
+        seed_choices({"sweep": given if given is not None and given in names else default})
     with st.container(horizontal=True, horizontal_alignment="right"):
         chosen = st.selectbox("Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300)
     return str(chosen or default), kept_notes("sweep", str(chosen or default))
@@ -147,11 +147,11 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
     choices: list[FilterChoice] = []
 
     def take(key: str, label: str, options: list[str], default: str, everywhere: Sequence[str], *, constant: bool = False) -> str:
-        asked = next(iter(requested.get(key, ())), None)
-        value = asked if asked in options else default
-        if asked is not None and asked not in options:
-            where = "not measured with the choices before it" if asked in everywhere else "not in this sweep"
-            unknown.append(f"{label} {asked} of the address is {where}; {value} is shown.")
+        given = next(iter(requested.get(key, ())), None)
+        value = given if given in options else default
+        if given is not None and given not in options:
+            where = "not measured with the choices before it" if given in everywhere else "not in this sweep"
+            unknown.append(f"{label} {given} of the address is {where}; {value} is shown.")
         if len(options) > 1:
             choices.append(FilterChoice(key, label, options, value, default if constant else None))
         return value
@@ -180,9 +180,9 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
     arms, chosen = [], {}
     for column, (key, label) in ARMS.items():
         options = sorted(rest[column].map(_word).unique(), key=_order)
-        asked = list(requested.get(key, ()))
-        unknown += [f"{label}: {name} of the address is not in this panel." for name in asked if name not in options]
-        kept = tuple(name for name in asked if name in options)
+        given = list(requested.get(key, ()))
+        unknown += [f"{label}: {name} of the address is not in this panel." for name in given if name not in options]
+        kept = tuple(name for name in given if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
         if len(options) > 1:
             arms.append(FilterChoice(key, label, options, ""))
@@ -273,9 +273,9 @@ def choose_axis(axes: Sequence[Axis]) -> Axis:
 
 def choose_highlight(arms: Sequence[str]) -> str | None:
     """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be distinguished."""
-    asked = st.query_params.get("arm")
-    if asked is not None and asked not in arms and st.session_state.get("arm") is None:
-        plain.sentence(f"Arm {asked} of the address is not shown here.", "muted")
+    given = st.query_params.get("arm")
+    if given is not None and given not in arms and st.session_state.get("arm") is None:
+        plain.sentence(f"Arm {given} of the address is not shown here.", "muted")
     if len(arms) < 2:
         return None
     chosen = st.selectbox(

@@ -30,13 +30,13 @@ def digits(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [(DEIT, 196, None), (DEIT, 4, None), (DEIT, 121, None), ("digits_vit_64", 64, 1.0)],
     ids=["measured", "unmodified", "interpolated", "quality"],
 )
-def test_page_and_terminal_agree(opened: Open, filled: str, digits: str, asked: tuple[str, int, float | None]) -> None:
+def test_page_and_terminal_agree(opened: Open, filled: str, digits: str, requested: tuple[str, int, float | None]) -> None:
     """The sentence, every cell of the ranking, every note and every number are those of the command line."""
-    model, tokens, drop = asked
+    model, tokens, drop = requested
     options = {} if drop is None else {"max_drop": drop}
     url = digits if model.startswith("digits") else filled
     arguments = ["--model", model, "--tokens", str(tokens), "--batch", "1", "--db", url, "--pareto"]
