@@ -5,11 +5,10 @@ from typing import Any
 import pandas as pd
 
 from store.activities import activity_differences
-from store.audits import measured_sweep
+from store.audits import audit_of_sweep
 from store.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.panels import panel_rows
-from sweeps.audit.profiled import profile_notes
-from sweeps.audit.report import AuditReport, audit_table
+from sweeps.audit.report import AuditReport
 from webapp.queries import kept
 from webapp.scope import Scope
 from workers.methods.arm_labels import params_label
@@ -39,9 +38,4 @@ def activities(baseline: str, arm: str, url: str | None = None) -> pd.DataFrame:
 
 def audit_report(sweep: str, url: str | None = None) -> AuditReport:
     """The audit of a sweep, as `breakeven audit` makes it."""
-
-    def read(engine: Any) -> AuditReport:
-        table = measured_sweep(engine, sweep, params_label)
-        return audit_table(table, tuple(profile_notes(table)))
-
-    return kept(read, "audit", sweep, url=url)
+    return kept(lambda engine: audit_of_sweep(engine, sweep, params_label), "audit", sweep, url=url)

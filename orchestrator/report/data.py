@@ -5,13 +5,16 @@ from dataclasses import dataclass
 import pandas as pd
 
 from orchestrator.report.system_notes import with_system_notes
+from store.audits import MOST_AUDITED, audit_of_sweep
 from store.comparison_status import states
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from store.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from store.timed_arms import provenance_rows
+from sweeps.audit.report import AuditReport
 from sweeps.kinds import KINDS
 from workers.methods import tuning_control
+from workers.methods.arm_labels import params_label
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Report:
     """View `kernel`: kernels with hardware counters, from imported files of ncu."""
     provenance: pd.DataFrame
     """Where and when it was measured, see `store.timed_arms.provenance_rows`."""
+    audit: AuditReport | None = None
+    """What the rules of the audit find; `None` of a sweep of more than `store.audits.MOST_AUDITED` comparisons."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -81,4 +86,5 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "profile"),
         counter_rows(engine, name),
         provenance_rows(engine, name),
+        audit_of_sweep(engine, name, params_label) if len(speedups) <= MOST_AUDITED else None,
     )

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import answers, ceilings, cost_models, differences, generation, next_steps, speedup, why
+from orchestrator.report import answers, audit_findings, ceilings, cost_models, differences, generation, next_steps, speedup, why
 from orchestrator.report.charts import draw_charts
 from orchestrator.report.data import Report
 from orchestrator.report.html_page import render_html
@@ -61,7 +61,13 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
         yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures))
     if not any(map(len, (*report.compared, report.profiles, report.failures))):
         yield Section(title="nothing measured yet")
-    for reason in (ceilings.ceiling_sections, why.why_sections, cost_models.cost_model_sections, generation.limits):
+    for reason in (
+        ceilings.ceiling_sections,
+        why.why_sections,
+        cost_models.cost_model_sections,
+        audit_findings.audit_sections,
+        generation.limits,
+    ):
         yield from reason(report)
     if words := list(next_steps.legend(report)):
         yield Section(title="Verdicts", lines=[TextLine(line, "dim") for line in words])

@@ -6,6 +6,7 @@ from typing import Any
 
 from sweeps.number_format import is_missing
 from sweeps.references.measurement import Measurement, MeasurementTable
+from sweeps.stats.pooling import PROCESS_SD
 
 PASS_NOISE = 0.1
 """Relative standard deviation of a time beside one of another pass of the same job: a pair of forwards on a shared CPU differs by
@@ -29,12 +30,13 @@ BASELINE = "dense"
 def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable[[str, str], str]) -> MeasurementTable:
     """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method and its parameters (JSON).
 
-    A row may also have `peak_gflops`, the peak that was measured where the arm ran.
+    A row may also have `peak_gflops`, the peak that was measured where the arm ran, and of its speed-up `paired` and `no_effect`.
     """
     known: list[dict[str, Any]] = [{key: None if is_missing(value) else value for key, value in row.items()} for row in rows]
     prefixes = {_place(row): row["tokens_final"] - row["tokens"] for row in known if row["method"] == BASELINE}
     found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
-    return MeasurementTable(name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, noise=PASS_NOISE)
+    noise = {"noise": PASS_NOISE, "job_noise": PROCESS_SD}
+    return MeasurementTable(name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise)
 
 
 def setting_of(row: Mapping[str, Any]) -> str:
@@ -71,6 +73,8 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "gmacs": row.get("gmacs_total") or None,
         "device_ms": row.get("device_latency_ms"),
         "peak_gflops": row.get("peak_gflops") if timed else None,
+        "paired": row.get("paired") if timed else None,
+        "no_effect": row.get("no_effect") if timed else None,
         "top1": row.get("top1"),
         "perplexity": row.get("perplexity"),
     }

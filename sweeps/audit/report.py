@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from sweeps.audit import batches, comparisons, device_time, records
+from sweeps.audit import batches, comparisons, device_time, records, sizes
 from sweeps.audit.rule import SEVERITIES, AuditFinding, AuditRule
 from sweeps.identity import FrozenModel
 from sweeps.number_format import count
@@ -24,6 +24,8 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(comparisons.stated_ratio, ("speedup|latency_change",)),
     AuditRule(comparisons.break_even_without_data, ("tokens|image_size|batch|gmacs",), beside=("break_evens",)),
     AuditRule(comparisons.stage_tokens, ("tokens", "tokens_final", "keep_rate", "stages")),
+    AuditRule(sizes.time_of_sizes, ("tokens|image_size", "throughput|latency_ms"), beside=("baseline",)),
+    AuditRule(sizes.nothing_removed, ("paired", "no_effect")),
     AuditRule(records.sampling_error, ("top1", "images")),
     AuditRule(records.duplicated_rows, ("throughput|latency_ms|kernel_ms|top1|perplexity|memory_mb",)),
 )

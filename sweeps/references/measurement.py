@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from sweeps.identity import FrozenModel, digest
-from sweeps.profile import COUNTERS
+from sweeps.profile import COUNTERS, Bounded
 
 LatencyUnit = Literal["per_batch", "per_image"]
 """What a latency is the time of: a whole batch, or an image of it."""
@@ -81,6 +81,10 @@ class Measurement(FrozenModel):
     """Stated: time of the baseline over time of this row."""
     latency_change: Annotated[float, Field(gt=-100)] | None = None
     """Stated: change of the time against the baseline in per cent; above 0 is slower."""
+    paired: Bounded | None = None
+    """Speed-up by pairs of forwards of one job, with its interval."""
+    no_effect: bool | None = None
+    """Whether the method removes nothing here: the row does the work of its baseline."""
     memory_mb: _Positive | None = None
     noise: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Relative standard deviation of its times."""
@@ -112,6 +116,8 @@ class MeasurementTable(FrozenModel):
     """Label of the rows of the unmodified model; `None`: one of `BASELINE_WORDS`."""
     noise: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Relative standard deviation of a time, where the source states it."""
+    job_noise: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """That of the median of a job beside another job of the same machine, which varies less than single times; `None`: `noise`."""
     break_evens: tuple[StatedBreakEven, ...] = ()
 
     def is_baseline(self, row: Measurement) -> bool:

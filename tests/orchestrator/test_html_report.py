@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -73,7 +74,7 @@ def hostile(report: Report) -> Report:
     }
     for field in dataclasses.fields(report):
         frame = getattr(report, field.name)
-        if field.name not in changed:
+        if field.name not in changed and isinstance(frame, pd.DataFrame):
             texts = [
                 name for name in frame.columns if name not in keep and name[-3:] != "_id" and frame[name].map(type).eq(str).any()
             ]

@@ -158,3 +158,91 @@ def test_neighbours_more_than_a_doubling_apart_do_not_bear_a_claim_out() -> None
     assert "no data between 100 and 250" in claim(150, (100, 250), dict.fromkeys((100, 250), SAME))[0][2]
     speeds = {100: SLOWER, 200: SLOWER, 400: FASTER}
     assert "slower at 100 and at 200" in claim(150, (100, 200, 400), speeds)[0][2]
+
+
+def sizes(*times: tuple[int, float], **more: Any) -> list[Row]:
+    """Rows of the unmodified model: tokens and ms."""
+    return [{"label": "dense", "tokens": tokens, "batch": 1, "latency_ms": ms, **more} for tokens, ms in times]
+
+
+def test_a_small_size_that_takes_longer_than_a_larger_one() -> None:
+    """Both sizes are named, each beside the one that shows most; 7 % is silent, and so is the arm."""
+    times = ((9, 9.5), (16, 8.93), (36, 8.32), (144, 25.4), (196, 20.8))
+    arm_rows = [{"label": "a", "tokens": 9, "batch": 1, "latency_ms": 80.0}]
+    ((rule, rows, sentence),) = found(*sizes(*times), *arm_rows, job_noise=0.015)
+    assert (rule, rows) == ("time_of_sizes", (1, 3, 4, 5))
+    assert sentence.startswith(
+        "batch 1: the unmodified model takes 25.4 ms at 144 tokens, 20.8 ms at 196 tokens (22 % longer with fewer tokens); "
+        "9.5 ms at 9 tokens, 8.32 ms at 36 tokens (14 % longer with fewer tokens): the machine was in another state"
+    )
+    assert "Each speed-up is formed inside its job and stands, but break-evens and fits join these sizes" in sentence
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        sizes((16, 8.9), (36, 8.3), (64, 10.1)),
+        sizes((16, 5.0), (36, 8.3), (64, 10.1)),
+        [*sizes((144, 25.4), batch=2), *sizes((196, 20.8), batch=1)],
+        [*sizes((144, 25.4), model="a"), *sizes((196, 20.8), model="b")],
+        [*sizes((144, 25.4), setting="eager"), *sizes((196, 20.8), setting="compile")],
+        [*sizes((144, 25.4), (144, 18.0), (144, 18.1)), *sizes((196, 20.8))],
+    ],
+    ids=["7 %", "in order", "another batch", "another model", "another runtime", "the median of three jobs"],
+)
+def test_sizes_in_order_or_not_to_be_compared(rows: Sequence[Row]) -> None:
+    """Chance between jobs, and curves of other conditions, are silent."""
+    assert [each for each in found(*rows, job_noise=0.015) if each[0] == "time_of_sizes"] == []
+
+
+def test_many_sizes_are_counted() -> None:
+    """Four are worked out; pixels name a size where the table has them."""
+    rows = [{"label": "dense", "image_size": 16 * size, "batch": 1, "throughput": 50.5 * size} for size in range(10, 17)]
+    ((_, _, sentence),) = found(*rows)
+    assert sentence.count("longer with fewer tokens") == 4
+    assert "at 160 px" in sentence
+
+
+def idle(size: int, low: float, high: float, **more: Any) -> Row:
+    paired = {"value": (low + high) / 2, "low": low, "high": high}
+    return {
+        "label": "tome",
+        "image_size": size,
+        "tokens": (size // 16) ** 2,
+        "batch": 1,
+        "no_effect": True,
+        "paired": paired,
+        **more,
+    }
+
+
+def test_an_arm_that_removes_nothing_and_is_slower() -> None:
+    """The clear size is named, the others beside it, and how many of them chance would give."""
+    ((rule, rows, sentence),) = found(idle(32, 0.954, 0.988), idle(48, 0.954, 1.024), idle(64, 0.97, 1.03))
+    assert (rule, rows) == ("nothing_removed", (1,))
+    assert sentence == (
+        "tome removes nothing, and yet was measured at 0.971x [0.954, 0.988] at 32 px (4 tokens): its own code costs this, or the "
+        "measurement is biased (by chance alone 0.03 of 3 such comparisons would stand out). Where it removes nothing too: 0.989x "
+        "[0.954, 1.024] at 48 px (9 tokens), 1.000x [0.970, 1.030] at 64 px (16 tokens). This is no effect of fewer tokens"
+    )
+
+
+def test_an_arm_that_removes_nothing_and_is_faster() -> None:
+    """Its own code cannot gain anything."""
+    ((_, _, sentence),) = found(idle(32, 1.02, 1.08))
+    assert "1.050x [1.020, 1.080] at 32 px (4 tokens): the measurement is biased (by chance alone 0.01 of 1 such" in sentence
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        idle(32, 0.95, 1.01),
+        idle(32, 0.985, 0.999),
+        idle(32, 0.9, 0.95, no_effect=False),
+        {**idle(32, 0.9, 0.95), "paired": {"value": 0.9}},
+    ],
+    ids=["not clear", "within the floor", "it removes tokens", "no interval"],
+)
+def test_no_finding_on_what_removes_nothing(row: Row) -> None:
+    """What its interval does not show is not claimed, and what removes tokens may be slower."""
+    assert found(row) == []

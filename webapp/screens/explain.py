@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from store.audits import MOST_AUDITED
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
 from sweeps.number_format import count, is_missing
 from sweeps.reasons import PROFILE_SECTION, describe_fit, explain_costs, explain_own_work, explain_promise
@@ -21,7 +22,6 @@ from webapp.scope import Scope
 from workers import methods
 
 MOST_FINDINGS = 5  # of the audit, in full; all of them are in a table
-MOST_AUDITED = 2000  # comparisons of a sweep that is audited without a request
 ACTIVITY_COLUMNS = {
     "name": st.column_config.TextColumn("Name", width="large"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.4f"),
