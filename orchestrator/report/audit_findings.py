@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from orchestrator.report.data import Report
 from orchestrator.report.section import Section, TextLine
 
-MOST_FINDINGS = 6
+FULL_FINDINGS = 6
 """Findings that a report has in full; `breakeven audit` has all of them."""
 
 
@@ -14,7 +14,7 @@ def audit_sections(report: Report) -> Iterator[Section]:
     found = [] if report.audit is None else [each for each in report.audit.findings if each.severity != "note"]
     if found:
         lines = [
-            TextLine(f"{each.severity}: {each.sentence}. To settle it: {each.settles}", "yellow") for each in found[:MOST_FINDINGS]
+            TextLine(f"{each.severity}: {each.sentence}. To settle it: {each.settles}", "yellow") for each in found[:FULL_FINDINGS]
         ]
-        more = f"{len(found) - MOST_FINDINGS} more: breakeven audit {report.name}" if len(found) > MOST_FINDINGS else ""
+        more = f"{len(found) - FULL_FINDINGS} more: breakeven audit {report.name}" if len(found) > FULL_FINDINGS else ""
         yield Section(title="Audit of these numbers", lines=lines, note=more)

@@ -61,7 +61,7 @@ def test_a_size_measured_on_a_slowed_machine(tmp_path: Path) -> None:
 
 
 def test_an_arm_that_removes_nothing_and_takes_longer(tmp_path: Path) -> None:
-    """The simulated method costs 0.9 ms whatever it removes: where it removes nothing, that is stated, and is no effect of tokens."""
+    """The simulated method costs 0.9 ms whatever it removes: where that is nothing, it is stated."""
     sizes = [outcome(job(size, arms=(DENSE, tome(0.02)))) for size in (32, 96, 224)]
     url = stored(tmp_path / "s.db", doing_nothing(sizes[0]), *sizes[1:])
     (line,) = lines(url, "trial")
