@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
+from sweeps.condition import Condition, Overrides
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Condition, Overrides, Step
+from sweeps.job import Arm, Step
 from sweeps.policy import Policy, PolicyChoice
 from workers.arms.budget import solve
 from workers.arms.vision import build_vision

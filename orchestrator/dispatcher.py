@@ -17,7 +17,8 @@ from store import owners, queue
 from store.engine import Engine
 from store.errors import StoreError
 from store.record import LeaseError, record
-from sweeps.job import Arm, Condition, Job
+from sweeps.condition import Condition
+from sweeps.job import Arm, Job
 from sweeps.outcome import ANSWERING_FAILURES, FailureReason, Outcome
 from sweeps.parsing.file_schema import Retry
 

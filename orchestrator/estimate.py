@@ -4,10 +4,11 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 
+from sweeps.condition import Device, Dtype
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.local_llm import geometry, is_folder
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import PASS_SECONDS, Device, Dtype, Job, Step
+from sweeps.job import PASS_SECONDS, Job, Step
 from sweeps.kinds import KINDS, Payload
 from sweeps.method import LanguageNetwork
 from workers.data.scoring_windows import CONTEXT, SCORED

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from orchestrator.nodes import Node
 from orchestrator.worker_supervisor import WorkerFailure
 from store import queue
-from sweeps.job import Arm, Condition, Job
+from sweeps.condition import Condition
+from sweeps.job import Arm, Job
 from sweeps.outcome import Failure, FailureReason, Outcome
 
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable
 
 from orchestrator.estimate import job_seconds
-from sweeps.job import Job, Kind
+from sweeps.condition import Kind
+from sweeps.job import Job
 
 _Round = tuple[str, int]
 """A comparison id and a round."""

@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sweeps.job import Kind, Occupation
+from sweeps.condition import Kind
+from sweeps.job import Occupation
 from sweeps.kinds import KINDS
 
 PLACE = Path("/tmp")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here

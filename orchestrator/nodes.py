@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from orchestrator import package_version
 from orchestrator.sites import Site
 from orchestrator.worker_supervisor import NodeInfo
-from sweeps.job import Device, Job
+from sweeps.condition import Device
+from sweeps.job import Job
 from sweeps.outcome import Environment
 
 

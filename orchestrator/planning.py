@@ -23,9 +23,10 @@ from store.overlap import newest_attempt
 from store.placement import Place, Wanted
 from store.row_mapping import requested_params
 from store.submission import NewSweep, submit_sweep
+from sweeps.condition import Condition, Device
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
-from sweeps.job import Condition, Device, Job
+from sweeps.job import Job
 from sweeps.number_format import count, duration
 from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.protocol import Protocol

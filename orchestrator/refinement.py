@@ -10,10 +10,11 @@ from orchestrator.allowance import shortened
 from store.engine import Engine
 from store.placement import Place
 from store.standings import Standing, linked, standings
+from sweeps.condition import Condition
 from sweeps.curve_labels import describe_break_even
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
-from sweeps.job import Comparison, Condition
+from sweeps.job import Comparison
 from sweeps.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
 from sweeps.parsing.expand import Expansion

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from store.placement import Offer, Place
+from sweeps.condition import Device
 from sweeps.errors import UserError
 from sweeps.identity import canonical
-from sweeps.job import Device
 from sweeps.outcome import Environment
 from workers.measure.environment import devices, environment_of
 

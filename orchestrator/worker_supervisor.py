@@ -24,7 +24,8 @@ from typing import Literal, NamedTuple
 from orchestrator import package_version, worker_process
 from orchestrator.host_lock import host_lock, waits_for
 from orchestrator.worker_process import ENTRY, load_function
-from sweeps.job import Device, Job
+from sweeps.condition import Device
+from sweeps.job import Job
 from sweeps.outcome import Environment
 from workers.measure.openmp import ThreadPolicy, requested_policy
 from workers.measure.pinning import Share, share_of_gpu

@@ -15,8 +15,9 @@ from store.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, 
 from store.timed_choices import TimedCondition
 from sweeps.advice import QualityCost
 from sweeps.advice_text import Advice, Amount
+from sweeps.condition import Device
 from sweeps.errors import UserError
-from sweeps.job import DENSE, Device
+from sweeps.job import DENSE
 from sweeps.labels import effect_of
 from sweeps.metrics import METRICS
 from sweeps.number_format import is_missing

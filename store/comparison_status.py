@@ -8,7 +8,8 @@ from store.tables.lightweight import newest_revision
 from store.tables.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
 from store.tables.results import FailureRow
 from store.transactions import reading
-from sweeps.job import Job, Kind
+from sweeps.condition import Kind
+from sweeps.job import Job
 
 EFFECT, COMPARISON, FAILURE, JOB = core(EffectRow), core(ComparisonRow), core(FailureRow), core(JobRow)
 REQUESTED, LINK, SWEEP = core(SweepComparisonRow), core(SweepJobRow), core(SweepRow)

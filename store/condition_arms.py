@@ -14,10 +14,11 @@ from store.frames import rows_of
 from sweeps.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
 from sweeps.advice_text import Advice, Amount, Evidence
 from sweeps.aliases import current
+from sweeps.condition import Condition
 from sweeps.condition_text import describe_condition
 from sweeps.confirmation import comparison_at
 from sweeps.flags import quarantine_reasons, split_flags, wrong
-from sweeps.job import Comparison, Condition
+from sweeps.job import Comparison
 from sweeps.number_format import is_missing
 from sweeps.stats.curve import Point
 from sweeps.stats.interpolation import MeasuredPoint, interpolate

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from store.profiles import bounded_figure
+from sweeps.condition import Device
 from sweeps.curve_labels import describe_cost_model, token_unit
 from sweeps.flags import split_flags, wrong
-from sweeps.job import Device
 from sweeps.kinds import KINDS
 from sweeps.number_format import count, is_missing
 from sweeps.profile import ArmProfile, Bounded, Peaks, Phase, TimeClass

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from store.frames import groups, rows_of
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from sweeps.number_format import is_missing
 
 MOST_LETTERS = 160

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, Row, func, or_, select, update
 
 from store.tables.lightweight import JOB, SWEEP, SWEEP_JOB
 from sweeps.aliases import former
+from sweeps.condition import Condition
 from sweeps.identity import canonical, digest_of
-from sweeps.job import Condition, Job
+from sweeps.job import Job
 from sweeps.kinds import KINDS
 
 Group = tuple[str, str]

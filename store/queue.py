@@ -13,7 +13,8 @@ from store.placement import Offer, Place
 from store.row_mapping import insert_jobs, link_jobs
 from store.tables.lightweight import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import reading, writing
-from sweeps.job import Device, Job, Occupation
+from sweeps.condition import Device
+from sweeps.job import Job, Occupation
 from sweeps.kinds import KINDS
 from sweeps.outcome import Outcome
 

@@ -15,8 +15,9 @@ from store.panel_ids import panel_id
 from store.placement import on_curve
 from store.quality_ids import quality_ids
 from store.tables.lightweight import JOB, SWEEP_JOB
+from sweeps.condition import Condition, Overrides
 from sweeps.identity import canonical, digest_of
-from sweeps.job import Arm, Comparison, Condition, Job, Overrides
+from sweeps.job import Arm, Comparison, Job
 from sweeps.outcome import Environment
 
 ARM_FIELDS = tuple(Overrides.model_fields)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from sweeps.advice import UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
 from sweeps.aliases import current
-from sweeps.job import Comparison, Condition
+from sweeps.condition import Condition
+from sweeps.job import Comparison
 from sweeps.metrics import METRICS, find_metric
 from sweeps.number_format import count, format_number, with_interval
 

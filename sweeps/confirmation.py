@@ -6,8 +6,9 @@ from typing import Any
 
 import yaml
 
+from sweeps.condition import Condition, Overrides
 from sweeps.errors import UserError
-from sweeps.job import Arm, Comparison, Condition, Overrides
+from sweeps.job import Arm, Comparison
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
 

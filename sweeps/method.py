@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args,
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sweeps.condition import Condition
 from sweeps.identity import FrozenModel
-from sweeps.job import Condition
 from sweeps.kinds import Modality
 
 Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from sweeps.aliases import current
+from sweeps.condition import Device
 from sweeps.identity import FrozenModel, digest
-from sweeps.job import Device, Job, Pair
+from sweeps.job import Job, Pair
 from sweeps.method import BlockTokens
 from sweeps.predictions import Predictions
 from sweeps.profile import ArmProfile, Peaks

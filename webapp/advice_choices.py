@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from store.advice import AdviceRequest
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.metrics import METRICS, timed_metrics
 from webapp import filters, plain, queries_choose
 

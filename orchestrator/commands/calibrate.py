@@ -15,8 +15,8 @@ from orchestrator.report import text_table
 from orchestrator.sites import by_device, here
 from store.calibrations import freeze_calibrations
 from store.engine import Engine, connect
+from sweeps.condition import Device
 from sweeps.errors import UserError
-from sweeps.job import Device
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.file_schema import seconds
 from sweeps.stats.pooling import PROCESS_SD

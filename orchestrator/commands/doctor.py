@@ -16,7 +16,8 @@ from store.frames import rows_of
 from store.location import location, sqlite_path
 from store.profiles import keep_peaks, newest_peaks
 from store.queries import calibration_rows
-from sweeps.job import DENSE, Arm, Condition, Device, Dtype, Job, Pair
+from sweeps.condition import Condition, Device, Dtype
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.number_format import age, count
 from sweeps.outcome import Environment

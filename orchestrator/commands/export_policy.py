@@ -10,7 +10,7 @@ from store.condition_arms import MethodFacts
 from store.engine import connect_readonly
 from store.errors import StoreError
 from store.policy_file import policy_file
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.number_format import count
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label

@@ -20,7 +20,7 @@ from store.record import record_imported
 from store.traces.nsys_export import read_nsys
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.outcome import Outcome
 from sweeps.parsing.expand import Expansion
 from sweeps.traces.device_trace import TraceError

@@ -19,7 +19,7 @@ Format = Literal["table", "csv", "json", "markdown"]
 Rows = Iterable[Sequence[Any]]
 JSON_COLUMNS = frozenset({"params", "system_metrics", "counters"})
 """Columns of the views whose text is JSON."""
-LIMITS: Mapping[str, str] = {
+ENDED_BY: Mapping[str, str] = {
     "rows": "--rows takes more",
     "bytes": f"their texts and blobs are {RESULT_BYTES // 1_000_000} MB, the most that a query returns; narrow it down",
 }
@@ -45,7 +45,7 @@ def show_query(db: str | None, sql: str, form: Format, *, seconds: float, rows: 
             raise
         raise StoreError(f"{error}; only the first {count(found.returned, 'row')} are printed") from error
     if found.limit:
-        typer.secho(f"only the first {count(found.returned, 'row')}; {LIMITS[found.limit]}", fg="yellow", err=True)
+        typer.secho(f"only the first {count(found.returned, 'row')}; {ENDED_BY[found.limit]}", fg="yellow", err=True)
 
 
 def _table(columns: Sequence[str], rows: Rows) -> Iterator[str]:

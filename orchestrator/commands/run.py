@@ -19,7 +19,7 @@ from store.answers import Doubt, doubted
 from store.engine import Engine, connect, connect_readonly
 from store.errors import EmptyStoreError
 from store.location import location, sqlite_path
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.number_format import count
 from sweeps.parsing.expand import Expansion
 

@@ -16,7 +16,8 @@ from orchestrator.ray_cluster.discovery import Discovery
 from orchestrator.ray_cluster.supervisors import STATUS, Supervisors, WorkerPlace
 from orchestrator.ray_tempdir import Folder
 from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure
-from sweeps.job import Device, Job
+from sweeps.condition import Device
+from sweeps.job import Job
 from sweeps.outcome import Outcome
 
 NEW_PROCESS_S = 20.0

@@ -5,7 +5,7 @@ from typing import Any
 
 from orchestrator.ray_cluster.connect import ClusterError
 from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
-from sweeps.job import Device
+from sweeps.condition import Device
 from workers.measure.descendants import Process, descendants, lives
 
 PLACEMENT_S = 60.0

@@ -9,8 +9,8 @@ from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns
 from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, explain_profiles
 from store.frames import groups, rows_of
+from sweeps.condition import Device
 from sweeps.condition_text import describe_condition
-from sweeps.job import Device
 from sweeps.number_format import is_missing
 from sweeps.profile import COUNTERS, Bounded, TimeClass
 from workers.methods.arm_labels import params_label

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from sweeps.condition import Condition, Overrides
 from sweeps.geometry.model_families import ModelFamily
-from sweeps.job import Arm, Condition, Overrides, Step
+from sweeps.job import Arm, Step
 from sweeps.method import Params, modality_of
 from sweeps.parsing.axis import Choice, expand_values
 from sweeps.parsing.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality

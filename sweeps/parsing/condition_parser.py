@@ -7,10 +7,10 @@ from typing import Annotated, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from sweeps.condition import NAMED_WEIGHTS, Condition, Device, Exclusive, Kind, condition_fields
 from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.geometry.vit_catalogue import not_known, timm_name
 from sweeps.identity import FrozenModel
-from sweeps.job import NAMED_WEIGHTS, Condition, Device, Exclusive, Kind, condition_fields
 from sweeps.kinds import DATA_FIELDS, KINDS, THREAD_FIELDS, WORKLOAD_FIELDS, Modality, kinds_of
 from sweeps.method import AnyMethod
 from sweeps.parsing.axis import Choice, expand_values

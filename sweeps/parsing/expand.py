@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sweeps.condition import Condition, Device, Kind, Overrides, condition_fields
 from sweeps.geometry.llm_geometry import languages as known
 from sweeps.geometry.model_families import LanguageModels, VisionModels
-from sweeps.job import Arm, Comparison, Condition, Device, Job, Kind, Overrides, condition_fields
+from sweeps.job import Arm, Comparison, Job
 from sweeps.kinds import KINDS, kinds_of
 from sweeps.method import AnyMethod, LanguageNetwork, Network
 from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, check_arm, check_schedules, condition_keys, parse_entry

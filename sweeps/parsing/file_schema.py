@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
+from sweeps.condition import Kind
 from sweeps.identity import FrozenModel, canonical
-from sweeps.job import Kind
 from sweeps.kinds import KINDS, Modality, kinds_of
 from sweeps.parsing.validation import shown, validated
 from sweeps.parsing.yaml_reader import Document

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sweeps.condition import NAMED_WEIGHTS, Condition, Kind
 from sweeps.geometry.local_llm import content, is_folder
 from sweeps.identity import digest
-from sweeps.job import NAMED, NAMED_WEIGHTS, NAMING, Arm, Condition, Job, Kind, Pair
+from sweeps.job import NAMED, NAMING, Arm, Job, Pair
 from sweeps.kinds import KINDS
 from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.protocol import Protocol

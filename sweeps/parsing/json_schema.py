@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from sweeps.job import Condition, Exclusive, Overrides
+from sweeps.condition import Condition, Exclusive, Overrides
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
 from sweeps.parsing.arm_parser import DENSE_NAME

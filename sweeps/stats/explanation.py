@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.number_format import with_interval
 from sweeps.profile import ArmProfile, Bounded, TimeClass
 

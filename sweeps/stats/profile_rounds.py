@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.profile import Bounded, TimeClass
 from sweeps.stats.pooling import SpeedUp, pool, quantile, stated_term
 from sweeps.stats.timeline import fit_to_wall, share_of_wall

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, get_args
 
 import torch
 
-from sweeps.job import Condition, KvCache, Pair
+from sweeps.condition import Condition, KvCache
+from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
 from tests.benchmarks.ratios import column, speedup

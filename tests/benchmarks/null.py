@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from sweeps.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from sweeps.stats.pooling import ALPHA, SAME_WORK, SpeedUp, Verdict, pool

@@ -17,7 +17,8 @@ from orchestrator.dispatcher import dispatch
 from orchestrator.ray_cluster.cluster import Cluster
 from store.engine import connect
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.parsing.file_schema import Retry
 
 JOBS = 300

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from sweeps.condition import Device
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import FrozenModel
-from sweeps.job import Device, Job
+from sweeps.job import Job
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.outcome import Outcome
 from sweeps.parsing.expand import expand_file

@@ -27,7 +27,7 @@ POINTS = (25, 10, 10)
 """Image sizes, batches and numbers of threads at 100 000 comparisons."""
 SWEEP = """schema: 1
 name: scale
-question: How long does it take to ask so much?
+question: How long does it take to request so much?
 defaults: {{device: cpu, model: deit_tiny_patch16_224}}
 axes:
   image_size: {{range: {{start: 32, stop: {largest}, step: 16}}}}

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
-from sweeps.job import Condition, Pair
+from sweeps.condition import Condition
+from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
 from tests.benchmarks.ratios import column, speedup

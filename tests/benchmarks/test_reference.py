@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome, Samples
 from tests.benchmarks.reference import Claim, Known, contradictions, fixed, known, tight
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sweeps.job import DENSE, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Job, Pair
 from sweeps.protocol import Protocol
 from sweeps.stats.pooling import SAME_WORK, pool
 from sweeps.stats.two_way import Rounds

@@ -17,7 +17,8 @@ from store.owners import owner
 from store.queue import claim
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from sweeps.condition import Condition, Device
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Condition, Device, Job, Pair
+from sweeps.job import Job, Pair
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from workers.data import data_hash

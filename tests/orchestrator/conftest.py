@@ -12,7 +12,8 @@ from orchestrator.dispatcher import Event, Summary, dispatch
 from orchestrator.ray_cluster.cluster import Cluster
 from store.engine import Engine, connect
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.parsing.file_schema import Retry
 from sweeps.protocol import Protocol
 from tests.webapp import simulated

@@ -10,9 +10,10 @@ import pytest
 from store.advice import condition_arms
 from store.condition_arms import MethodFacts
 from store.engine import connect_readonly
+from sweeps.condition import Overrides
 from sweeps.confirmation import comparison_at
 from sweeps.errors import UserError
-from sweeps.job import DENSE, Arm, Job, Overrides, Pair
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.outcome import Outcome
 from sweeps.policy import Policy
 from tests.orchestrator import vision_fixtures as vision

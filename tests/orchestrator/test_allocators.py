@@ -5,7 +5,8 @@ from pathlib import Path
 
 from orchestrator.commands.import_files import import_files
 from store.user_sql import run_query
-from sweeps.job import DENSE, Arm, Overrides
+from sweeps.condition import Overrides
+from sweeps.job import DENSE, Arm
 from sweeps.outcome import Environment, MetricValue
 from tests.store.language_fixtures import NOW, a_generation, a_generation_job
 from workers.measure.environment import PROJECT

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import planning
+from sweeps.condition import Condition, Overrides
 from sweeps.confirmation import confirmation_sweep
-from sweeps.job import DENSE, Arm, Comparison, Condition, Overrides, Step
+from sweeps.job import DENSE, Arm, Comparison, Step
 from sweeps.kinds import kinds_of
 from sweeps.method import modality_of
 from tests.orchestrator.commands import SWEEP, breakeven

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
-from sweeps.job import Kind
+from sweeps.condition import Kind
 
 pytestmark = pytest.mark.ray
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import estimate, planning
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.protocol import Protocol
 
 MEASURED = {"llm_cpu": 265.0}

@@ -9,7 +9,7 @@ from orchestrator.report.data import load_report
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import Kind
+from sweeps.condition import Kind
 from sweeps.kinds import KINDS
 from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.ray_cluster.cluster import Cluster
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.protocol import Protocol
 from tests.orchestrator.conftest import Store
 

@@ -16,7 +16,8 @@ from orchestrator.report.render import write_report
 from store.engine import Engine, connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE, Arm, Job, Overrides, Pair, Step
+from sweeps.condition import Overrides
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked

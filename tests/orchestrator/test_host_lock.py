@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
 from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
-from sweeps.job import Kind
+from sweeps.condition import Kind
 from tests.orchestrator.conftest import job
 
 pytestmark = pytest.mark.ray

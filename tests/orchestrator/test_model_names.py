@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.planning import load_sweep
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from sweeps.parsing.yaml_reader import SweepError
 
 SWEEP = """\

@@ -3,7 +3,8 @@
 import pytest
 
 from orchestrator.nodes import Node, fits, room
-from sweeps.job import Device, Job, Kind
+from sweeps.condition import Device, Kind
+from sweeps.job import Job
 from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 

@@ -107,7 +107,7 @@ def test_limits_are_stated_at_the_end(stored: Path, monkeypatch: pytest.MonkeyPa
     done = breakeven("query", f"{ENDLESS} SELECT hex(zeroblob(100)) AS x FROM a", "--format", "csv", folder=stored)
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 6)
     assert done.stderr.startswith("only the first 5 rows; their texts and blobs are ")
-    assert query.LIMITS["bytes"] in done.stderr
+    assert query.ENDED_BY["bytes"] in done.stderr
 
 
 @pytest.mark.parametrize("form", FORMATS)

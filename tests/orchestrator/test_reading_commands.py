@@ -14,8 +14,9 @@ from orchestrator.planning import job_arm_labels
 from store.arm_labels import label_stored_arms
 from store.engine import connect
 from store.row_mapping import arm_columns
+from sweeps.condition import Overrides
 from sweeps.identity import canonical
-from sweeps.job import DENSE, Overrides
+from sweeps.job import DENSE
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.webapp import simulated
 from workers.methods.arm_labels import params_label

@@ -170,7 +170,7 @@ def test_too_few_pairs_are_left_and_the_next_run_adds_to_them(store: Store, clus
 
 
 def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:
-    """Asked again, an answered comparison is measured once more, and only that one."""
+    """Requested again, an answered comparison is measured once more, and only that one."""
     jobs = [job("a"), job("b")]
     run(store, jobs, cluster)
     requested = planning.describe_plan(planned(store, SITES, jobs, again=jobs[1].comparison_ids()))

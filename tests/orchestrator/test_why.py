@@ -18,7 +18,8 @@ from store.engine import connect
 from store.explanations import with_ceilings
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import Arm, Overrides, Step
+from sweeps.condition import Overrides
+from sweeps.job import Arm, Step
 from sweeps.outcome import Outcome
 from sweeps.profile import Bounded
 from sweeps.protocol import Protocol

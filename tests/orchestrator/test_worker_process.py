@@ -13,7 +13,8 @@ import pytest
 from orchestrator.host_lock import host_lock, host_taken
 from orchestrator.worker_process import load_function
 from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
-from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.outcome import Outcome
 
 pytestmark = pytest.mark.ray

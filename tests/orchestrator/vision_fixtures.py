@@ -8,7 +8,8 @@ from rich.console import Console
 
 from orchestrator.report.data import Report
 from orchestrator.report.render import ReportFormat, write_report
-from sweeps.job import DENSE, Arm, Condition, Job, Kind, Overrides, Pair, Step
+from sweeps.condition import Condition, Kind, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack
 

@@ -14,7 +14,8 @@ from sqlalchemy import Engine, text
 
 from store.engine import connect
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import Arm, Condition, Job, Kind, Pair, Step
+from sweeps.condition import Condition, Kind
+from sweeps.job import Arm, Job, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack

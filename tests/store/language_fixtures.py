@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from sweeps.condition import Condition, KvCache, Overrides
 from sweeps.geometry.llm_geometry import languages
-from sweeps.job import DENSE, Arm, Condition, Job, KvCache, Overrides, Pair, Step
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 from sweeps.predictions import pack
 from sweeps.protocol import Protocol

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from sweeps.job import Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome
 from sweeps.profile import Activities, ArmProfile, Bounded, Peaks, Phase, TimeClass
 

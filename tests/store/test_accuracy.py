@@ -198,7 +198,7 @@ def test_a_time_out_answers_for_as_many_images(
 
 
 def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job: MakeJob) -> None:
-    """Two sweeps that wait for one evaluation get as many images as either asks; all is most."""
+    """Two sweeps that wait for one evaluation get as many images as either requests; all is most."""
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
         job = make_job(kind="accuracy", protocol=Protocol(images=images))
         submit_sweep(engine, NewSweep(name, "text", "?"), job.comparisons(), [job])

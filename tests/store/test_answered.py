@@ -38,7 +38,7 @@ def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol
         (Protocol(), 0.001, Protocol(), True),  # narrow enough
         (Protocol(budget_s=1), 0.001, Protocol(budget_s=99, half_width=0.05), True),  # narrow enough, however it was measured
         (Protocol(budget_s=1), 0.001, Protocol(budget_s=99), False),  # the default, which no single process reaches
-        (Protocol(), 0.5, Protocol(), True),  # wide, but asking the same again would not help
+        (Protocol(), 0.5, Protocol(), True),  # wide, but requesting the same again would not help
         (Protocol(), 0.5, Protocol(budget_s=99), False),  # wide, and now more is requested
         (Protocol(), 0.01, Protocol(half_width=0.0001), False),
         (Protocol(), 0.001, Protocol(pairs_min=100), False),

@@ -34,7 +34,7 @@ def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
 
 
 def submit(engine: Engine, *outcomes: Outcome) -> None:
-    """Store a sweep that asks for what the outcomes answer, and these."""
+    """Store a sweep that requests what the outcomes answer, and these."""
     requested = [
         (job.comparison(Pair(*pair)), job.content_hashes) for outcome in outcomes for job in [outcome.job] for pair in job.pairs
     ]

@@ -29,7 +29,8 @@ from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
 from store.user_sql import open_query, run_query
 from store.views import public
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.kinds import KINDS
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
@@ -99,7 +100,7 @@ def language_outcomes(folder: Path) -> list[Outcome]:
 
 
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
-    """Store a sweep that asks for what the outcomes answer, and these."""
+    """Store a sweep that requests what the outcomes answer, and these."""
     requested = [(each.job.comparison(Pair(*pair)), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
     submit_sweep(engine, NewSweep("language", "text", "?"), requested, [])
     for outcome in outcomes:

@@ -121,7 +121,7 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
 
 
 def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A sweep that asks what is answered already has break-evens at once; one without answers has none."""
+    """A sweep that requests what is answered already has break-evens at once; one without answers has none."""
     jobs = [make_job(size) for size in (32, 64, 96)]
     for job, truth in zip(jobs, (0.7, 0.8, 1.5), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))

@@ -3,7 +3,8 @@
 import pytest
 
 from store.row_mapping import baseline_text, comparison_row, curve_id, requested_params, timestamp
-from sweeps.job import Arm, Comparison, Condition, Overrides, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import Arm, Comparison, Step
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Step(method="topk", params={"keep_rate": 0.5})

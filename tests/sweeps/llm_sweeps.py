@@ -5,7 +5,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from sweeps.method import AnyMethod, LanguageNetwork, Params
 from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError

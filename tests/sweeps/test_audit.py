@@ -10,7 +10,8 @@ from sweeps.audit.report import AUDIT_RULES, audit_table
 from sweeps.audit.tolerance import allowed, quantile_of, rounding
 from sweeps.references.measurement import Measurement, MeasurementTable
 from sweeps.references.reference_files import load_reference, shipped_references
-from tests.fixtures.audit_tables import BATCHES, PLANTED, Draft, built, draft
+from tests.fixtures.audit_tables import BATCHES, Draft, built, draft
+from tests.fixtures.planted_errors import PLANTED
 
 TABLES = 100
 

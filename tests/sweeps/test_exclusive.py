@@ -2,7 +2,8 @@
 
 import pytest
 
-from sweeps.job import DENSE, Comparison, Condition
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Comparison
 from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.job import DENSE, Condition, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Pair
 from sweeps.method import Method
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol

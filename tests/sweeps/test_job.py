@@ -3,8 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
+from sweeps.condition import Condition, Kind, Overrides, condition_fields
 from sweeps.identity import canonical, digest
-from sweeps.job import DENSE, Arm, Comparison, Condition, Job, Kind, Overrides, Pair, Step, condition_fields
+from sweeps.job import DENSE, Arm, Comparison, Job, Pair, Step
 from sweeps.kinds import KINDS
 from sweeps.protocol import Protocol
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import DENSE, Condition, Overrides
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE
 from sweeps.kinds import KINDS
 from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError

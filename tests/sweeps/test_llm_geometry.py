@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.condition import Condition, KvCache, Overrides
 from sweeps.geometry.llm_geometry import languages
-from sweeps.job import DENSE, Arm, Comparison, Condition, Job, KvCache, Overrides, Pair, Step
+from sweeps.job import DENSE, Arm, Comparison, Job, Pair, Step
 from sweeps.protocol import Protocol
 from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, expand, refused
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from sweeps.parsing.axis import Choice, Logspace, Range, expand_values
 from sweeps.parsing.yaml_reader import read
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal, arms

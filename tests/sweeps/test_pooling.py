@@ -73,7 +73,7 @@ def test_a_speed_up_without_an_error_has_no_interval() -> None:
 
 @pytest.mark.parametrize("se", [0.002, 0.006, 0.02])
 def test_equal_arms_measured_again_until_clear_are_seldom_called_different(se: float) -> None:
-    """Asking for more until a verdict is there, ten times at most, is wrong in at most 1 of 100 comparisons."""
+    """Requesting more until a verdict is there, ten times at most, is wrong in at most 1 of 100 comparisons."""
     rng = np.random.default_rng(5)
     wrong = 0
     for _ in range(2000):

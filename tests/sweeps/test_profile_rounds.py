@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.profile import Bounded, TimeClass
 from sweeps.stats.pooling import SpeedUp, pool, stated_term
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import DENSE, Comparison, Condition
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Comparison
 from sweeps.kinds import THREAD_FIELDS
 from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
 

@@ -5,7 +5,8 @@ from store.owners import owner
 from store.queue import claim
 from store.record import record, record_imported
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import Environment, Failure, Outcome
 from tests.webapp.simulated import EXTRA, LOST, NOISE, SAVED, SIZES, outcome
 

@@ -9,7 +9,8 @@ from store.owners import owner
 from store.queue import claim
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
 

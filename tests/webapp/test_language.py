@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.job import Arm, Overrides
+from sweeps.condition import Overrides
+from sweeps.job import Arm
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text

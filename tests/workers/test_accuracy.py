@@ -10,7 +10,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from sweeps.job import Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.predictions import unpack
 from sweeps.protocol import Protocol

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.llm_zoo import ZOO, saved_from_zoo

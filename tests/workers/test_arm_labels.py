@@ -2,7 +2,8 @@
 
 import pytest
 
-from sweeps.job import DENSE, Arm, Overrides, Step
+from sweeps.condition import Overrides
+from sweeps.job import DENSE, Arm, Step
 from workers.methods.arm_labels import arm_label, params_label
 
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from sweeps.job import Arm, Condition, Decoding, Job, Overrides, Pair, Step
+from sweeps.condition import Condition, Decoding, Overrides
+from sweeps.job import Arm, Job, Pair, Step
 from sweeps.method import Architecture
 from sweeps.protocol import Protocol
 from tests.workers.saved_llm import saved, written

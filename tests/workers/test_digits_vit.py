@@ -5,8 +5,8 @@ import pytest
 import timm
 import torch
 
+from sweeps.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Condition
 from workers.data import data_hash, images
 from workers.data.digits import digits, held_out_digits
 from workers.data.images import evenly_spaced
@@ -64,7 +64,7 @@ def test_the_networks_are_known(name: str, patches: int) -> None:
 
 
 def test_spread_evenly() -> None:
-    """A part of the images is spread over all of them, in order, none twice; asking for more gives all."""
+    """A part of the images is spread over all of them, in order, none twice; requesting more gives all."""
     assert list(evenly_spaced(10, 4)) == [0, 2, 5, 7]
     assert list(evenly_spaced(3, None)) == list(evenly_spaced(3, 7)) == [0, 1, 2]
     assert len(set(evenly_spaced(1797, 1000))) == 1000

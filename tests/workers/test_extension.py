@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import workers.kinds
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.language_fixtures import scripted_language_arm

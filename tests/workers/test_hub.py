@@ -13,7 +13,8 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.workers.saved_llm import saved, written

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sweeps.job import Arm, Job, Overrides, Pair, Step
+from sweeps.condition import Overrides
+from sweeps.job import Arm, Job, Pair, Step
 from sweeps.protocol import Protocol
 from tests.workers.vision_jobs import DENSE, PASS_S, TOPK, job, metrics
 from workers.kinds.failures import FailureCollector

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from sweeps.condition import Condition, Overrides
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Condition, Overrides, Pair, Step
+from sweeps.job import Arm, Pair, Step
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from tests.workers.scripted_arm import scripted_arm as method_files

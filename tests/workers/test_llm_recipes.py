@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from sweeps.condition import Condition, Overrides
 from sweeps.geometry.llm_geometry import CONFIGS
-from sweeps.job import Arm, Condition, Overrides
+from sweeps.job import Arm
 from sweeps.method import Architecture
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_vits import calm

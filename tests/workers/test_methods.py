@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from sweeps.condition import Condition, Overrides
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import DENSE, Arm, Condition, Overrides, Step
+from sweeps.job import DENSE, Arm, Step
 from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers import methods

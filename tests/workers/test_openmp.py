@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import DENSE, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Job, Pair
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from workers.measure.environment import PROJECT, allowed_cores, environment_of
@@ -19,7 +20,8 @@ from workers.run import run
 REPLICA = DENSE.model_copy(update={"replicate": 1})
 IN_EFFECT = """
 import json, os, sys
-from sweeps.job import Condition, Job
+from sweeps.condition import Condition
+from sweeps.job import Job
 from workers.measure.openmp import requested_policy, set_policy
 from workers.run import run
 job = Job.model_validate_json(sys.argv[1])

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sweeps.job import DENSE, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Job, Pair
 from sweeps.outcome import WAITED_S
 from sweeps.protocol import Protocol
 from workers.kinds.timed_job import WAIT_SHARE

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import WORKER_UNFIT, Outcome
 from sweeps.protocol import Protocol
 from workers.measure.process_state import FLAG, Changes, ProcessState

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import Outcome
 from sweeps.profile import ArmProfile, Bounded
 from sweeps.protocol import Protocol

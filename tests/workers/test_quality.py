@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.outcome import ArmOutcome
 from sweeps.predictions import unpack
 from sweeps.protocol import Protocol

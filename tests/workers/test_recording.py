@@ -8,7 +8,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.autograd.profiler_util import EventList, FunctionEvent
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.profile import Phase
 from sweeps.stats.operator_work import DISPATCH, Work
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.job import Arm, Condition, Job
+from sweeps.condition import Condition
+from sweeps.job import Arm, Job
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from workers.measure.environment import PROJECT

@@ -7,7 +7,8 @@ import weakref
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Overrides, Pair, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision

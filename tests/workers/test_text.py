@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from workers.data import data_hash
 from workers.data.scoring_windows import CONTEXT, REACH, SCORED, scoring_windows
 from workers.data.text import MIN_PARAGRAPH, corpus, docstrings, split_documents

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.job import DENSE, Arm, Condition, Overrides, Step
+from sweeps.condition import Condition, Overrides
+from sweeps.job import DENSE, Arm, Step
 from sweeps.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from torch.profiler import ProfilerActivity, profile
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.protocol import Protocol
 from sweeps.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, Mark, read_marks
 from tests.workers.saved_llm import saved, written

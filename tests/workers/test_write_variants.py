@@ -8,8 +8,9 @@ import timm
 import torch
 from safetensors.torch import save_file
 
+from sweeps.condition import Condition
 from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
-from sweeps.job import DENSE, Arm, Condition, Job, Pair, Step
+from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.protocol import Protocol
 from workers.data import check_head
 from workers.errors import DataError, Unsupported

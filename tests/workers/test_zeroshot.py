@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.job import DENSE, Arm, Condition, Job, Pair
+from sweeps.condition import Condition
+from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.outcome import ArmOutcome, Outcome
 from sweeps.protocol import Protocol
 from tests.workers.language_fixtures import scripted_language_arm

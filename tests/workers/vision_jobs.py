@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sweeps.job import Arm, Condition, Job, Pair, Step
+from sweeps.condition import Condition
+from sweeps.job import Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome
 from sweeps.protocol import Protocol
 

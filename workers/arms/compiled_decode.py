@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache
 from workers.models.language import Inputs, LanguageModel, last_logits

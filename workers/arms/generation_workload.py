@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from sweeps.job import Decoding, KvCache
+from sweeps.condition import Decoding, KvCache
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel, Tokenizer, last_logits, signature

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sweeps.job import Arm, Attention, Condition, Job
+from sweeps.condition import Attention, Condition
+from sweeps.job import Arm, Job
 from sweeps.method import LanguageNetwork
 from sweeps.outcome import ArmOutcome, MetricValue
 from workers import methods

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sweeps.job import Arm, Condition, Job
+from sweeps.condition import Condition
+from sweeps.job import Arm, Job
 from sweeps.outcome import ArmOutcome
 from workers.errors import NotANumberError
 from workers.measure.timeout import compiling

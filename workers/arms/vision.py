@@ -8,7 +8,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from sweeps.job import Arm, Condition, Dtype, Job
+from sweeps.condition import Condition, Dtype
+from sweeps.job import Arm, Job
 from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
 from workers import methods

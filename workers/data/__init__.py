@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from sweeps.condition import NAMED_WEIGHTS, Condition
 from sweeps.identity import digest
-from sweeps.job import NAMED_WEIGHTS, Condition
 from workers.data.images import Images
 from workers.errors import DataError
 

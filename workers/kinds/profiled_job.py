@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from sweeps.job import Device, Job, Pair
+from sweeps.condition import Device
+from sweeps.job import Job, Pair
 from sweeps.outcome import do_same_work
 from sweeps.profile import ArmProfile, Phase
 from sweeps.stats.pooling import pool, stated_term

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from sweeps.job import KvCache
+from sweeps.condition import KvCache
 from workers.errors import Unsupported
 
 if TYPE_CHECKING:

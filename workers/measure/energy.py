@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pynvml
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.outcome import MetricValue
 from workers.measure.environment import gpu
 from workers.measure.metric_values import metric_value

@@ -14,7 +14,7 @@ from typing import Any
 
 import pynvml
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.outcome import Environment
 
 LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")

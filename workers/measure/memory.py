@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.outcome import MetricValue
 from workers.measure.metric_values import metric_value
 

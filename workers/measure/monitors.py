@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from workers.measure.environment import ROOT, cores_of_threads, gpu
 from workers.measure.gpu_samples import GpuSamples
 from workers.measure.host_counters import HostCounters

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import torch
 
-from sweeps.job import Device, Dtype
+from sweeps.condition import Device, Dtype
 from sweeps.profile import Peaks
 from workers.measure.timer import bandwidth, synchronise
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.profile import Activity, Phase, TimeClass
 from sweeps.stats.operator_work import DISPATCH
 from sweeps.stats.timeline import Timeline, split_operators, split_time

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.profile import Activities, ArmProfile, Phase
 from sweeps.stats.operator_work import Work
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds

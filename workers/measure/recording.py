@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from sweeps.job import Device
+from sweeps.condition import Device
 from sweeps.profile import Activity, Phase
 from sweeps.stats.operator_work import Work, operator_work
 from sweeps.stats.timeline import DeviceRun, OperatorRun, Span

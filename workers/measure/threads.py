@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from sweeps.job import Condition
+from sweeps.condition import Condition
 from workers.measure.environment import cores
 
 

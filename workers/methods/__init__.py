@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
+from sweeps.condition import Condition
 from sweeps.identity import digest
-from sweeps.job import Arm, Condition
+from sweeps.job import Arm
 from sweeps.kinds import Modality
 from sweeps.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, Purpose, modality_of
 from workers.errors import Unsupported

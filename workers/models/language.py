@@ -14,10 +14,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
+from sweeps.condition import Condition
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
 from sweeps.identity import digest
-from sweeps.job import Condition
 from sweeps.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer

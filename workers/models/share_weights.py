@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from sweeps.condition import Condition, Dtype
 from sweeps.identity import canonical
-from sweeps.job import Condition, Dtype
 
 M = TypeVar("M", bound=nn.Module)
 _L = TypeVar("_L")

@@ -13,8 +13,8 @@ from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
+from sweeps.condition import NAMED_WEIGHTS, Condition
 from sweeps.geometry.vit_catalogue import classes, networks, not_known
-from sweeps.job import NAMED_WEIGHTS, Condition
 from sweeps.method import Network
 from workers.data import head_outputs
 from workers.errors import Unsupported

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from sweeps.job import Condition
+from sweeps.condition import Condition
 
 ImplementationField = Annotated[
     Literal["auto", "torch", "native"] | None,
