@@ -15,7 +15,7 @@ from store.errors import StoreError
 from store.user_sql import RESULT_BYTES, open_query
 from sweeps.number_format import count
 
-Format = Literal["table", "csv", "json", "markdown"]
+QueryFormat = Literal["table", "csv", "json", "markdown"]
 Rows = Iterable[Sequence[Any]]
 JSON_COLUMNS = frozenset({"params", "system_metrics", "counters"})
 """Columns of the views whose text is JSON."""
@@ -26,7 +26,7 @@ ENDED_BY: Mapping[str, str] = {
 """What to do about each limit that ends a result."""
 
 
-def show_query(db: str | None, sql: str, form: Format, *, seconds: float, rows: int) -> None:
+def show_query(db: str | None, sql: str, form: QueryFormat, *, seconds: float, rows: int) -> None:
     """Run one read-only statement and print each row when it is found; why there are no more follows on stderr.
 
     Raises `StoreError`; where rows are printed by then, it states how many.
@@ -87,7 +87,7 @@ def _decoded(name: str, value: Any) -> Any:
     return found if isinstance(found, dict | list) else value
 
 
-FORMS: Mapping[Format, Callable[[Sequence[str], Rows], Iterator[str]]] = {
+FORMS: Mapping[QueryFormat, Callable[[Sequence[str], Rows], Iterator[str]]] = {
     "table": _table,
     "csv": _csv,
     "json": _json,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.commands import query
-from orchestrator.commands.query import FORMS, Format
+from orchestrator.commands.query import FORMS, QueryFormat
 from orchestrator.report import text_table
 from orchestrator.report.text_table import markdown_row, table_lines
 from store import user_sql
@@ -22,7 +22,7 @@ from tests.orchestrator.commands import ROOT, breakeven
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
 ALL = ("--rows", "1000000000")
-FORMATS: tuple[Format, ...] = ("table", "csv", "json", "markdown")
+FORMATS: tuple[QueryFormat, ...] = ("table", "csv", "json", "markdown")
 
 
 def test_every_format_is_known() -> None:
@@ -30,7 +30,7 @@ def test_every_format_is_known() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_rows_leave_before_the_last_is_found_and_a_closed_pipe_ends_it(stored: Path, form: Format) -> None:
+def test_rows_leave_before_the_last_is_found_and_a_closed_pipe_ends_it(stored: Path, form: QueryFormat) -> None:
     """Of a result without end the first rows can be read; when their reader goes away the command ends without a word."""
     arguments = ["query", f"{ENDLESS} SELECT x FROM a", "--format", form, "--seconds", "600", *ALL]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}
@@ -86,7 +86,7 @@ def test_the_same_as_from_the_whole_result(stored: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_memory_does_not_grow_with_the_rows(stored: Path, form: Format) -> None:
+def test_memory_does_not_grow_with_the_rows(stored: Path, form: QueryFormat) -> None:
     """Of 50 MB of text in 50 000 rows a few are held at a time."""
     sql = f"{ENDLESS} SELECT x, hex(zeroblob(500)) FROM a"
     with open_query(str(stored / "breakeven.db"), sql, rows=50_000, seconds=600) as found:
@@ -111,7 +111,7 @@ def test_limits_are_stated_at_the_end(stored: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_is_refused_later_states_how_much_was_printed(stored: Path, form: Format) -> None:
+def test_what_is_refused_later_states_how_much_was_printed(stored: Path, form: QueryFormat) -> None:
     """A statement that runs out of time leaves whole lines, an error with their number, and JSON that nothing takes for whole."""
     late = f"{ENDLESS} SELECT x FROM a WHERE x <= 1500 OR x < 0"
     done = breakeven("query", late, "--seconds", "2", "--format", form, *ALL, folder=stored)
