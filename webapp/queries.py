@@ -12,6 +12,7 @@ from store import queries
 from store.engine import connect_readonly
 from store.references import reference_points
 from store.state_mark import state_mark
+from store.token_break_evens import token_break_evens
 from webapp.arm_style import label_arms
 from webapp.scope import Scope
 
@@ -114,6 +115,11 @@ def model_effects(scope: Scope, kind: str, metric: str, url: str | None = None) 
         return stored_panels.panel_rows(engine, scope.sweep, "effect", fixed, {"kind": (kind,)})
 
     return kept(read, "model_effects", scope.sweep, kind, *fixed.items(), url=url).copy(deep=False)
+
+
+def sweep_break_evens(sweep: str, metric: str, url: str | None = None) -> pd.DataFrame:
+    """Break-evens along the tokens of a whole sweep, see `store.token_break_evens`."""
+    return kept(lambda engine: token_break_evens(engine, sweep, metric), "token_break_evens", sweep, metric, url=url)
 
 
 def sweep_file(sweep: str, url: str | None = None) -> str:

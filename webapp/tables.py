@@ -7,6 +7,7 @@ import streamlit as st
 
 from webapp import texts
 from webapp.columns import column_of
+from webapp.quality_frames import QualityOfArms, figures_beside
 
 POINT_COLUMNS = (
     *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
@@ -14,6 +15,10 @@ POINT_COLUMNS = (
 )
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the tables that are left out where all values are equal."""
+QUALITY_COLUMNS = ("arm", "against", "model", "image_size", "prompt_tokens", "batch_size", "speedup", "interval", "word")
+"""Columns of the table of speed and quality, before those of the metric of quality."""
+EQUAL_LEFT_OUT = frozenset({"model", "host", "batch_size", "kv_cache", "against", "image_size", "prompt_tokens"})
+"""Columns of that table that are left out where all values are equal."""
 
 
 def point_table(points: pd.DataFrame) -> None:
@@ -21,6 +26,17 @@ def point_table(points: pd.DataFrame) -> None:
     shown = texts.with_words(points)
     known = [name for name in POINT_COLUMNS if name in shown.columns and (name == "flags" or shown[name].notna().any())]
     show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known])
+
+
+def speed_and_quality(points: pd.DataFrame, quality: QualityOfArms) -> None:
+    """Rows of `with_quality_words`, arms of one baseline together, those without quality last."""
+    spec = quality.spec.name
+    shown = points.assign(change=points["change_text"], unknown=points["worse"].isna())
+    shown = shown.sort_values(["unknown", "against", "arm"])
+    beside = [name for name in figures_beside(shown) if name != spec]
+    columns = [*QUALITY_COLUMNS, *dict.fromkeys((spec, "change", *beside)), "quality_verdict", "control_change"]
+    known = [name for name in columns if name in shown and (name == "speedup" or shown[name].notna().any())]
+    show_table(shown, known, EQUAL_LEFT_OUT)
 
 
 def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: Collection[str] = ()) -> None:

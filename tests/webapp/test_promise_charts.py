@@ -8,7 +8,7 @@ from webapp import queries, texts
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.promise import promise_chart
 from webapp.map_cells import axes_of, in_scope, label_curves, map_frame, values_of
-from webapp.queries_promise import sweep_break_evens
+from webapp.queries import sweep_break_evens
 
 
 def promised(url: str, sweep: str = "quickstart") -> pd.DataFrame:

@@ -18,9 +18,8 @@ from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure, pareto_chart
 from webapp.choices import choose_one
 from webapp.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
-from webapp.quality_table import speed_and_quality
 from webapp.scope import Scope
-from webapp.tables import show_table
+from webapp.tables import show_table, speed_and_quality
 
 SPEEDS = (
     Measure("speedup", "Speed-up, 99 % interval", better="higher", scale="ratio"),

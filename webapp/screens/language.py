@@ -19,8 +19,8 @@ from webapp.charts.length_lines import length_chart
 from webapp.charts.pareto import Measure, pareto_chart
 from webapp.choices import choose_one
 from webapp.quality_frames import FRONT_NOTE, QualityOfArms, beside_unmodified, with_front, with_quality_words
-from webapp.quality_table import speed_and_quality
 from webapp.scope import Scope
+from webapp.tables import speed_and_quality
 from workers.methods.arm_labels import params_label
 
 

@@ -11,7 +11,6 @@ from webapp.chart_block import show_chart
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.promise import promise_chart
 from webapp.map_cells import MAP_AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
-from webapp.queries_promise import sweep_break_evens
 from webapp.scope import Scope
 from workers.methods import purpose
 
@@ -58,7 +57,7 @@ def show_promise(scope: Scope) -> None:
 def show_map(scope: Scope) -> None:
     """The break-even map along two axes of those that vary in the sweep; what else varies is fixed by the filters above."""
     st.subheader("Break-even map", anchor=False)
-    found = sweep_break_evens(scope.sweep, scope.metric)
+    found = queries.sweep_break_evens(scope.sweep, scope.metric)
     for column, values in scope.chosen.items():
         found = found[found[column].astype(str).isin(values)] if values else found
     if found.empty:
