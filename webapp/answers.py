@@ -73,7 +73,19 @@ def measured_span(known: PanelAnswers) -> str:
     x = known.counted[X_COLUMN[known.axis]].astype(float)
     unit = size_of(known.panel.points).token_unit
     low, high = (axis_place(value, known.axis, unit) for value in (x.min(), x.max()))
-    return high if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
+    if low == high:
+        return high
+    words, ends = low.split(), high.split()
+    while words and ends and words[-1] == ends.pop():
+        words.pop()
+    return f"{' '.join(words)} to {high}"
+
+
+def first_clear_tokens(known: PanelAnswers) -> int:
+    """The fewest tokens at which the best arm clearly gains, else the most that were measured."""
+    own = known.counted[known.counted["arm"] == known.ranked[0]].sort_values("tokens")
+    clear = [row["tokens"] for row in own.to_dict("records") if _gain(row)]
+    return int(clear[0] if clear else own["tokens"].max())
 
 
 def method_cards(known: PanelAnswers, quality: Mapping[str, str]) -> list[MethodCard]:
@@ -82,7 +94,9 @@ def method_cards(known: PanelAnswers, quality: Mapping[str, str]) -> list[Method
     families: dict[str, list[str]] = {}
     for arm in known.ranked:
         families.setdefault(methods[arm], []).append(arm)
-    return [_card(known, method, arms, quality.get(arms[0], "")) for method, arms in families.items()]
+    random = known.panel.about["weights"] == "random" and not quality
+    unknown = "quality: not known, the weights are random" if random else "quality: not measured in this sweep"
+    return [_card(known, method, arms, quality.get(arms[0], unknown)) for method, arms in families.items()]
 
 
 def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec) -> dict[str, str]:
@@ -107,7 +121,7 @@ def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -
     pairs = own["pairs"].astype(int)
     span = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
     lines.append(f"{count(len(points), 'point')} of {span} pairs" + ("" if len(own) == len(own[~flagged(own)]) else ", flagged"))
-    lines.append(quality or "quality: not measured in this sweep")
+    lines.append(quality)
     if len(arms) > 1:
         lines.append(f"{count(len(arms) - 1, 'more arm')} below")
     role = purpose(method)
@@ -121,7 +135,8 @@ def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis
     paying = merit_of(rows)[0] >= 2 if rows else False
     place = next((x for x in (rows[0].x, rows[0].x_high) if not is_missing(x)), 0.0) if paying else 0.0
     first = next((row for row in points if row[X_COLUMN[axis]] >= place and _gain(row)), None) if paying else None
-    chosen = {"there": first, "at most": best} if first is not None and first is not best else {"at most": best}
+    firsts = {"first clear gain": first} if first is not None and first is not best else {}
+    chosen = firsts | {"best speed-up": best}
     return [
         f"{word}, at {_place(row, axis, unit)}: {texts.speed(row).numbers}, {texts.speed(row).word}"
         for word, row in chosen.items()

@@ -13,9 +13,7 @@ from sweeps.number_format import is_missing
 from webapp import texts
 from webapp.charts.pareto import Measure
 
-FRONT_NOTE = (
-    "Filled, and named where there is room: no other arm is at least as good by both and clearly better by one. Hollow: another is."
-)
+FRONT_NOTE = "Filled: no other arm is at least as good by both and clearly better by one. Hollow: another is."
 BASELINE_POINT = "unmodified model"
 """The baseline as a point of its own."""
 

@@ -13,6 +13,8 @@ POINT_COLUMNS = (
     *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
     *("gmacs_saved", "gmacs_baseline", "baseline_ms", "arm_ms", "speedup", "interval", "word", "pairs", "flags"),
 )
+LETTER_PX, WIDEST_PX = 8, 520
+"""Pixels of a letter of an arm's label, which Streamlit would cut, and of the widest label."""
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the tables that are left out where all values are equal."""
 QUALITY_COLUMNS = ("arm", "against", "model", "image_size", "prompt_tokens", "batch_size", "speedup", "interval", "word")
@@ -48,5 +50,6 @@ def show_table(shown: pd.DataFrame, names: Sequence[str], may_be_equal: Collecti
         column = column_of(name)
         form = formats.get(name, column.table_format)
         number = st.column_config.NumberColumn(column.title, format=form, help=column.help)
-        config[name] = number if form else st.column_config.TextColumn(column.title, help=column.help)
+        width = min(LETTER_PX * max(map(len, shown[name].astype(str))), WIDEST_PX) if name == "arm" else None
+        config[name] = number if form else st.column_config.TextColumn(column.title, help=column.help, width=width)
     st.dataframe(shown[chosen], column_config=config, hide_index=True, placeholder="–")

@@ -31,7 +31,7 @@ def test_the_page(opened: Open, lengths: str) -> None:
     words = page_text(app)
     assert "Time per character at 512 tokens of the prompt, against dense" in words
     assert "3 arms: 3 faster." in words
-    assert "Quality: 3 measured." in words
+    assert "Quality of the arms: 3 measured." in words
     table = app.dataframe[0].value.set_index("arm")
     assert table.loc["larosa sparsity=0.5", "quality_verdict"] == "worse"
     assert app.selectbox(key="figure").value == "Tokens per second of decoding"

@@ -26,11 +26,12 @@ def test_headlines(opened: Open, filled: str) -> None:
     assert "Measured on Simulated CPU · float32 · sdpa · eager · batch 1" in words
     assert "deit_tiny_patch16_224 · 4 to 196 tokens · against dense" in words
     assert re.search(
-        r"topk topk keep_rate=0\.5 pays from 1\d tokens on \(1\d to 1\d, by the cost model\) there, at 36 tokens: 1\.1", words
+        r"topk topk keep_rate=0\.5 pays from 1\d tokens on \(1\d to 1\d, by the cost model\) first clear gain, at 36 tokens: 1\.1",
+        words,
     )
     assert re.search(r"tome tome r_ratio=0\.06 cannot tell; about \d+ s more \(\d+ times as many pairs\) would decide it", words)
     assert "random (a control) random keep_rate=0.5 pays at every point measured, 16 to 196 tokens" in words
-    assert "7 points of 40 pairs quality: not measured in this sweep 1 more arm below" in words
+    assert "7 points of 40 pairs quality: not known, the weights are random 1 more arm below" in words
 
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:

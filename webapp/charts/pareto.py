@@ -12,6 +12,8 @@ from webapp.charts.scales import Extent, log_axis, ratio_axis
 
 PARETO_HEIGHT = 400
 """Pixels."""
+ALL_NAMED = 12
+"""Points of which also those that others surpass are named, where there is room."""
 NAMED_WIDTH = 640
 """Pixels that labels may assume: they are placed before the width of the chart is known."""
 ROOM, LETTER = 15.0, 6.6
@@ -53,7 +55,7 @@ def pareto_chart(
     `points` has the columns of both measures (numbers; rows that lack one of the two are left out), `label` (text; names the
     point) and `front` (bool: no other surpasses it, which the caller decides, since it takes intervals and more than two figures
     to know). Points of the front are filled and named beside the mark, as far as the names have room; the others are hollow and
-    grey, and named in the hover text. `named` are labels that are written
+    grey, and of many named in the hover text alone. `named` are labels that are written
     in any case. `colors` maps a label to its colour (default: one for all). `tooltip` are the lines of the
     hover text (default: label, x and y); a column `href`, if there is one, makes points links. Raises `ValueError` where no row
     has both figures.
@@ -77,7 +79,8 @@ def pareto_chart(
         rules += [rule.encode(*(across if measure is x else upright), color)] if len(known) else []
     shape = alt.Chart(drawn).mark_point(size=80, strokeWidth=1.6, opacity=1)
     mark = shape.encode(at_x, at_y, alt.Stroke("color:N", scale=None), alt.Fill("filled:N", scale=None), tooltip=texts)
-    chosen = drawn[drawn[front].astype(bool) | drawn[label].isin(list(named))]
+    first = drawn[front].astype(bool) | drawn[label].isin(list(named))
+    chosen = pd.concat([drawn[first], drawn[~first] if len(drawn) <= ALL_NAMED else drawn.iloc[:0]])
     names = []
     for align, rows in _named(chosen, (x, y), label, drawn, height):
         text = alt.Chart(rows).mark_text(align=align, dx=9 if align == "left" else -9, dy=-9, fontSize=12, limit=420)

@@ -15,8 +15,8 @@ PROMISE_HEIGHT = 420
 RUNTIME_SHAPES: Mapping[str, str] = {"eager": "circle", "compile": "square", "cudagraph": "triangle-up"}
 LINES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
-NAME_PX = 16
-"""Between the names of two lines."""
+NAME_PX, PLOT_SHARE = 18, 0.7
+"""Between the names of two lines; share of the height that axes and legend leave."""
 PROMISE_HOVER = {
     "arm": ("Arm", ""),
     "tokens": ("Tokens", ",.0f"),
@@ -101,7 +101,7 @@ def _lines(xs: Extent, ys: Extent, height: int) -> list[alt.Chart]:
             low, high = max(low, ys.low ** (1 / share)), min(high, ys.high ** (1 / share))
         if low >= high:
             continue
-        at_px = height * log(high**share / ys.low) / log(ys.high / ys.low)
+        at_px = PLOT_SHARE * height * log(high**share / ys.low) / log(ys.high / ys.low)
         room = all(abs(at_px - other) >= NAME_PX for other in named)
         named += [at_px] if room else []
         line = pd.DataFrame({"x": [low, high], "y": [low**share, high**share], "name": ["", label if room else ""]})

@@ -9,6 +9,7 @@ import streamlit as st
 from store.host_labels import label_hosts
 from store.quality_join import quality_metrics
 from sweeps.caveats import cautions, load_caution
+from sweeps.number_format import AXIS_LABELS, count
 from webapp import answers, filters, links, plain, queries
 from webapp.arm_style import ArmStyle, arm_styles
 from webapp.axis_curves import Axis, curves_along, size_of
@@ -16,6 +17,7 @@ from webapp.chart_block import draw_chart, offer_files
 from webapp.charts import curves
 from webapp.charts.emphasis import ranked_arms
 from webapp.charts.published import published_points
+from webapp.glossary import show_glossary
 from webapp.running import running_strip
 from webapp.scope import Scope
 from webapp.tables import point_table
@@ -42,7 +44,8 @@ def show_answer(
         return
     cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(known, quality)]
     st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
-    choose = links.page_link("choose", sweep=scope.sweep, model=panel.about["model"], batch=panel.about["batch_size"])
+    about, tokens = panel.about, answers.first_clear_tokens(known)
+    choose = links.page_link("choose", sweep=scope.sweep, model=about["model"], batch=about["batch_size"], tokens=tokens)
     st.html(f"<p>{plain.link('Another number of tokens, or a limit on quality: choose an arm', choose)}</p>")
 
 
@@ -74,7 +77,8 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
     models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
     for model, weights in sorted(models):
         lines += cautions(model, weights, parameters[model]) if model in parameters else []
-    lines += load_caution(flags for panel in panels for flags in panel.points["flags"])
+    load = load_caution(flags for panel in panels for flags in panel.points["flags"])
+    lines += [f"{line[:1].upper()}{line[1:]}." for line in load]
     plain.sentence("\n".join(lines), "muted")
 
 
@@ -92,7 +96,7 @@ points, break_evens = queries.scope_points(_scope)
 _top = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     _axis = filters.choose_axis(curves.curve_axes(points, break_evens))
-    all_styles = arm_styles(points)
+    all_styles, _timed = arm_styles(points), points
     points, break_evens = curves_along(points, break_evens, _axis)
     if points.empty:
         plain.sentence("No point lies on a curve along this axis.")
@@ -109,7 +113,11 @@ _hosts = label_hosts(points)
 _quality: dict[str, str] = {}
 for _kind, _spec in quality_metrics(points["kind"].iloc[0]):
     _quality |= answers.quality_words(points, queries.model_effects(_scope, _kind.name, _spec.name), _spec)
+_alone = _timed.loc[~_timed["comparison_id"].isin(points["comparison_id"]), "arm"].nunique()
 with _top:
+    if _alone:
+        along = AXIS_LABELS[_axis].along
+        plain.sentence(f"{count(_alone, 'more arm')} without a curve along {along}: another axis below shows them.", "muted")
     for panel in _panels[:MAX_PANELS]:
         condition = curves.condition_words(panel, _axis, _hosts)
         show_answer(panel, condition, _axis, _scope, _styles, quality=_quality if len(_panels) == 1 else None)
@@ -146,3 +154,4 @@ if views:
         scope_or_sweep=_scope,
     )
     points_as_table()
+show_glossary()

@@ -18,6 +18,7 @@ from webapp.charts.roofline_chart import roofline_chart
 from webapp.charts.saving_lines import saving_chart
 from webapp.charts.wall_bars import difference_chart, wall_chart
 from webapp.choices import choose_one
+from webapp.glossary import show_glossary
 from webapp.scope import Scope
 from workers import methods
 
@@ -224,6 +225,7 @@ def _show() -> None:
     else:
         not_profiled(scope, arm)
     sweep_audit(scope.sweep)
+    show_glossary()
 
 
 _show()

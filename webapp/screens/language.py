@@ -130,7 +130,7 @@ def _show() -> None:
     plain.sentence(f"{metric[:1].upper()}{metric[1:]} at {length} of the prompt, against {here['against'].iloc[0]}", "muted")
     requested = quality.states["state"].value_counts().to_dict()
     stand = ", ".join(f"{number} {state}" for state, number in requested.items())
-    plain.sentence(f"Quality: {stand}." if requested else "The sweep requests no quality of this model.", "muted")
+    plain.sentence(f"Quality of the arms: {stand}." if requested else "The sweep requests no quality of this model.", "muted")
     speed_and_quality(here, quality)
     along_length(scope)
     bits_against_speed(here, quality, scope)

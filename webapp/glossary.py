@@ -1,0 +1,24 @@
+"""What the words of the pages mean, for readers who see them for the first time."""
+
+import streamlit as st
+
+from webapp import plain
+
+WORDS = {
+    "Arm": "a method with its parameters, or the unmodified model in another runtime or type of numbers",
+    "Baseline": "what an arm is compared with in pairs of runs; `dense` is the unmodified model",
+    "Pays from x on": "every point from there is faster; `at most` and `at least` are bounds, where the points allow no more",
+    "By the cost model": "time follows a fixed cost + a cost of work, which is tested; this narrows the interval of a break-even",
+    "Neighbouring points": "the break-even lies between two points that were measured, and where between was not",
+    "Cannot tell": "the data do not decide; about how many times the pairs would is estimated",
+    "[low, high]": "of speed-ups a 99 % interval; of break-evens one that is wrong for at most 1 curve in 20",
+    "Faster, slower": "the whole interval is above, or below, 1; `same`: it lies within the grey band; `unclear`: neither",
+    "MACs": "multiply-accumulates, of which papers call 1e9 a GFLOP; what they promise is the ratio of MACs",
+    "A control, a ceiling": "arms that are not for use: a control drops tokens at random, a ceiling costs nothing by itself",
+}
+
+
+def show_glossary() -> None:
+    """The words in a box that is closed at first."""
+    with st.expander("Words"):
+        plain.sentence("\n".join(f"{word}: {meaning}." for word, meaning in WORDS.items()))
