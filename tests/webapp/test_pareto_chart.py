@@ -25,7 +25,7 @@ def arms(**more: list[object]) -> pd.DataFrame:
 
 
 def test_points_intervals_and_names() -> None:
-    """Arms with both figures are drawn, each interval that is known as a rule; the front is filled, and of few arms all are named."""
+    """Arms with both figures are drawn, each interval that is known as a rule; the front is filled; of few arms all are named."""
     layers = pareto_chart(arms(), TIME, LOSS).to_dict()
     kinds = [layer["mark"]["type"] for layer in layers["layer"]]
     assert kinds == ["rule", "rule", "point", "text", "text"]

@@ -85,8 +85,10 @@ def round_ticks(low: float, high: float) -> list[float]:
     """Round numbers from `low` to `high`, about evenly apart on a logarithmic axis: as dense as `MOST_ROUND` allows."""
     if low >= high:
         return [low]
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    best: list[float] = []
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    decades = range(first, last + 1)
+    powers = [10.0**power for power in range(first, last + 1, (last - first) // MOST_ROUND + 1)]
+    best = [tick for tick in powers if low <= tick <= high]
     for digits in ROUND_DIGITS:
         ticks = [tick for power in decades for digit in digits if low <= (tick := float(f"{digit}e{power}")) <= high]
         best = ticks if len(ticks) <= MOST_ROUND else best
