@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from itertools import combinations
 from typing import Any, Literal, NoReturn
 
 import pandas as pd
@@ -20,6 +21,8 @@ from webapp.links import page_link, point_link
 
 BY_WORDS: dict[By, str] = {"sweep": "Sweeps", "environment": "Environments", "revision": "Revisions", "date": "Days"}
 BOTH_SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
+MOST_TRIED = 4
+"""Of the newest sides, in search of two with a question in common."""
 LISTED = 60
 """Questions in the table; the file has all."""
 
@@ -29,19 +32,23 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     choices = {by: queries_compare.read_choices(by) for by in BY}
     possible = [by for by in BY if len(choices[by]) > 1]
     if not possible:
-        plain.sentence("There is one sweep in one revision, measured in one environment on one day: nothing to compare it with.")
+        plain.sentence(
+            "There is one sweep in one revision, measured in one environment on one day: nothing to compare it with. "
+            "A second sweep, machine or day makes two sides; breakeven run SWEEP.yaml --again measures the same anew."
+        )
         return None
     named = st.query_params.get("by", "")
     by = next((each for each in possible if each == named), possible[0])
     if named and by != named:
         plain.sentence(f"The address compares by {named}, of which there are no two here; {by} is shown.", "muted")
     word = st.segmented_control(
-        "Compare", [BY_WORDS[each] for each in possible], default=BY_WORDS[by], required=True, key=f"by-{by}"
+        "Compare", [BY_WORDS[each] for each in possible], default=BY_WORDS[by], required=True, key=f"by-{by}-{_switches()}"
     )
     shown = next(each for each in possible if BY_WORDS[each] == word)
     if shown != by:
         _switch({"by": shown})
-    first, second = _newest_two(by, choices[by])
+    asked = {"a", "b"} <= set(st.query_params)
+    first, second = _newest_two(by, choices[by]) if asked else _first_two(by, choices[by])
     left, right = st.columns(2)
     with left:
         a = _choose_side("First side", "a", by, choices[by], first)
@@ -64,8 +71,15 @@ def _switch(query: dict[str, str]) -> NoReturn:
     st.rerun()
 
 
+def _first_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
+    """The newest two sides with a question in common, of those that are tried, else the newest two; the older one first."""
+    newest = _newest_two(by, choices)
+    pairs = [newest, *((older.value, newer.value) for newer, older in combinations(choices[:MOST_TRIED], 2))]
+    return next((pair for pair in dict.fromkeys(pairs) if queries_compare.two_sides(by, *pair).rows), newest)
+
+
 def _newest_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
-    """The sides that are shown first, the older one first: of revisions two of one sweep, where one has two."""
+    """The newest two sides, the older one first: of revisions two of one sweep, where one has two."""
     values = [choice.value for choice in choices]
     if by == "revision":
         names: dict[str, list[str]] = {}
@@ -83,7 +97,7 @@ def _choose_side(label: str, key: str, by: By, choices: Sequence[SideChoice], de
         plain.sentence(f"The address has the {label.lower()} {named}, which is not in this store.", "muted")
     labels = {choice.value: choice.label for choice in choices}
     drawn = st.selectbox(
-        label, list(known), index=list(known).index(value), format_func=labels.__getitem__, key=f"{key}-{by}-{value}"
+        label, list(known), index=list(known).index(value), format_func=labels.__getitem__, key=f"{key}-{by}-{value}-{_switches()}"
     )
     if drawn != value:
         _switch({**st.query_params.to_dict(), key: drawn})
@@ -97,7 +111,7 @@ def sides(by: By, a: SideChoice, b: SideChoice) -> None:
         plain.sentence(f"They have no question in common: {a.label}; {b.label}.", "strong")
         plain.sentence(
             f"{count(found.only_a, 'answer')} of the first and {count(found.only_b, 'answer')} of the second have no counterpart. "
-            "Sides are matched by all conditions in which they do not differ as a whole."
+            "Sides are matched by all conditions in which they do not differ as a whole; choose two above that measured the same."
         )
         return
     frame = queries_compare.side_frame(found.rows)

@@ -24,8 +24,12 @@ _SOURCE = (
 
 
 def _either(name: str) -> ColumnElement[Any]:
-    """A column of the attempt's arm, or of the comparison that an imported file is tied to as the arm."""
-    tied = case((PROFILE.c.side == "arm", COMPARISON.c[name])) if name in {"method", "params", "arm_id"} else COMPARISON.c[name]
+    """A column of the attempt's arm, or of the comparison that an imported file is tied to, as the arm or as its baseline."""
+    tied: ColumnElement[Any] = COMPARISON.c[name]
+    if name == "arm_id":
+        tied = case((PROFILE.c.side == "arm", tied), (PROFILE.c.side == "baseline", COMPARISON.c.baseline_id))
+    elif name in {"method", "params"}:
+        tied = case((PROFILE.c.side == "arm", tied))
     return func.coalesce(ARM.c[name], tied).label(name)
 
 

@@ -186,6 +186,17 @@ def test_views_show_imported_profiles(engine: Engine, outcome: Outcome) -> None:
     ]
 
 
+@pytest.mark.parametrize(("side", "place"), [("baseline", 0), ("arm", 1)])
+def test_a_file_has_the_id_of_its_arm(engine: Engine, outcome: Outcome, side: str, place: int) -> None:
+    """Of the baseline too, so that a page pairs it with the arm that it is compared with."""
+    stored(engine, timeline(a_trace(4, marks=marks(outcome, place))), outcomes=[outcome])
+    ((found,), (of,)) = (
+        {row["arm_id"] for row in rows(engine, "SELECT arm_id FROM profile WHERE tool = 'nsys'")},
+        {row["id"] for row in rows(engine, f"SELECT {side if side == 'arm' else 'baseline'}_id AS id FROM comparison")},
+    )
+    assert found == of
+
+
 def test_two_arms_in_one_file() -> None:
     """Marks of two arms in one file are refused before anything is stored."""
     with pytest.raises(TraceError, match="name the arms 0, 1; a file holds one arm"):

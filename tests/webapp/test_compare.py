@@ -85,6 +85,15 @@ def test_sides_without_a_common_question(tmp_path: Path, opened: Open) -> None:
     assert "10 answers of the first" in text
 
 
+def test_the_first_two_sides_have_a_common_question(tmp_path: Path, opened: Open) -> None:
+    """Not the newest two, where these measured different sizes."""
+    for name, size in (("one", 64), ("two", 64), ("three", 128)):
+        url = store_outcomes(tmp_path / "three.db", name, outcome(job(size)))
+    app = opened(url, PAGE)
+    assert "common questions" in page_text(app)
+    assert {str(each) for key in "ab" for each in app.query_params.get_all(key)} == {"one", "two"}
+
+
 def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
     """Names of sweeps and hosts are shown letter by letter."""
     hostile = "<img src=x> ![a](http://example.org/a.png)"

@@ -9,6 +9,7 @@ plain.heading("Compare: side by side")
 try:
     if question := st.query_params.get("question"):
         compare_blocks.history(question)
+        st.subheader("Two sides", anchor=False)
     chosen = compare_blocks.choose_sides()
     if chosen is not None:
         compare_blocks.sides(*chosen)
