@@ -1,6 +1,7 @@
 """Kernels and operators of two profiles side by side, from the view `kernel`."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
 
@@ -8,6 +9,8 @@ from store.transactions import reading
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_IDS_AT_ONCE = 1000
 
 
 def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFrame":
@@ -33,3 +36,19 @@ def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFra
     both = both.assign(difference_ms=both["arm_ms"] - both["baseline_ms"])
     order = both["difference_ms"].abs().sort_values(ascending=False, kind="stable").index
     return both.loc[order].reset_index(drop=True)
+
+
+def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame":
+    """The operators of profiles, by their `profile_id`: of the view `kernel` those columns that stories read."""
+    import pandas as pd
+
+    from store.views.public import TABLES
+
+    kernel, names = TABLES["kernel"], ("profile_id", "name", "count", "ms", "gmacs")
+    columns, ids = [kernel.c[name] for name in names], sorted(set(profile_ids))
+    rows: list[tuple[Any, ...]] = []
+    with reading(engine) as connection:
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            own = kernel.c.profile_id.in_(ids[start : start + _IDS_AT_ONCE])
+            rows += [tuple(row) for row in connection.execute(select(*columns).where(own, kernel.c.activity == "operator"))]
+    return pd.DataFrame.from_records(rows, columns=list(names))

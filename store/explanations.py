@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from store.beside_profiles import BesideProfiles
 from store.profiles import bounded_figure
 from sweeps.condition import Device
-from sweeps.curve_labels import describe_cost_model, token_unit
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.number_format import count, is_missing
 from sweeps.profile import ArmProfile, Bounded, Peaks, Phase, TimeClass
-from sweeps.stats.explanation import explain_capture, explain_wall
+from sweeps.reasons import name_size
+from sweeps.stats.explanation import explain_capture, explain_wall, explains
 from sweeps.stats.roofline import Roofline, describe_roofline, roofline
 
 if TYPE_CHECKING:
@@ -54,6 +56,14 @@ class ProfiledArm(NamedTuple):
     """Without its kernels or operators; `baseline` is not filled in, see `row.baseline_arm_id`."""
     peaks: Peaks | None
     roofline: Roofline | None
+    tokens: int | None = None
+    """Patch tokens of an image, or of the prompt."""
+
+    @property
+    def size(self) -> str:
+        """`64 px (16 tokens)`, `64 prompt tokens`."""
+        prompt, pixels = (_value(self.row, name) for name in ("prompt_tokens", "image_size"))
+        return name_size(SimpleNamespace(image_size=pixels, prompt_tokens=prompt, tokens=self.tokens if prompt is None else prompt))
 
     @property
     def flags(self) -> str:
@@ -97,14 +107,17 @@ class ProfiledCondition(NamedTuple):
         return not speedups or any(each.low is not None for each in speedups)
 
 
-def profiled_arms(frame: "pd.DataFrame", label: LabelOf) -> list[ProfiledArm]:
-    """The profiles of rows of the view `profile`, of each arm and phase the newest attempt's; imported files all."""
+def profiled_arms(frame: "pd.DataFrame", label: LabelOf, tokens: Mapping[str, int]) -> list[ProfiledArm]:
+    """The profiles of rows of the view `profile`, of each arm and phase the newest attempt's; imported files all.
+
+    `tokens` are those of each condition, by its id.
+    """
     newest = frame.groupby([*_CONDITION, "arm_id"], dropna=False)["attempt"].transform("max")
     shown = frame[(frame["attempt"] == newest) | frame["attempt"].isna()]
-    return [_profiled_arm(list(rows.itertuples()), label) for _, rows in shown.groupby("profile_id", sort=False)]
+    return [_profiled_arm(list(rows.itertuples()), label, tokens) for _, rows in shown.groupby("profile_id", sort=False)]
 
 
-def _profiled_arm(rows: list[Any], label: LabelOf) -> ProfiledArm:
+def _profiled_arm(rows: list[Any], label: LabelOf, tokens: Mapping[str, int]) -> ProfiledArm:
     row = rows[0]
     profile = ArmProfile(
         arm=row.arm,
@@ -124,29 +137,37 @@ def _profiled_arm(rows: list[Any], label: LabelOf) -> ProfiledArm:
     peaks = Peaks(gflops=row.peak_gflops, gb_per_s=row.peak_gb_per_s, dtype=row.dtype) if known else None
     work = {"gmacs": _amount(row.gmacs), "bytes_moved": _amount(row.bytes_moved), "products": _amount(row.product_share)}
     name = str(row.label or row.file) if is_missing(row.method) else label(row.method, row.params)
-    return ProfiledArm(row, name, profile, peaks, roofline(profile, peaks, **work))
+    return ProfiledArm(row, name, profile, peaks, roofline(profile, peaks, **work), tokens.get(row.condition_id))
 
 
 def _amount(value: Any) -> float | None:
     return None if is_missing(value) else float(value)
 
 
-def explain_profiles(profiles: "pd.DataFrame", effects: "pd.DataFrame", label: LabelOf) -> list[ProfiledCondition]:
-    """For each condition and phase that was profiled its arms, with a sentence for each arm and baseline, and on their limits.
+def explain_profiles(
+    profiles: "pd.DataFrame", effects: "pd.DataFrame", label: LabelOf, beside: BesideProfiles | None = None
+) -> list[ProfiledCondition]:
+    """For each condition and phase that was profiled its arms, with sentences for each arm and baseline, and on their limits.
 
-    `profiles` and `effects` are rows of the views `profile` and `effect` (those of `EXPLAINED_METRICS`).
+    `profiles` and `effects` are rows of the views `profile` and `effect` (those of `EXPLAINED_METRICS`). `beside` is what else is
+    known of the same arms: with it, the timing of an arm comes first, and its profile and operators explain it.
     """
-    arms = profiled_arms(profiles, label)
+    known = effects[["condition_id", "tokens"]].dropna().drop_duplicates("condition_id")
+    arms = profiled_arms(profiles, label, {str(key): int(tokens) for key, tokens in known.itertuples(index=False, name=None)})
     pairs, timed = _pairs(effects), _timed_speedups(effects)
     grouped: dict[str, list[ProfiledArm]] = {}
     for arm in arms:
         grouped.setdefault(json.dumps([_value(arm.row, name) for name in _CONDITION]), []).append(arm)
     found = []
     for own in grouped.values():
-        device: Device = "cuda" if own[0].row.device == "cuda" or own[0].profile.tool != "torch" else "cpu"
-        reasons = [*_explanations(own, arms, pairs, timed, device), *_limits(own), *_imported(own)]
+        device = _device_of(own)
+        reasons = [*_explanations(own, arms, pairs, timed, beside), *_limits(own), *_imported(own)]
         found.append(ProfiledCondition(own, device, reasons, _notes(own, device)))
     return found
+
+
+def _device_of(own: Sequence[ProfiledArm]) -> Device:
+    return "cuda" if own[0].row.device == "cuda" or own[0].profile.tool != "torch" else "cpu"
 
 
 def _notes(own: Sequence[ProfiledArm], device: Device) -> tuple[str, ...]:
@@ -207,9 +228,10 @@ def _explanations(
     every: Sequence[ProfiledArm],
     pairs: Mapping[tuple[str, str], list[str]],
     timed: Mapping[tuple[Any, ...], Bounded],
-    device: Device,
+    beside: BesideProfiles | None,
 ) -> Iterator[Reason]:
     """A sentence for each arm and baseline, and for an arm that was captured too what that shows."""
+    device = _device_of(own)
     for arm in own:
         names = pairs.get((arm.row.condition_id, arm.row.arm_id), [])
         baselines = [each for each in own if each.row.arm_id in names]
@@ -218,7 +240,13 @@ def _explanations(
             if not is_missing(compared) and compared != baseline.row.arm_id:
                 continue  # its differences are those from another baseline
             against = f" against {baseline.label}" if len(baselines) > 1 else ""
-            if sentence := explain_wall(baseline.profile, arm.profile, device, _timed_speedup(timed, arm, baseline)):
+            measured = _timed_speedup(timed, arm, baseline)
+            sentence = explain_wall(baseline.profile, arm.profile, device, measured)
+            if sentence and beside is not None:
+                known = explains(arm.profile, measured)
+                rates = [None if each.roofline is None else each.roofline.gflops for each in (baseline, arm) if known]
+                sentence = beside.story(arm.row, baseline.row, _TIMED.get(arm.profile.phase), sentence, rates)
+            if sentence:
                 yield Reason(arm, sentence, baseline, against)
         captured = next((each for each in every if _is_capture(each, arm)), None)
         if captured is not None and captured.profile.wall_s and arm.profile.wall_s:
@@ -270,30 +298,3 @@ def _imported(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
                 f"recorded by {arm.profile.tool} in {arm.row.file}, {forwards} under the profiler; "
                 f"share of the arm's kernel time that its kernels take: {share}",
             )
-
-
-def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> "pd.DataFrame":
-    """Points of one condition with `ceiling`: the speed-up of an arm that reaches the same tokens by cutting, if there is one.
-
-    `ceiling_low` and `ceiling_high` are the ends of its interval.
-    `points` are rows of the view `speedup`; `is_ceiling` is whether a method only cuts. GMACs of the network and the tokens at the
-    end follow from the tokens of each block, and are equal where these are.
-    """
-    import pandas as pd  # imported late: a command that prints no points does not need it
-
-    same = ["tokens", "tokens_final", "gmacs"]
-    cut = points[points["method"].map(is_ceiling).astype(bool)]
-    ends = ["speedup", "speedup_low", "speedup_high"]
-    known = {tuple(row[: len(same)]): row[len(same) :] for row in cut[[*same, *ends]].itertuples(index=False, name=None)}
-    found = [known.get(tuple(key), (None, None, None)) for key in points[same].itertuples(index=False, name=None)]
-    ceilings = pd.DataFrame(found, index=points.index, columns=["ceiling", "ceiling_low", "ceiling_high"], dtype=float)
-    return pd.concat([points, ceilings], axis=1)
-
-
-def predicted_break_evens(cost_models: "pd.DataFrame", curves: "pd.DataFrame") -> Iterator[tuple[Any, str]]:
-    """Rows of the view `cost_model` of these `curves` (rows of `break_even`), each with what its model predicts in words."""
-    same = ["curve_id", "environment", "host", "metric"]
-    known = {tuple(key) for key in curves[same].itertuples(index=False)}
-    for row in cost_models.itertuples():
-        if tuple(getattr(row, name) for name in same) in known and (text := describe_cost_model(row, token_unit(row))):
-            yield row, text

@@ -6,7 +6,7 @@ from typing import Any
 from sweeps.number_format import is_missing
 
 PARTS = (
-    "{image_size:.0f} px",
+    "{image_size:.0f} px{patches}",
     "{predictions:.0f} images of {data}",
     "with {corruption}, severity {severity:.0f}",
     "{characters_scored:.0f} characters of {data} in {text_scores:.0f} windows",
@@ -26,10 +26,11 @@ PARTS = (
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
     """A condition as the title of a section: model, workload, settings and device.
 
-    `place` names the host or environment where there are several.
+    `place` names the host or environment where there are several. With `tokens`, the size of images is named in both units.
     """
     known = {name: value for name, value in condition.items() if not is_missing(value)}
     exclusive = ", one GPU of several at work (exclusive: device)" if known.get("exclusive") == "device" else ""
+    known["patches"] = f" ({known['tokens']:,.0f} tokens)" if "tokens" in known else ""
     known |= {"place": place and f" ({place})", "exclusive": exclusive}
     waiting = {"active": ", spinning while they wait", "passive": ", asleep while they wait"}
     known["waiting"] = waiting.get(str(known.get("wait_policy")), "")

@@ -3,13 +3,39 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sweeps.curve_labels import token_unit
+from sweeps.flags import split_flags
 from sweeps.labels import SPEEDUP, conclude_row
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.number_format import is_missing, with_interval
+from sweeps.stats.launch_work import Cost
+from sweeps.stats.relative_costs import RelativeCosts
 
 PROFILE_SECTION = "jobs:\n  profile: {}"
 """What a sweep file gains so that its arms are profiled."""
+RATIOS_OF_COSTS = (
+    "Ratios of costs rest on speed-ups, each paired inside its job; ms rest on the times of all jobs, whose level differs from job "
+    "to job. 95 % intervals."
+)
+"""What the numbers of `explain_costs` rest on."""
 _COST_UNITS = (("alpha", "fixed cost", "ms"), ("beta", "cost of work", "ms per {}"))
+
+
+def name_size(row: Any) -> str:
+    """Pixels and tokens together: `64 px (16 tokens)`; of a language model `64 prompt tokens`."""
+    pixels, tokens = row.image_size, row.tokens
+    own = "" if is_missing(tokens) else f"{tokens:,.0f} {token_unit(row)}"
+    if is_missing(pixels):
+        return own
+    return f"{pixels:.0f} px ({own})" if own else f"{pixels:.0f} px"
+
+
+def profile_needed(sweep: str) -> str:
+    """What is not known of an arm without a profile, and what makes one."""
+    return (
+        "which of its operators take the time is not known without a profile: add the key profile to the jobs of the sweep file "
+        f"(`profile: {{}}`) and run it again (breakeven run {sweep}.yaml); what is measured stays"
+    )
 
 
 def promise_of(row: Any) -> float | None:
@@ -21,19 +47,21 @@ def promise_of(row: Any) -> float | None:
 def explain_promise(row: Any) -> str:
     """The promise of a row of the view `speedup` beside what was measured, and the time that MACs do not explain.
 
-    `its MACs promise 1.11x, 0.993x [0.949, 1.039] was measured (unclear): 19.6 ms; 17.4 ms would follow from the MACs …`.
+    `0.993x [0.949, 1.039] was measured (unclear), its MACs promise 1.11x. It takes 19.6 ms, the baseline 19.5 ms …`.
     """
     reached = conclude_row(SPEEDUP, row, "speedup")
     measured = f"{reached.numbers} was measured ({reached.word})"
     promise = promise_of(row)
+    if "no_effect" in split_flags(row.flags):
+        return f"{measured}, though it removes nothing at this size: that is no effect of fewer tokens"
     if promise is None:
         return f"{measured}; what its MACs promise is not known"
     if 1 / (1 + SPEED_FLOOR) <= promise <= 1 + SPEED_FLOOR:
-        return f"its MACs promise nothing ({promise:.3g}x), {measured}"
+        return f"{measured}, its MACs promise nothing ({promise:.3g}x)"
     implied = row.baseline_ms / promise
     beyond, more = abs(row.arm_ms - implied), "more" if row.arm_ms >= implied else "less"
     return (
-        f"its MACs promise {promise:.2f}x, {measured}. It takes {row.arm_ms:.3g} ms, the baseline {row.baseline_ms:.3g} ms; "
+        f"{measured}, its MACs promise {promise:.2f}x. It takes {row.arm_ms:.3g} ms, the baseline {row.baseline_ms:.3g} ms; "
         f"if time followed MACs it would be {implied:.3g} ms, so that {beyond:.2g} ms {more} are not explained by MACs"
     )
 
@@ -49,12 +77,33 @@ def explain_own_work(row: Any) -> str:
     return f"the method itself adds {own:.2g} GMACs, {share:.2g} % of the baseline's"
 
 
-def explain_costs(row: Any) -> Iterator[str]:
-    """Both costs of the fit in a row of the view `cost_model`, each of the arm beside the baseline's, with their intervals."""
+def explain_costs(row: Any, relative: RelativeCosts | None = None) -> Iterator[str]:
+    """Both costs of the fit in a row of the view `cost_model`, each of the arm beside the baseline's, and what follows.
+
+    `relative` are the ratios that the paired speed-ups give, which are known better than the costs in ms.
+    """
     for name, label, unit in _COST_UNITS:
         arm, baseline = (_milliseconds(row, each) for each in (name, f"{name}_baseline"))
-        if arm != "-":
-            yield f"{label}: {arm} {unit.format(row.work_unit)} (baseline {baseline})"
+        if arm == "-":
+            continue
+        ratio: Cost | None = None if relative is None else relative.fixed if name == "alpha" else relative.work
+        beside = f"{arm} {unit.format(row.work_unit)}, the baseline's {baseline}"
+        if ratio is None:
+            yield f"{label} by the fit: {beside}" + (", intervals that overlap" if _overlap(row, name) else "")
+        else:
+            times = f"{with_interval(ratio.value, ratio.low, ratio.high)} times the baseline's"
+            clear = ratio.low > 1 or ratio.high < 1
+            more = f"{'more' if ratio.low > 1 else 'less'}{_of_what(name, row.work_unit)}"
+            yield f"{label}: {times}: {more if clear else f'these {row.points:.0f} sizes cannot tell them apart'} ({beside})"
+
+
+def _of_what(name: str, unit: str) -> str:
+    return " at every size" if name == "alpha" else f" for each {unit} that remains"
+
+
+def _overlap(row: Any, name: str) -> bool:
+    ends = [getattr(row, f"{each}{end}") for each in (name, f"{name}_baseline") for end in ("_low", "_high")]
+    return not any(map(is_missing, ends)) and ends[0] <= ends[3] and ends[2] <= ends[1]
 
 
 def describe_fit(row: Any) -> str:

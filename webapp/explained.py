@@ -1,19 +1,22 @@
 """Frames of the page Explain: what its charts draw of profiles, points and the cost model of one arm and its baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, with_ceilings
+from store.ceilings import with_ceilings
+from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition
 from sweeps.flags import split_flags, wrong
+from sweeps.labels import GAINS
 from sweeps.number_format import is_missing
-from sweeps.reasons import promise_of
+from sweeps.reasons import name_size, promise_of
 from webapp import texts
 from webapp.arm_style import arm_styles
 from webapp.charts.roofline_chart import SIDE_COLORS
 from webapp.links import POINT_KEY
-from workers.methods import purpose
+from webapp.queries_explain import only_cuts
 
 NO_EFFECT = "no_effect"
 """Flag of an arm that does what its baseline does at a size; such points are no part of a fit."""
@@ -29,33 +32,14 @@ class Sides(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Size, phase and, of a file, the tool: `224 px`, `64 tokens, prefill`."""
+        """Size, phase and, of a file, the tool: `224 px (196 tokens)`, `64 prompt tokens, prefill`."""
         return profile_place(self.arm)
 
 
 def profile_place(arm: ProfiledArm) -> str:
-    """Size and phase of a profile: `224 px`, `64 tokens, decode step`; of a file its tool too."""
-    row = arm.row
-    sizes = ((row.image_size, "px"), (row.prompt_tokens, "tokens"))
-    words = [f"{value:.0f} {unit}" for value, unit in sizes if not is_missing(value)]
-    tool = [arm.profile.tool] if not is_missing(row.file) else []
-    return ", ".join(filter(None, [*words, PHASES[row.phase], *tool])) or "forward"
-
-
-def place_with_tokens(sides: Sides, points: pd.DataFrame) -> str:
-    """The place, with the tokens of the points of the same image size: `224 px (196 tokens)`."""
-    size = sides.arm.row.image_size
-    same = points[points["image_size"] == size] if not is_missing(size) else points.iloc[:0]
-    return f"{sides.place} ({same['tokens'].iloc[0]:,.0f} tokens)" if len(same) else sides.place
-
-
-def ceiling_sentences(points: pd.DataFrame) -> Iterator[str]:
-    """What a free cut reached at the largest and at the smallest size, beside an arm whose points these are (`with_promises`)."""
-    known = points.dropna(subset=["ceiling"]).sort_values("tokens", ascending=False).to_dict("records")
-    for row in known if len(known) < 2 else [known[0], known[-1]]:
-        free = {"speedup": row["ceiling"], "speedup_low": row["ceiling_low"], "speedup_high": row["ceiling_high"]}
-        most = texts.speed(row | free | {"verdict": None}).numbers
-        yield f"At {row['tokens']:,.0f} tokens a free cut of the same tokens is {most}; the arm is {texts.speed(row).numbers}."
+    """Size and phase of a profile: `224 px (196 tokens)`, `64 prompt tokens, decode step`; of a file its tool too."""
+    tool = "" if is_missing(arm.row.file) else arm.profile.tool
+    return ", ".join(filter(None, [arm.size, PHASES[arm.row.phase], tool])) or "forward"
 
 
 def own_color(points: pd.DataFrame, arm: str) -> str:
@@ -129,11 +113,20 @@ def roofline_points(sides: Sides) -> pd.DataFrame:
 def with_promises(points: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup` with `promised`, and `ceiling` (with its ends): that of a free cut of the same tokens."""
     promised = pd.Series([promise_of(row) for row in points.itertuples()], index=points.index, dtype=float)
-    fixed = [name for name in ("batch_size", "dtype", "attention", "runtime", "threads", "environment", "host") if name in points]
-    parts = [with_ceilings(own, lambda method: purpose(method) == "ceiling") for _, own in points.groupby(fixed, dropna=False)]
-    names = ["ceiling", "ceiling_low", "ceiling_high"]
-    ceilings = pd.concat([own[names] for own in parts]) if parts else pd.DataFrame(columns=names, dtype=float)
-    return points.assign(promised=promised).join(ceilings)
+    return with_ceilings(points, only_cuts).assign(promised=promised)
+
+
+def place_that_fails(sides: Sequence[Sides], points: pd.DataFrame) -> str:
+    """The smallest place at which the points of the arm do not show that it pays; the largest where it pays at all."""
+    paying = set(points.loc[[texts.speed(row).finding in GAINS for row in points.to_dict("records")], "condition_id"])
+    return next((each.place for each in sides if each.arm.row.condition_id not in paying), sides[-1].place)
+
+
+def shown_sizes(points: pd.DataFrame) -> list[Any]:
+    """Of the points of an arm the largest, and the smallest at which it removes tokens, if it does at any."""
+    rows: list[Any] = list(points.sort_values("tokens", ascending=False).itertuples())
+    removing = [row for row in rows if NO_EFFECT not in split_flags(row.flags)] or rows[:1]
+    return [removing[0]] if len(removing) == 1 else [removing[0], removing[-1]]
 
 
 def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
@@ -141,7 +134,7 @@ def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
     work = ("tokens", "tokens") if costs.work_unit == "token" else ("gmacs_baseline", "gmacs_total")
     rows = []
     for row in points.to_dict("records"):
-        size = f"{row['image_size']:.0f} px" if not is_missing(row["image_size"]) else f"{row['tokens']:.0f} tokens"
+        size = name_size(SimpleNamespace(**{name: row[name] for name in ("image_size", "prompt_tokens", "tokens")}))
         flags = split_flags(row["flags"])
         for side, column, ms in (("baseline", work[0], "baseline_ms"), ("arm", work[1], "arm_ms")):
             in_fit = not wrong(flags) and NO_EFFECT not in flags

@@ -1,16 +1,21 @@
 """What the page Explain reads beside the points of its scope: profiles, kernels, cost models, and the audit of the sweep."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from store.activities import activity_differences
+from store.activities import activity_differences, operator_rows
 from store.audits import audit_of_sweep
+from store.beside_profiles import BesideProfiles
+from store.curve_costs import CurveKey, curve_costs
 from store.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.panels import panel_rows
 from sweeps.audit.report import AuditReport
+from sweeps.stats.relative_costs import RelativeCosts
 from webapp.queries import kept
 from webapp.scope import Scope
+from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
 _PLACE = ("device_name", "environment", "host")
@@ -25,10 +30,28 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
         here = pd.Series(data=True, index=rows.index)
         for name in ("environment", "host"):
             here &= rows[name] == scope.fixed[name] if name in scope.fixed else True
+        own = rows[here | rows["attempt"].isna()]
         effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS})
-        return explain_profiles(rows[here | rows["attempt"].isna()], effects, params_label)
+        points = panel_rows(engine, scope.sweep, "speedup", scope.fixed, {})
+        beside = BesideProfiles(points, operator_rows(engine, own["profile_id"]), only_cuts)
+        return explain_profiles(own, effects, params_label, beside)
 
     return kept(read, "profiled", scope.key, url=url)
+
+
+def relative_costs(scope: Scope, url: str | None = None) -> Mapping[CurveKey, RelativeCosts]:
+    """Of the curves of the scope whose fit describes their points; see `store.curve_costs.curve_costs`."""
+
+    def read(engine: Any) -> Mapping[CurveKey, RelativeCosts]:
+        fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen) for view in ("cost_model", "speedup"))
+        return curve_costs(engine, fits, points)
+
+    return kept(read, "relative_costs", scope.key, url=url)
+
+
+def only_cuts(method: str) -> bool:
+    """Whether a method only cuts tokens, so that it is a ceiling of others."""
+    return purpose(method) == "ceiling"
 
 
 def activities(baseline: str, arm: str, url: str | None = None) -> pd.DataFrame:

@@ -116,15 +116,11 @@ def _time_lines(report: Report) -> Iterator[TextLine]:
                     if arm.profile.times.get(name)
                 ]
                 of = {"forward": "a forward", "prefill": "a prefill", "decode": "a decode step"}[arm.profile.phase]
-                text = f"{1e3 * arm.profile.wall_s:.3g} ms{_size(arm.row)}: {', '.join(shares)}"
+                place = f" at {arm.size}" if arm.size else ""
+                text = f"{1e3 * arm.profile.wall_s:.3g} ms{place}: {', '.join(shares)}"
                 phases.setdefault(f"where the time of {of} goes, {arm.label}", []).append(text)
     for title, texts in phases.items():
         yield TextLine(f"{title}: {'; '.join(texts)}")
-
-
-def _size(row: Any) -> str:
-    sizes = ((row.image_size, "px"), (row.prompt_tokens, "prompt tokens"))
-    return "".join(f" at {value:.0f} {unit}" for value, unit in sizes if not is_missing(value))
 
 
 def _where(row: Any) -> str:

@@ -9,25 +9,17 @@ import pandas as pd
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine
 from orchestrator.report.speedup import POINTS_SHARE, speedup_of
-from store.explanations import with_ceilings
+from store.ceilings import with_ceilings
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
+from sweeps.ceilings import ceiling_of, left_to_gain
 from sweeps.condition_text import describe_condition
-from sweeps.labels import SPEEDUP, conclude_interval
-from sweeps.number_format import is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
 
-def left(row: Any) -> tuple[float, float, float]:
-    """The ceiling over what was reached, with the ends that both intervals allow together."""
-    low, high = row.ceiling_low, row.ceiling_high
-    known = not any(map(is_missing, (low, high, row.speedup_low, row.speedup_high)))
-    return row.ceiling / row.speedup, low / row.speedup_high if known else 0.0, high / row.speedup_low if known else inf
-
-
 def _left_text(row: Any) -> str:
-    value, low, high = left(row)
+    value, low, high = left_to_gain(row)
     if high == inf:
         return f"{value:.3f}x, no interval"
     return f"{value:.3f}x [{low:.3f}, {high:.3f}]"
@@ -38,9 +30,7 @@ _COLUMNS = (
     Column("tokens", lambda row: f"{row.tokens:.0f}"),
     Column("px", lambda row: f"{row.image_size:.0f}"),
     Column("reached [99 %]", lambda row: speedup_of(row).numbers),
-    Column(
-        "cut for nothing [99 %]", lambda row: conclude_interval(SPEEDUP, row.ceiling, row.ceiling_low, row.ceiling_high).numbers
-    ),
+    Column("cut for nothing [99 %]", lambda row: ceiling_of(row).numbers),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("left at most", _left_text),
 )
@@ -71,7 +61,7 @@ def ceiling_sections(report: Report) -> Iterator[Section]:
 
 def _impossible(row: Any) -> str:
     """A reduction clearly faster than its ceiling: one of the two is not what it seems."""
-    _, _, high = left(row)
+    _, _, high = left_to_gain(row)
     if high >= 1:
         return ""
     label = params_label(row.method, row.params)

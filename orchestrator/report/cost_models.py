@@ -6,9 +6,10 @@ from typing import Any
 from orchestrator.report.conditions import distinctions
 from orchestrator.report.data import Report
 from orchestrator.report.section import Section, TextLine
-from store.explanations import predicted_break_evens
+from store.curve_costs import predicted_break_evens
 from store.host_labels import label_hosts
 from sweeps.metrics import METRICS
+from sweeps.reasons import RATIOS_OF_COSTS, explain_costs
 from workers.methods.arm_labels import params_label
 
 
@@ -24,5 +25,12 @@ def cost_model_sections(report: Report) -> Iterator[Section]:
         return ", ".join([params_label(row.method, row.params), *more])
 
     found = predicted_break_evens(models, report.break_evens)
-    if lines := [TextLine(f"{label(row)}: {text}", "dim") for row, text in found]:
-        yield Section(title="Cost model: time = launch + work", lines=lines)
+    lines, noted = [], False
+    for row, text in found:
+        lines.append(TextLine(f"{label(row)}: {text}", "dim"))
+        costs = report.relative_costs.get((row.curve_id, row.environment, row.host, row.metric))
+        if costs is not None:
+            noted = True
+            lines += [TextLine(f"{label(row)}: {each}", "dim") for each in explain_costs(row, costs)]
+    if lines:
+        yield Section(title="Cost model: time = launch + work", lines=lines, note=RATIOS_OF_COSTS if noted else "")

@@ -1,18 +1,22 @@
 """Data of a report: the rows of the public views that belong to one sweep."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from orchestrator.report.system_notes import with_system_notes
+from store.activities import operator_rows
 from store.audits import MOST_AUDITED, audit_of_sweep
 from store.comparison_status import states
+from store.curve_costs import CurveKey, curve_costs
 from store.engine import connect_readonly
 from store.quality_join import beside_controls
 from store.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from store.timed_arms import provenance_rows
 from sweeps.audit.report import AuditReport
 from sweeps.kinds import KINDS
+from sweeps.stats.relative_costs import RelativeCosts
 from workers.methods import tuning_control
 from workers.methods.arm_labels import params_label
 
@@ -52,6 +56,10 @@ class Report:
     """View `kernel`: kernels with hardware counters, from imported files of ncu."""
     provenance: pd.DataFrame
     """Where and when it was measured, see `store.timed_arms.provenance_rows`."""
+    operators: pd.DataFrame
+    """View `kernel`: operators of the profiles."""
+    relative_costs: Mapping[CurveKey, RelativeCosts]
+    """Of the curves in `cost_models` whose fit describes their points."""
     audit: AuditReport | None = None
     """What the rules of the audit find; `None` of a sweep of more than `store.audits.MOST_AUDITED` comparisons."""
 
@@ -67,6 +75,7 @@ def load_report(db: str | None, name: str) -> Report:
     found = find_sweep(engine, name)
     speedups = sweep_rows(engine, name, "speedup")
     executions = execution_rows(engine, name)
+    cost_models, profiles = (sweep_rows(engine, name, view) for view in ("cost_model", "profile"))
     return Report(
         name,
         found["question"],
@@ -74,7 +83,7 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "effect"),
         with_system_notes(speedups, executions),
         sweep_rows(engine, name, "break_even"),
-        sweep_rows(engine, name, "cost_model"),
+        cost_models,
         sweep_rows(engine, name, "failures"),
         sweep_rows(engine, name, "accuracy"),
         sweep_rows(engine, name, "quality"),
@@ -83,8 +92,10 @@ def load_report(db: str | None, name: str) -> Report:
         pd.concat([states(engine, name, kind).assign(kind=kind) for kind, spec in KINDS.items() if not spec.timed]),
         beside_controls(engine, name, tuning_control),
         executions,
-        sweep_rows(engine, name, "profile"),
+        profiles,
         counter_rows(engine, name),
         provenance_rows(engine, name),
+        operator_rows(engine, profiles["profile_id"]),
+        curve_costs(engine, cost_models, speedups),
         audit_of_sweep(engine, name, params_label) if len(speedups) <= MOST_AUDITED else None,
     )

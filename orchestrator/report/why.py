@@ -7,12 +7,14 @@ import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns
+from store.beside_profiles import BesideProfiles
 from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, explain_profiles
 from store.frames import groups, rows_of
 from sweeps.condition import Device
 from sweeps.condition_text import describe_condition
 from sweeps.number_format import is_missing
 from sweeps.profile import COUNTERS, Bounded, TimeClass
+from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
 _TITLE = (
@@ -26,7 +28,8 @@ MOST_KERNELS = 10
 def why_sections(report: Report) -> Iterator[Section]:
     """For each condition and phase that was profiled its classes of time, the sentences that follow, and the limits that hold."""
     noted: set[str] = set()
-    for found in explain_profiles(report.profiles, report.effects, params_label):
+    beside = BesideProfiles(report.speedups, report.operators, lambda method: purpose(method) == "ceiling")
+    for found in explain_profiles(report.profiles, report.effects, params_label, beside):
         notes = [note for note in found.notes if note not in noted]
         noted.update(notes)
         limits = [reason for reason in found.reasons if reason.baseline is None and reason.arm.profile.tool == "torch"]
@@ -49,7 +52,8 @@ def _place(own: list[ProfiledArm]) -> str:
     phase = {"forward": "", "prefill": ", prefill", "decode": ", one decode step"}[own[0].profile.phase]
     if is_missing(plain.row.model):
         return f"{phase}: imported profiles"
-    return f"{phase}: {describe_condition({name: getattr(plain.row, name) for name in _TITLE})}"
+    tokens = {"tokens": plain.tokens}
+    return f"{phase}: {describe_condition({name: getattr(plain.row, name) for name in _TITLE} | tokens)}"
 
 
 def _columns(own: list[ProfiledArm], device: Device) -> Iterator[Column]:

@@ -88,7 +88,7 @@ def describe_curve(curve: Curve, parameter: str | None = None, words: Mapping[Ve
     runs = [(verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)]
     stretches = [f"{words[verdict]} at {_span(run, curve.axis)}" for verdict, run in runs]
     if nothing := [point for point in usable if point.no_op]:
-        stretches.append(f"no effect at {_span(nothing, curve.axis)}")
+        stretches.append(f"removes nothing at {_span(nothing, curve.axis)}")
     sentences = (
         [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
     )

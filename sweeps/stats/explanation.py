@@ -54,7 +54,8 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
 
     `time in operators fell by 34 % of the wall (31 to 37), Python and dispatch did not change measurably (-3 % to +8 %), …, so wall
     time fell 31 % (28 to 34)`: shares are of the baseline's wall, and only what an interval shows is claimed. `measured` is the
-    speed-up of a timing job; where it contradicts that of the profile's own walls, this is stated in place of an explanation.
+    speed-up of a timing job, which is the answer: the profile explains it, and its own walls are stated as what they are. Where
+    they contradict the timing, this is stated in place of an explanation.
     """
     held = bound(arm, device)
     if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
@@ -63,7 +64,7 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
         walls = f"wall {1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
         rounds = "without rounds" if arm.speedup is None else "in too few rounds for their noise"
         return f"profiled {rounds}, so that no difference has an interval and nothing is concluded ({walls})"
-    if measured is not None and contradict(arm.speedup, measured):
+    if measured is not None and not explains(arm, measured):
         return (
             f"no explanation, since its walls contradict the timing: a speed-up of {_ratio(arm.speedup)} while it was profiled, of "
             f"{_ratio(measured)} when it was timed; profile again when the machine is quiet"
@@ -71,8 +72,22 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
     parts = [*_changes(arm, device), *_calls(baseline.launches, arm.launches, device)]
     share = arm.times["device"] / arm.wall_s
     holds = share if held == _WORKED[device] else 1 - share
-    parts.append(f"{_subject(arm)} is {held} ({100 * holds:.0f} % of its wall)")
-    return ", ".join([*parts, _wall_clause(arm)])
+    change, working = _sign(_inverse(measured or arm.speedup)), arm.changes.get("device")
+    if held != _WORKED[device] or (change and working is not None and _sign(working) == change):
+        # that it mostly works is a reason where its work changed as its wall did, and of nothing else
+        parts.append(f"{_subject(arm)} is {held} ({100 * holds:.0f} % of its wall)")
+    if measured is None:
+        return ", ".join([*parts, _wall_clause(arm)])
+    walls = f"{1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
+    ratio = f"a speed-up of {_ratio(arm.speedup)}, compatible with the timing"
+    why = _timed_clause(arm, measured)
+    return f"while it was profiled ({walls} in other rounds, at another time, {ratio}): {', '.join(parts)}{why}"
+
+
+def explains(arm: ArmProfile, measured: Bounded | None) -> bool:
+    """Whether a profile has differences with intervals, and walls that do not contradict the timing, if there is one."""
+    known = arm.speedup is not None and arm.speedup.low is not None
+    return known and not (arm.speedup is not None and measured is not None and contradict(arm.speedup, measured))
 
 
 def contradict(one: Bounded, other: Bounded) -> bool:
@@ -118,7 +133,7 @@ def _wall_clause(arm: ArmProfile) -> str:
     ratio = arm.speedup
     if ratio is None or ratio.low is None or ratio.high is None:
         return "and wall time has no interval"
-    wall = Bounded(value=1 / ratio.value - 1, low=1 / ratio.high - 1, high=1 / ratio.low - 1)
+    wall = _inverse(ratio)
     sign = _sign(wall)
     if not sign:
         low, high = 1 / ratio.high - 1, 1 / ratio.low - 1
@@ -126,6 +141,23 @@ def _wall_clause(arm: ArmProfile) -> str:
     link = "so" if any(_sign(found) == sign for found in arm.changes.values()) else "and"
     alone = "" if link == "so" else ", which no class of time alone shows"
     return f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
+
+
+def _timed_clause(arm: ArmProfile, measured: Bounded) -> str:
+    """Whether a class that changed measurably the same way explains what the timing shows."""
+    sign = _sign(_inverse(measured))
+    if not sign:
+        return ""
+    word = "slower" if sign > 0 else "faster"
+    if any(_sign(found) == sign for found in arm.changes.values()):
+        return f", so it is {word}"
+    return f"; no class of time alone shows why it is {word}"
+
+
+def _inverse(found: Bounded) -> Bounded:
+    """The change of the time by a speed-up."""
+    ends = [None if end is None else 1 / end - 1 for end in (found.high, found.low)]
+    return Bounded(value=1 / found.value - 1, low=ends[0], high=ends[1])
 
 
 def _unclear(low: float, high: float) -> str:

@@ -58,7 +58,9 @@ def a_profiled_outcome(
     """What a worker would return; arms that failed have no profile."""
     failed = {failure.arm for failure in failures}
     ran = [index for index in range(len(job.arms)) if index not in failed]
-    known = {"gmacs_overhead": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens": 196, "tokens_final": 99}
+    tokens = ((job.condition.image_size or 224) // 16) ** 2
+    known = {"gmacs_overhead": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1}
+    known |= {"tokens": tokens, "tokens_final": 1 + tokens // 2}
     return Outcome(
         job=job,
         environment=environment,

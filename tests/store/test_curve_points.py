@@ -70,7 +70,7 @@ def test_points_without_effect_lie_off_the_curve(
     """A method that removes nothing at a size neither pays nor loses there; one that never does has no effect."""
     found = stored(engine, make_job, make_outcome, (1.0, 1.0, 1.4, 1.5), flags)
     assert (found["verdict"], found["points"]) == (verdict, points)
-    assert "no effect at 16 to" in str(found["why"])
+    assert "removes nothing at 16 to" in str(found["why"])
 
 
 def test_answers_by_another_protocol_version_are_stale(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

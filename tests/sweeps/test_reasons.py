@@ -5,12 +5,22 @@ from typing import Any
 
 import pytest
 
-from sweeps.reasons import describe_fit, explain_costs, explain_own_work, explain_promise, promise_of
+from sweeps.reasons import (
+    describe_fit,
+    explain_costs,
+    explain_own_work,
+    explain_promise,
+    name_size,
+    profile_needed,
+    promise_of,
+)
+from sweeps.stats.launch_work import Cost
+from sweeps.stats.relative_costs import RelativeCosts
 
 
 def a_point(**more: Any) -> Any:
     figures = {"gmacs_baseline": 1.2, "gmacs_total": 0.6, "gmacs_overhead": 0.012, "baseline_ms": 20.0, "arm_ms": 12.5}
-    speed = {"speedup": 1.6, "speedup_low": 1.5, "speedup_high": 1.7, "verdict": "faster", "floor": 0.02}
+    speed = {"speedup": 1.6, "speedup_low": 1.5, "speedup_high": 1.7, "verdict": "faster", "floor": 0.02, "flags": ""}
     return SimpleNamespace(**{**figures, **speed, **more})
 
 
@@ -24,7 +34,7 @@ def test_promise_beside_measurement() -> None:
     """What would follow from MACs, and the rest, in ms."""
     text = explain_promise(a_point())
     assert text.startswith(
-        "its MACs promise 2.00x, 1.600x [1.500, 1.700] was measured (faster). It takes 12.5 ms, the baseline 20 ms;"
+        "1.600x [1.500, 1.700] was measured (faster), its MACs promise 2.00x. It takes 12.5 ms, the baseline 20 ms;"
     )
     assert text.endswith("if time followed MACs it would be 10 ms, so that 2.5 ms more are not explained by MACs")
 
@@ -39,8 +49,8 @@ def test_faster_than_promised() -> None:
 def test_no_promise(total: float, words: str) -> None:
     """Within the floor of a speed-up nothing is promised, and no time is derived from it."""
     text = explain_promise(a_point(gmacs_total=total))
-    assert text.startswith(words)
-    assert "ms" not in text
+    assert text.endswith(words)
+    assert " ms" not in text
 
 
 @pytest.mark.parametrize("missing", ["gmacs_total", "gmacs_baseline"])
@@ -58,14 +68,54 @@ def test_own_work() -> None:
     assert explain_own_work(a_point(gmacs_overhead=float("nan"))) == ""
 
 
+def test_where_nothing_is_removed() -> None:
+    """What was measured there is no effect of fewer tokens, and is not called one."""
+    text = explain_promise(a_point(gmacs_total=1.2, speedup=0.971, speedup_low=0.954, speedup_high=0.988, flags="no_effect"))
+    assert text.endswith("though it removes nothing at this size: that is no effect of fewer tokens")
+
+
 def test_costs_with_their_intervals() -> None:
     """Fixed cost and cost of work of both sides; none where the fit is undetermined."""
     assert list(explain_costs(a_fit())) == [
-        "fixed cost: 5 [2.5, 7.5] ms (baseline 4 [2, 6])",
-        "cost of work: 16 [8, 24] ms per GMAC (baseline 15 [7.5, 22.5])",
+        "fixed cost by the fit: 5 [2.5, 7.5] ms, the baseline's 4 [2, 6], intervals that overlap",
+        "cost of work by the fit: 16 [8, 24] ms per GMAC, the baseline's 15 [7.5, 22.5], intervals that overlap",
     ]
+    assert "overlap" not in next(explain_costs(a_fit(alpha_low=0.0061)))
     nothing = dict.fromkeys(("alpha", "beta"), float("nan"))
     assert list(explain_costs(a_fit(**nothing))) == []
+
+
+def test_costs_beside_the_ratios_of_paired_speed_ups() -> None:
+    """The ratios decide what follows, as they are known better than ms; an interval that includes 1 shows nothing."""
+    found = list(explain_costs(a_fit(), RelativeCosts(Cost(1.2, 0.83, 1.75), Cost(1.16, 1.03, 1.31))))
+    assert found == [
+        "fixed cost: 1.20 [0.83, 1.75] times the baseline's: these 8 sizes cannot tell them apart (5 [2.5, 7.5] ms, the baseline's "
+        "4 [2, 6])",
+        "cost of work: 1.16 [1.03, 1.31] times the baseline's: more for each GMAC that remains (16 [8, 24] ms per GMAC, the "
+        "baseline's 15 [7.5, 22.5])",
+    ]
+    less = next(explain_costs(a_fit(), RelativeCosts(Cost(0.8, 0.7, 0.9), Cost(1.16, 1.03, 1.31))))
+    assert "0.80 [0.70, 0.90] times the baseline's: less at every size" in less
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ({"image_size": 64, "tokens": 16, "prompt_tokens": None}, "64 px (16 tokens)"),
+        ({"image_size": None, "tokens": 64, "prompt_tokens": 64}, "64 prompt tokens"),
+        ({"image_size": 64, "tokens": None, "prompt_tokens": float("nan")}, "64 px"),
+    ],
+)
+def test_sizes_are_named_in_both_units(size: dict[str, Any], words: str) -> None:
+    """Pixels and tokens of one input stand together."""
+    assert name_size(SimpleNamespace(**size)) == words
+
+
+def test_what_a_profile_needs() -> None:
+    """The section and the command that make one."""
+    text = profile_needed("quickstart")
+    assert "`profile: {}`" in text
+    assert "breakeven run quickstart.yaml" in text
 
 
 def test_how_far_a_fit_may_be_believed() -> None:

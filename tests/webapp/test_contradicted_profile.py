@@ -13,6 +13,7 @@ from tests.webapp.conftest import Open
 from tests.webapp.explained_store import ARMS, profile_job
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import ENVIRONMENT, store_outcomes
+from webapp import texts
 
 SIZE = 224
 
@@ -29,6 +30,6 @@ def test_page_and_report_agree(opened: Open, tmp_path: Path, arm_ms: float | Non
     url = store_outcomes(tmp_path / "s.db", "explained", timed, profiled)
     (section, *_) = why_sections(load_report(url, "explained"))
     (line,) = (line.text for line in section.lines if line.text.startswith("topk"))
-    assert ("no explanation, since its walls contradict the timing" in line) is contradicted
+    assert ("No explanation, since its walls contradict the timing" in line) is contradicted
     words = unescape(page_text(opened(url, "screens/explain.py", sweep="explained", arm="topk keep_rate=0.5")))
-    assert f"{line.partition(': ')[2]}." in words
+    assert f"{texts.typeset(line.partition(': ')[2])}." in words

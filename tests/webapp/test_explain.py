@@ -57,7 +57,8 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
 def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
     """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
     words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02"))
-    assert "At 196 tokens: its MACs promise 1.09×, 0.8" in words
+    assert "At 224 px (196 tokens): 0.8" in words
+    assert "was measured (slower), its MACs promise 1.09×. It takes" in words
     assert "are not explained by MACs." in words
     assert "the method itself adds 0.0013 GMACs, 0.1 % of the baseline" in words
     assert "Break-even along tokens: never pays from 4 to 196 tokens" in words
@@ -110,17 +111,17 @@ def test_names_are_text(opened: Open, tmp_path: Path) -> None:
 def test_parts_add_up_to_the_wall(profiled: str) -> None:
     """Classes of baseline and arm side by side, one pair for each size, smallest first."""
     parts = explained.wall_parts(sides(profiled))
-    assert list(dict.fromkeys(parts["place"])) == ["64 px", "224 px"]
+    assert list(dict.fromkeys(parts["place"])) == ["64 px (16 tokens)", "224 px (196 tokens)"]
     sums = parts.groupby(["place", "side"])["ms"].sum()
-    assert sums["224 px", "arm"] == pytest.approx(sum(TIMES[224][1].values()))
+    assert sums["224 px (196 tokens)", "arm"] == pytest.approx(sum(TIMES[224][1].values()))
     assert list(parts["wall_ms"].unique()) == pytest.approx([0.8, 0.9, 3.6, 2.4])
 
 
 def test_differences_by_class(profiled: str) -> None:
     """Arm less baseline; without rounds under the profiler there is no interval."""
     found = explained.wall_differences(sides(profiled)).set_index(["place", "time_class"])
-    assert found.loc[("224 px", "operators"), "ms"] == pytest.approx(-1.4)
-    assert found.loc[("224 px", "Python, dispatch"), "ms"] == pytest.approx(0.2)
+    assert found.loc[("224 px (196 tokens)", "operators"), "ms"] == pytest.approx(-1.4)
+    assert found.loc[("224 px (196 tokens)", "Python, dispatch"), "ms"] == pytest.approx(0.2)
     assert found["ms_low"].isna().all()
 
 

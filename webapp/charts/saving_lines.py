@@ -61,5 +61,8 @@ def saving_chart(
 def _series(points: pd.DataFrame, name: str, value: str, low: str, high: str) -> pd.DataFrame:
     """One line, with its interval where there is one."""
     ends = {end: points[column] if column else float("nan") for end, column in (("low", low), ("high", high))}
-    keys = [] if name == "free" else [key for key in POINT_KEY if key in points]
-    return points[["tokens", *keys]].assign(series=name, ratio=points[value], **ends)
+    keys = [key for key in POINT_KEY if key in points]
+    own = points[["tokens", *keys]].assign(series=name, ratio=points[value], **ends)
+    if name == "free" and keys:
+        own = own.assign(comparison_id=points.get("ceiling_id"))
+    return own

@@ -1,15 +1,26 @@
 """Page: why an arm takes the time that it takes, from what was measured of it: promise, fit over sizes, profiles, and the audit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from store.audits import MOST_AUDITED
+from store.beside_profiles import join_sentences
+from sweeps.ceilings import explain_ceiling
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
 from sweeps.number_format import count, is_missing
-from sweeps.reasons import PROFILE_SECTION, describe_fit, explain_costs, explain_own_work, explain_promise
+from sweeps.reasons import (
+    PROFILE_SECTION,
+    RATIOS_OF_COSTS,
+    describe_fit,
+    explain_costs,
+    explain_own_work,
+    explain_promise,
+    name_size,
+    profile_needed,
+)
 from webapp import explained, filters, plain, queries, queries_explain, texts
 from webapp.chart_block import show_chart
 from webapp.charts.activity_bars import activity_chart
@@ -33,33 +44,48 @@ ACTIVITY_COLUMNS = {
 }
 
 
-def known_without_profile(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame) -> Iterator[str]:
-    """Sentences from points and the fit over sizes."""
-    ordered = own.sort_values("tokens")
-    rows = list(ordered.itertuples())
-    shown = [rows[-1]] if len(rows) == 1 else [rows[-1], rows[0]]
-    for row in shown:
-        yield f"At {row.tokens:,.0f} {token_unit(row)}: {explain_promise(row)}."
-    if own_work := explain_own_work(rows[-1]):
-        yield f"At {rows[-1].tokens:,.0f} {token_unit(rows[-1])}: {own_work}."
+def break_even_lines(own: pd.DataFrame, break_evens: pd.DataFrame) -> Iterator[str]:
+    """The answer along tokens."""
     along = break_evens[break_evens["axis"] == "tokens"]
     if len(along):
-        measured = (float(ordered["tokens"].iloc[0]), float(ordered["tokens"].iloc[-1]))
-        unit = token_unit(rows[0])
+        unit = token_unit(next(own.itertuples()))
+        measured = (float(own["tokens"].min()), float(own["tokens"].max()))
         yield f"Break-even along {unit}: {describe_break_even(list(along.itertuples()), unit, measured)}."
-    if costs is not None:
-        yield f"Cost model: {describe_fit(costs)}."
-        yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs))
-        if text := describe_cost_model(costs, token_unit(costs)):
-            yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
+
+
+def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[str]:
+    """At each profiled size what was timed and why, as in the report; without a profile what points and ceilings show."""
+    for each in sides:
+        for reason in each.condition.reasons:
+            if reason.arm is each.arm:
+                yield f"At {each.place}: {reason.text}."
+    if sides:
+        return
+    for row in explained.shown_sizes(own):
+        free = "" if queries_explain.only_cuts(row.method) else explain_ceiling(row)
+        yield f"At {name_size(row)}: {join_sentences([explain_promise(row), free])}."
+
+
+def fit_lines(own: pd.DataFrame, costs: Any, scope: Scope) -> Iterator[str]:
+    """What the method adds itself, and what the fit over sizes gives."""
+    largest = list(own.sort_values("tokens").itertuples())[-1]
+    if own_work := explain_own_work(largest):
+        yield f"At {name_size(largest)}: {own_work}."
+    if costs is None:
+        return
+    relative = queries_explain.relative_costs(scope).get((costs.curve_id, costs.environment, costs.host, costs.metric))
+    yield f"Cost model: {describe_fit(costs)}."
+    yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs, relative))
+    if relative is not None:
+        yield RATIOS_OF_COSTS
+    if text := describe_cost_model(costs, token_unit(costs)):
+        yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
 
 
 def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
     free = own["ceiling"].notna().any()
     st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
-    for line in explained.ceiling_sentences(own) if free else ():
-        plain.sentence(line)
     plain.sentence(
         "Bars: 99 % interval. Promised: if time followed MACs. "
         + (
@@ -132,15 +158,16 @@ def wall(sides: list[explained.Sides], scope: Scope) -> None:
         plain.sentence(f"{note[:1].upper()}{note[1:]}", "muted")
 
 
-def activities_and_roofline(sides: list[explained.Sides], scope: Scope, color: str) -> None:
-    """Kernels or operators of one condition, and its roofline."""
+def activities_and_roofline(sides: list[explained.Sides], own: pd.DataFrame, scope: Scope, color: str) -> None:
+    """Kernels or operators of one condition, at first of the smallest at which the arm does not pay, and its roofline."""
     places = {each.place: each for each in sides}
     st.subheader("What runs longer, what shorter", anchor=False)
-    chosen = places[choose_one("At", list(places), "at", list(places)[-1])]
+    chosen = places[choose_one("At", list(places), "at", explained.place_that_fails(sides, own))]
     found = queries_explain.activities(chosen.baseline.row.profile_id, chosen.arm.row.profile_id)
     if found.empty:
         plain.sentence("The profile holds no kernels or operators.", "muted")
     else:
+        plain.sentence("Totals of the profiled rounds, which have no intervals: small differences may be noise.", "muted")
         show_chart(activity_chart(found), name="activities", data=found, scope_or_sweep=scope)
         with st.expander("All kernels and operators"):
             st.dataframe(found[list(ACTIVITY_COLUMNS)], column_config=ACTIVITY_COLUMNS, hide_index=True)
@@ -201,27 +228,18 @@ def _show() -> None:
     sides = explained.sides_of(found, str(own["arm_id"].iloc[0]), str(own["baseline_id"].iloc[0]))
 
     plain.sentence(f"{arm} against {own['against'].iloc[0]}", "strong")
-    lines = [
-        f"At {explained.place_with_tokens(each, own)}: {reason.text}."
-        for each in sides
-        for reason in each.condition.reasons
-        if reason.arm is each.arm
-    ]
-    if lines:
-        lines.append("Profiled forwards are jobs of their own; the times below are those of the timed pairs.")
-    else:
-        plain.sentence(
-            "Which of its operators take the time is not known without a profile; how to measure one stands below.",
-            "muted",
-        )
-    lines += known_without_profile(own, costs, curves)
+    lines = list(break_even_lines(own, curves))
+    if not sides:
+        needed = profile_needed(scope.sweep)
+        lines.append(f"{needed[:1].upper()}{needed[1:]}.")
+    lines += [*size_lines(own, sides), *fit_lines(own, costs, scope)]
     plain.sentence("\n".join(map(texts.typeset, lines)))
     savings(own, scope, color)
     if costs is not None:
         cost_model(own, costs, curves, scope, color)
     if sides:
         wall(sides, scope)
-        activities_and_roofline(sides, scope, color)
+        activities_and_roofline(sides, own, scope, color)
     else:
         not_profiled(scope, arm)
     sweep_audit(scope.sweep)
