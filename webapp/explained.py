@@ -99,12 +99,12 @@ def _differences(sides: Sequence[Sides]) -> Iterator[tuple[str, str, float, floa
 
 
 def roofline_points(sides: Sides) -> pd.DataFrame:
-    """Rows for `roofline_chart`: all arms of a condition, of which the arm and its baseline are named."""
+    """Rows for `roofline_chart`: all arms of a condition, each with its `name`; the arm and its baseline by their roles."""
     rows = []
     for profiled in sides.condition.arms:
         side = "arm" if profiled is sides.arm else "baseline" if profiled is sides.baseline else "other arm"
         if (found := profiled.roofline) is not None:
-            named = "" if side == "other arm" else side
+            named = profiled.label if side == "other arm" else side
             rows.append((profiled.label, side, named, found.gflops, found.gb_per_s, found.limit))
     columns = ["label", "side", "name", "gflops", "gb_per_s", "limit"]
     return pd.DataFrame(rows, columns=columns).astype({"gflops": float, "gb_per_s": float})

@@ -39,14 +39,14 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
     return kept(read, "profiled", scope.key, url=url)
 
 
-def relative_costs(scope: Scope, url: str | None = None) -> Mapping[CurveKey, RelativeCosts]:
+def fitted_costs(scope: Scope, url: str | None = None) -> Mapping[CurveKey, RelativeCosts]:
     """Of the curves of the scope whose fit describes their points; see `store.curve_costs.curve_costs`."""
 
     def read(engine: Any) -> Mapping[CurveKey, RelativeCosts]:
         fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen) for view in ("cost_model", "speedup"))
         return curve_costs(engine, fits, points)
 
-    return kept(read, "relative_costs", scope.key, url=url)
+    return kept(read, "fitted_costs", scope.key, url=url)
 
 
 def only_cuts(method: str) -> bool:

@@ -67,10 +67,11 @@ def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None
     """The lines span the points that count."""
     rows = [(side, work, 5.0, f"{work} px", work > 0.1) for work in (0.05, 0.2, 1.0) for side in ("baseline", "arm")]
     points = pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit"])
-    line, hollow, full = layers(cost_chart(points, COSTS))
+    joined, line, hollow, full = layers(cost_chart(points, COSTS))
+    assert joined["encoding"]["detail"]["field"] == "size"
     assert (hollow["mark"]["filled"], full["mark"]["filled"]) == (False, True)
     assert min(row["work"] for row in line["rows"]) == pytest.approx(0.2)
-    assert len(layers(cost_chart(points, SimpleNamespace(**{**vars(COSTS), "alpha": NAN})))) == 2
+    assert len(layers(cost_chart(points, SimpleNamespace(**{**vars(COSTS), "alpha": NAN})))) == 3
 
 
 def test_places_and_bounds() -> None:
@@ -105,15 +106,15 @@ def test_series_without_a_value_are_left_out() -> None:
 
 
 def test_points_of_an_arm_link_to_their_evidence() -> None:
-    """What was reached, its promise, and both sides of a cost point lead there; a free cut is another comparison."""
+    """What was reached, its promise, and both sides of a cost point lead there; a free cut to that of its own comparison."""
     keys = {"comparison_id": "c1", "environment": "e1", "host": "h1"}
     row: dict[str, float | str] = {"tokens": 16, "speedup": 0.9, "speedup_low": 0.8, "speedup_high": 1.0, "promised": 1.8}
-    row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, **keys}
+    row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, "ceiling_id": "c2", **keys}
     marks = layers(saving_chart(pd.DataFrame([row]), "Tokens"))[-1]
     assert marks["encoding"]["href"]["field"] == "href"
     links = {each["series"]: each["href"] for each in marks["rows"]}
     assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
-    assert links["free"] == ""
+    assert links["free"] == "point?id=c2&environment=e1&host=h1"
     sides = [{"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys} for side in ("baseline", "arm")]
     full = layers(cost_chart(pd.DataFrame(sides), COSTS))[-1]
     assert {each["href"] for each in full["rows"]} == {"point?id=c1&environment=e1&host=h1"}

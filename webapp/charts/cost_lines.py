@@ -24,9 +24,9 @@ def cost_chart(
     """Times of baseline and arm against their work, and fixed cost + cost of work as lines between the points, not beyond.
 
     `points` has two rows for each size: `side` (`baseline` or `arm`), `work` (GMACs or tokens of a forward), `ms`, `size` (in
-    words) and `in_fit` (whether the fit rests on it; others are hollow); with `comparison_id`, `environment` and `host` points link
-    to their evidence. `costs` is a row of the view `cost_model`; without a fit only points are drawn. Raises `ValueError` without
-    a row.
+    words, which a thin line joins) and `in_fit` (whether the fit rests on it; others are hollow); with `comparison_id`,
+    `environment` and `host` points link to their evidence. `costs` is a row of the view `cost_model`; without a fit only points
+    are drawn. Raises `ValueError` without a row.
     """
     drawn = with_links(points.dropna(subset=["work", "ms"]))
     if drawn.empty:
@@ -45,13 +45,15 @@ def cost_chart(
         alt.Tooltip("work:Q", title=f"{costs.work_unit}s", format=".3~g"),
         alt.Tooltip("ms:Q", title="ms", format=".3~g"),
     ]
+    joined = alt.Chart(drawn[["size", "work", "ms"]]).mark_line(color=GREY, strokeWidth=1, opacity=0.6)
+    joined = joined.encode(x, y, alt.Detail("size:N"))
     fitted = alt.Chart(lines).mark_line(strokeWidth=2).encode(x, y, color)
     marks = [
         alt.Chart(own).mark_point(filled=bool(in_fit), size=70, opacity=1).encode(x, y, color, tooltip=texts)
         for in_fit, own in parts
     ]
     marks = [mark.encode(href="href:N") for mark in marks] if "href" in drawn else marks
-    return alt.layer(*([fitted] if len(lines) else []), *marks).properties(height=height)
+    return alt.layer(joined, *([fitted] if len(lines) else []), *marks).properties(height=height)
 
 
 def _lines(points: pd.DataFrame, costs: Any) -> pd.DataFrame:

@@ -56,10 +56,12 @@ def roofline_chart(
             tooltip=texts,
         )
     )
-    named = known[known["side"] != "other arm"]
-    names = (
-        alt.Chart(named).mark_text(align="left", dx=8, dy=-8, fontSize=12, color=GREY, limit=260).encode(x, y, alt.Text("name:N"))
-    )
+    ordered = known.sort_values(["gflops", "intensity"])  # names of neighbours stand above and below their points in turn
+    names = [
+        alt.Chart(own).mark_text(align="left", dx=8, dy=dy, fontSize=12, color=GREY, limit=260).encode(x, y, alt.Text("name:N"))
+        for own, dy in ((ordered.iloc[::2], 10), (ordered.iloc[1::2], -8))
+        if len(own)
+    ]
     note: dict[str, Any] = {"fontSize": 12, "color": GREY}
     notes = pd.DataFrame(
         {
@@ -70,4 +72,4 @@ def roofline_chart(
     )
     over, under = (alt.Chart(notes.iloc[[row]]) for row in (0, 1))  # the roof of computing, and that of memory
     roofs = (over.mark_text(align="right", dy=-9, dx=-4, **note), under.mark_text(align="left", dy=12, dx=8, **note))
-    return alt.layer(line, marks, names, *(each.encode(x, y, alt.Text("text:N")) for each in roofs)).properties(height=height)
+    return alt.layer(line, marks, *names, *(each.encode(x, y, alt.Text("text:N")) for each in roofs)).properties(height=height)

@@ -73,7 +73,7 @@ def fit_lines(own: pd.DataFrame, costs: Any, scope: Scope) -> Iterator[str]:
         yield f"At {name_size(largest)}: {own_work}."
     if costs is None:
         return
-    relative = queries_explain.relative_costs(scope).get((costs.curve_id, costs.environment, costs.host, costs.metric))
+    relative = queries_explain.fitted_costs(scope).get((costs.curve_id, costs.environment, costs.host, costs.metric))
     yield f"Cost model: {describe_fit(costs)}."
     yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs, relative))
     if relative is not None:
@@ -113,7 +113,7 @@ def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: 
     st.subheader("Fixed cost and cost of work", anchor=False)
     plain.sentence(
         f"Lines: fixed cost + cost of work × {costs.work_unit}s. Each side stands at its own {costs.work_unit}s: at one size "
-        "the arm lies left of its baseline, and it is faster where it also lies lower.",
+        "(joined by a grey line) the arm lies left of its baseline, and it is faster where it also lies lower.",
         "muted",
     )
     frame = explained.cost_points(own, costs)
@@ -201,8 +201,8 @@ def sweep_audit(sweep: str) -> None:
         plain.sentence(note, "muted")
     for found in report.findings[:MOST_FINDINGS]:
         plain.sentence(f"{found.severity}: {found.rule}", "strong")
-        plain.sentence(found.sentence)
-        plain.sentence(f"To settle it: {found.settles}", "muted")
+        plain.sentence(f"{texts.typeset(found.sentence)}.")
+        plain.sentence(f"To settle it: {found.settles}.", "muted")
     if len(report.findings) > MOST_FINDINGS:
         with st.expander("All findings"):
             rows = [(each.severity, each.rule, each.sentence, each.settles) for each in report.findings]
@@ -228,12 +228,14 @@ def _show() -> None:
     sides = explained.sides_of(found, str(own["arm_id"].iloc[0]), str(own["baseline_id"].iloc[0]))
 
     plain.sentence(f"{arm} against {own['against'].iloc[0]}", "strong")
-    lines = list(break_even_lines(own, curves))
+    for line in break_even_lines(own, curves):
+        plain.sentence(texts.typeset(line))
     if not sides:
         needed = profile_needed(scope.sweep)
-        lines.append(f"{needed[:1].upper()}{needed[1:]}.")
-    lines += [*size_lines(own, sides), *fit_lines(own, costs, scope)]
-    plain.sentence("\n".join(map(texts.typeset, lines)))
+        plain.sentence(f"{needed[:1].upper()}{needed[1:]}.")
+    for line in size_lines(own, sides):
+        plain.sentence(texts.typeset(line))
+    plain.sentence("\n".join(map(texts.typeset, fit_lines(own, costs, scope))))
     savings(own, scope, color)
     if costs is not None:
         cost_model(own, costs, curves, scope, color)
