@@ -1,54 +1,19 @@
-"""Estimate: how long the jobs of a plan take at most, on two idle cores and without failures, from their protocols and models."""
+"""Estimate: how long the jobs of a plan take at most, with what is trained and made for them."""
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from sweeps.condition import Device, Dtype
-from sweeps.geometry.llm_geometry import languages
-from sweeps.geometry.local_llm import geometry, is_folder
-from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import PASS_SECONDS, Job, Step
-from sweeps.kinds import KINDS, Payload
-from sweeps.method import LanguageNetwork
-from workers.data.scoring_windows import CONTEXT, SCORED
+from sweeps.job import Job, Step
+from sweeps.job_estimate import GMACS_PER_SECOND, START_SECONDS, estimated_seconds, llm_geometry
 from workers.measure.rapl import energy_problem
 from workers.methods import every
 
-START_SECONDS = 20.0
-"""Until Ray and a worker have started, with all that it imports; again for each of several rounds, which get a new worker."""
-WARM_UP_SECONDS = 2.0
-"""What building, checking and warming up the arms of one small job takes."""
-WARM_UP_RUNS = 28
-"""Runs of a generation job's workload beside the pairs, for each arm: the warm-up, the pass after timing, the fresh process."""
-FRESH_SECONDS = 20.0
-"""Until an arm of a generation job runs in a process of its own, which imports and loads everything again."""
-TEXT_SECONDS = 20.0
-"""Reading a text from this machine's packages, a tokenizer of it included, and loading a model."""
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 """What training a model on demand may take; counted once for each model, since whether it is cached is not checked here."""
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
 """What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
-PROFILING_SECONDS = 6.0
-"""The forwards of one arm under a profiler, and reading what it recorded."""
-ALONE_SECONDS = 0.5
-"""An arm's forwards by itself, for its peak of memory."""
-COMPILE_SECONDS = 60.0
-"""What compiling one arm may take: eager code and a cold cache on two CPU cores."""
-GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
-"""How fast a job is taken to multiply at least: two CPU cores, or a small GPU, on the work of the unmodified model."""
-GIGABYTES_PER_SECOND: Mapping[Device, float] = {"cpu": 10.0, "cuda": 200.0}
-"""How fast the same read weights, which is what decoding one token at a time waits for."""
-LAYER_SECONDS = 0.001
-"""What a layer takes for one token however small it is: Python and the start of its kernels."""
-_BYTES: Mapping[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "autocast-float16": 4}
-IMAGE_SECONDS = 0.02
-"""Reading and preparing one image."""
-DIGITS_IMAGES = 360
-"""Held-out images of the digits; how many a folder has is not known here: the time-out is then the estimate."""
-CHARACTERS_PER_TOKEN = 2.0
-"""At least so many, in English prose, even with a small vocabulary."""
 
 
 def at_most(jobs: Iterable[Job]) -> float:
@@ -69,19 +34,8 @@ def at_most(jobs: Iterable[Job]) -> float:
 
 
 def job_seconds(job: Job) -> float:
-    """Upper estimate for one job, its time-out at most."""
-    measuring = SECONDS[KINDS[job.kind].payload](job)
-    compiling = len(job.compiled) * min(COMPILE_SECONDS, job.protocol.compile_timeout_s)
-    starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
-    return starting + min(measuring, job.protocol.timeout_s) + compiling
-
-
-def _timing(job: Job) -> float:
-    """The whole budget, and a pass for the energy of each arm where it can be read; with a prompt also runs of a language model."""
-    if job.condition.prompt_tokens is not None:
-        return _generation(job)
-    alone = PASS_SECONDS if job.condition.device == "cuda" or _reads_energy() else ALONE_SECONDS
-    return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * alone
+    """Upper estimate for one job on nodes like this machine."""
+    return estimated_seconds(job, energy=_reads_energy())
 
 
 @functools.cache
@@ -90,68 +44,9 @@ def _reads_energy() -> bool:
     return not energy_problem()
 
 
-def _image_reading(job: Job) -> float:
-    """Each arm like the unmodified model on all images."""
-    condition, images = job.condition, job.protocol.images or math.inf
-    if condition.data == "digits":
-        images = min(images, DIGITS_IMAGES)
-    network = networks().get(condition.model)
-    if network is None or images == math.inf:
-        return math.inf
-    gmacs = network.macs(condition.pixels, network.dense_tokens(condition.pixels)) / 1e9
-    return WARM_UP_SECONDS * len(job.arms) + images * (IMAGE_SECONDS + len(job.arms) * gmacs / GMACS_PER_SECOND[condition.device])
-
-
-def _generation(job: Job) -> float:
-    """The budget, and each arm like the unmodified model."""
-    condition, network = job.condition, llm_geometry(job.condition.model)
-    if network is None:
-        return math.inf
-    prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
-    prefill = condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
-    step = network.token_macs * _BYTES[condition.dtype] / 1e9
-    run = prefill + new * (step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS)
-    each = WARM_UP_SECONDS + WARM_UP_RUNS * run + PASS_SECONDS + FRESH_SECONDS
-    return TEXT_SECONDS + len(job.arms) * each + job.protocol.budget_s
-
-
-def _text_reading(job: Job) -> float:
-    """Each arm like the unmodified model on all characters; how long tasks are is not known here."""
-    condition, network = job.condition, llm_geometry(job.condition.model)
-    if network is None or job.protocol.characters is None or job.protocol.tasks:
-        return math.inf
-    tokens = job.protocol.characters / CHARACTERS_PER_TOKEN * (SCORED + CONTEXT) / SCORED
-    gmacs = tokens * network.token_macs / 1e9
-    return TEXT_SECONDS + len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
-
-
-def _profiling(job: Job) -> float:
-    """The timing before it, and the passes of each arm under the profiler."""
-    return _timing(job) + len(job.arms) * PROFILING_SECONDS
-
-
-SECONDS: Mapping[Payload, Callable[[Job], float]] = {
-    "samples": _timing,
-    "predictions": _image_reading,
-    "text_scores": _text_reading,
-    "profiles": _profiling,
-}
-"""Estimates by what a kind of job collects."""
-
-
 def _making(step: Step, job: Job) -> float:
     """What a method makes before an arm can run with it."""
     network = llm_geometry(job.condition.model)
     params = every()[step.method].Params.model_validate(step.params)
     macs = None if network is None else params.preparation_macs(network)
     return 0.0 if macs is None else MAKING_SECONDS + macs / 1e9 / GMACS_PER_SECOND[job.condition.device]
-
-
-def llm_geometry(model: str) -> LanguageNetwork | None:
-    """The geometry of a language model, where it is known without a connection to the internet."""
-    if not is_folder(model):
-        return languages().get(model)
-    try:
-        return geometry(model)
-    except ValueError:  # removed since the sweep was read; the worker reports it
-        return None

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from orchestrator.estimate import llm_geometry
 from orchestrator.report.text_table import table_lines
 from sweeps.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
 from sweeps.job import Arm, Step
+from sweeps.job_estimate import llm_geometry
 from sweeps.method import LanguageNetwork, Network
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError

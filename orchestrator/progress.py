@@ -10,7 +10,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from orchestrator.dispatcher import Event, EventType
-from orchestrator.forecast import Forecast
 from orchestrator.outcome_lines import comparison_lines, job_label
 from store.queue import LeaseHolder
 from sweeps.job import Job
@@ -45,7 +44,10 @@ class Display:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._comparisons = self._done = 0
-        self._forecast = Forecast()
+        self._left: tuple[float, float] | None = None
+        """Seconds left, and when that was known."""
+        self._running: dict[Job, float] = {}
+        """Jobs that run, and since when."""
         self._waiting: dict[Job, float] = {}
         """Jobs that wait for their host, and since when."""
         self._waited: set[Job] = set()
@@ -75,7 +77,6 @@ class Display:
     def expect(self, jobs: Sequence[Job]) -> None:
         """Jobs that are still to come, in place of those expected before."""
         self._comparisons = self._done + sum(len(job.pairs) for job in jobs)
-        self._forecast.expect(jobs)
         self._bar.update(self._task, total=self._comparisons)
 
     def curves(self, lines: Sequence[str]) -> None:
@@ -88,14 +89,17 @@ class Display:
     def elsewhere(self, jobs: Sequence[Job]) -> None:
         """Jobs that other runs measure at present, which this one does not."""
         self._elsewhere = len(jobs)
-        self._forecast.elsewhere(jobs)
+
+    def left(self, seconds: float | None) -> None:
+        """What `store.runs.seconds_left` has found now."""
+        self._left = None if seconds is None else (seconds, time.monotonic())
 
     def __call__(self, event: Event) -> None:
         """Show one event; this is the observer that `dispatch` calls."""
         now = time.monotonic()
         if event.what in {"started", "baseline_check"}:
             self._begin(event.job, now)
-        if event.what == "waiting" and (since := self._forecast.stop(event.job)) is not None:
+        if event.what == "waiting" and (since := self._running.pop(event.job, None)) is not None:
             self._waiting[event.job] = since
             self._waited.add(event.job)
             self._bar.update(self._task, description=f"waiting for its host: {job_label(event.job)}")
@@ -113,17 +117,16 @@ class Display:
             self._print(Text(text, style="yellow"))
 
     def _begin(self, job: Job, now: float) -> None:
-        self._forecast.start(job, now)
+        self._running[job] = now
         self._bar.update(self._task, description=job_label(job))
 
     def _show_outcome(self, job: Job, outcome: Outcome, now: float) -> None:
         self._done += len(job.pairs)
-        took_s = now - self._forecast.running.get(job, now)
+        took_s = now - self._running.get(job, now)
         if job in self._waited:  # its start is seen late or not at all
             took_s = outcome.ended_at - outcome.started_at
         self._forget(job)
-        self._forecast.answer(job, now, took_s)
-        self._bar.update(self._task, completed=self._done, left=self._left(now))
+        self._bar.update(self._task, completed=self._done, left=self._left_words(now))
         self._print(self._heading(outcome, took_s))
         for line in comparison_lines(outcome):
             self._print(line)
@@ -131,16 +134,16 @@ class Display:
     def tick(self) -> None:
         """Show that the run goes on; called about twice a second."""
         now = time.monotonic()
-        self._bar.update(self._task, left=self._left(now))
-        if self._console.is_terminal or now - self._printed < SILENT_S or not (self._forecast.running or self._waiting):
+        self._bar.update(self._task, left=self._left_words(now))
+        if self._console.is_terminal or now - self._printed < SILENT_S or not (self._running or self._waiting):
             return
-        states = (("measuring ", self._forecast.running), ("waiting for its host: ", self._waiting))
+        states = (("measuring ", self._running), ("waiting for its host: ", self._waiting))
         listed = [
             f"{state}{'; '.join(f'{job_label(job)}, for {duration(now - since)}' for job, since in jobs.items())}"
             for state, jobs in states
             if jobs
         ]
-        parts = (f"[{self._done}/{self._comparisons}] {'; '.join(listed)}", self._left(now))
+        parts = (f"[{self._done}/{self._comparisons}] {'; '.join(listed)}", self._left_words(now))
         self._print(Text(", ".join(filter(None, parts)), style="dim"))
 
     def waiting(self, holders: Sequence[LeaseHolder]) -> None:
@@ -152,21 +155,21 @@ class Display:
             for holder in holders:
                 self._print(Text(f"waiting: {holder}", style="yellow"))
 
-    def _left(self, now: float) -> str:
-        left = self._forecast.left_s(now)
+    def _left_words(self, now: float) -> str:
+        left = 0.0 if self._left is None else max(0.0, self._left[0] - (now - self._left[1]))
         held = f"{count(self._elsewhere, 'job')} {'is' if self._elsewhere == 1 else 'are'}"
         own = f"about {duration(left)} left" if left else ""
         return ", ".join(filter(None, (own, f"{held} measured by other runs" if self._elsewhere else "")))
 
     def _forget(self, job: Job) -> None:
-        self._forecast.stop(job)
+        self._running.pop(job, None)
         self._waiting.pop(job, None)
         self._waited.discard(job)
 
     def _heading(self, outcome: Outcome, took_s: float) -> Text:
         text = Text(f"[{self._done}/{self._comparisons}] {job_label(outcome.job)}", style="bold")
         if not self._console.is_terminal:
-            left = self._left(time.monotonic())
+            left = self._left_words(time.monotonic())
             text.append(f", took {duration(took_s)}{left and f', {left}'}", style="dim")
         if (waited_s := outcome.system_metrics.get(WAITED_S, 0)) > 0:
             text.append(f"  waited {waited_s:.1f} s for other processes to free the cores", style="dim")

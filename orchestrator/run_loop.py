@@ -19,12 +19,13 @@ from store import queue
 from store.answers import Round, environments_since
 from store.engine import Engine
 from store.placement import Offer, Place
+from store.runs import seconds_left
 from sweeps.parsing.expand import Expansion
 
 WAIT_S = 0.5
 """How often a run that waits for other dispatchers checks the queue."""
 ELSEWHERE_S = 5.0
-"""How often a run that measures checks which jobs other dispatchers have."""
+"""How often a run that measures checks which jobs other dispatchers have, and how long the rest takes."""
 MAX_ENVIRONMENTS = 8
 """Of one host during one run: a GPU and a CPU that both change their libraries thrice."""
 
@@ -84,6 +85,8 @@ class _Run:
         self._failed: set[str] = set()
         """Comparisons that came back without a measurement."""
         self.interrupted = self._exhausted = False
+        self._sweep: int | None = None
+        """The row of the sweep that is measured."""
 
     @property
     def stopped(self) -> bool:
@@ -97,7 +100,7 @@ class _Run:
     def measure(self, plan: Plan, repeated: Collection[str] = ()) -> None:
         """Submit a plan and dispatch until none of its jobs waits here or is held elsewhere."""
         self._display.expect(plan.jobs)
-        sweep = submit_plan(self._engine, plan)
+        self._sweep = sweep = submit_plan(self._engine, plan)
         tick = _ticking(self._engine, sweep, self._display)
         while not self.stopped and (
             (waiting := queue.waiting(self._engine, sweep, offers(self._sites, plan))) or queue.held(self._engine, sweep)
@@ -161,6 +164,8 @@ class _Run:
             self._failed |= {comparison_id for comparison_id, why in reasons if why}
             if sum(place.host == here.host for place in self.tried) > MAX_ENVIRONMENTS:
                 raise ClusterError(f"{here.host} reports a new environment again and again; is something being installed there?")
+        if event.what == "answered" and self._sweep is not None:
+            self._display.left(seconds_left(self._engine, self._sweep, starting=1))  # the node gets the next job
         self._display(event)
         if event.what == "answered" and self._refinement is not None:
             self._display.curves(list(self._refinement.lines(self._places() | {here})))
@@ -168,14 +173,14 @@ class _Run:
 
 def _ticking(engine: Engine, sweep: int, display: Display) -> Callable[[], None]:
     """The tick of a dispatch, which also shows what other dispatchers have of the sweep."""
-    looked = time.monotonic()
-    display.elsewhere(queue.held_jobs(engine, sweep))
+    looked = -ELSEWHERE_S
 
     def tick() -> None:
         nonlocal looked
         if time.monotonic() - looked >= ELSEWHERE_S:
             looked = time.monotonic()
             display.elsewhere(queue.held_jobs(engine, sweep))
+            display.left(seconds_left(engine, sweep))
         display.tick()
 
     return tick

@@ -1,10 +1,11 @@
 """How runs go: unfinished sweeps by device with the time left, failures by class, and the health of nodes and devices."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import sha1
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, Row, distinct, exists, func, select
+from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, select
 
 from store.queries import find_sweep
 from store.tables.lightweight import (
@@ -22,9 +23,21 @@ from store.tables.lightweight import (
 )
 from store.transactions import reading
 from sweeps.flags import FLAGS, split_flags
+from sweeps.job import Job
+from sweeps.job_estimate import estimated_seconds
+from sweeps.time_left import EndedJob, OpenJob, time_left
 
 EXAMPLES_OF_A_CLASS = 5
 """Comparisons that a class of failures names."""
+ATTEMPTS_COUNTED = 100
+"""The newest attempts of a sweep on a class of device, whose durations those of its other jobs are taken from."""
+ESTIMATES_KEPT = 100_000
+_ESTIMATES: dict[bytes, float] = {}
+
+_SAME_JOB = JOB.c.id == SWEEP_JOB.c.job
+_OF_SWEEP = SWEEP_JOB.join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB)
+_OPEN = JOB.c.state.in_(("waiting", "running"))
+_ENDED = ("done", "failed", "cancelled")
 
 
 class RunProgress(NamedTuple):
@@ -37,7 +50,7 @@ class RunProgress(NamedTuple):
     ended: int
     """Done, failed, or cancelled."""
     left_s: float | None
-    """Seconds until the rest is measured if its jobs take as long as those before: `None` before the first has ended."""
+    """Seconds until the rest is measured, by `sweeps.time_left`: `None` before the first has ended."""
     silent_s: float | None
     """Since a dispatcher last renewed its lease; `None` where none holds one."""
 
@@ -85,52 +98,79 @@ class Health(NamedTuple):
 
 def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
     """The sweeps (newest revisions) that have jobs waiting or running, by class of device, newest sweep first."""
-    now = time.time() if now is None else now
-    of_sweep = SWEEP_JOB.join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep).join(JOB, JOB.c.id == SWEEP_JOB.c.job)
     key = (SWEEP.c.id, SWEEP.c.name, JOB.c.device)
-    open_jobs = select(SWEEP_JOB.c.sweep).join(JOB, JOB.c.id == SWEEP_JOB.c.job).where(JOB.c.state.in_(("waiting", "running")))
-    unfinished = (newest_revision(SWEEP), SWEEP.c.id.in_(open_jobs))
-    states = (
-        select(*key, JOB.c.kind, JOB.c.state, func.count().label("jobs"), func.max(JOB.c.renewed_at).label("renewed_at"))
-        .select_from(of_sweep)
+    unfinished = (newest_revision(SWEEP), SWEEP.c.id.in_(select(SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB).where(_OPEN)))
+    ended = func.sum(case((JOB.c.state.in_(_ENDED), 1), else_=0)).label("ended")
+    groups = (
+        select(*key, ended, func.sum(case((_OPEN, 1), else_=0)).label("open"))
+        .select_from(_OF_SWEEP)
         .where(*unfinished)
-        .group_by(*key, JOB.c.kind, JOB.c.state)
+        .group_by(*key, SWEEP.c.submitted_at)
         .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc(), JOB.c.device)
     )
-    took = (
-        select(*key, JOB.c.kind, func.avg(ATTEMPT.c.ended_at - ATTEMPT.c.started_at).label("seconds"))
-        .select_from(of_sweep.join(ATTEMPT, ATTEMPT.c.job == JOB.c.id))
-        .where(*unfinished, JOB.c.state == "done")
-        .group_by(*key, JOB.c.kind)
-    )
     with reading(engine) as connection:
-        rows = connection.execute(states).all()
-        means = {(row.id, row.device, row.kind): row.seconds for row in connection.execute(took)}
-    grouped: dict[tuple[int, str, str], list[Row[Any]]] = {}
-    for row in rows:
-        grouped.setdefault((row.id, row.name, row.device), []).append(row)
-    return [_progress(key, jobs, means, now) for key, jobs in grouped.items()]
+        return [_progress(connection, row, time.time() if now is None else now) for row in connection.execute(groups).all()]
 
 
-def _progress(
-    key: tuple[int, str, str], rows: Iterable[Row[Any]], means: Mapping[tuple[int, str, str], float], now: float
-) -> RunProgress:
-    sweep, name, device = key
-    counts = {"waiting": 0, "running": 0}
-    ended, left, renewed = 0, 0.0, []
-    known = [seconds for (of, on, _), seconds in means.items() if (of, on) == (sweep, device)]
-    for row in rows:
-        if row.state not in counts:
-            ended += row.jobs if row.state != "split" else 0
-            continue
-        counts[row.state] += row.jobs
-        if known:
-            left += row.jobs * means.get((sweep, device, row.kind), max(known))
-        if row.state == "running" and row.renewed_at:
-            renewed.append(row.renewed_at)
-    rest = left / max(1, counts["running"]) if known and sum(counts.values()) else None
+def seconds_left(engine: Engine, sweep: int, *, starting: int = 0, now: float | None = None) -> float | None:
+    """Seconds until all jobs of a sweep's row are measured: those of the class of device that takes longest.
+
+    As many more as `starting` begin at once. `None` where that is not known of each yet; see `sweeps.time_left`.
+    """
+    devices = select(JOB.c.device).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, _OPEN).distinct()
+    with reading(engine) as connection:
+        of = [(sweep, device) for device in connection.execute(devices).scalars().all()]
+        jobs = [(_open_jobs(connection, *each), _attempts(connection, *each)) for each in of]
+    known = [_left(*each, time.time() if now is None else now, starting) for each in jobs]
+    found = [seconds for seconds in known if seconds is not None]
+    return max(found) if found and len(found) == len(known) else None
+
+
+def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
+    jobs = _open_jobs(connection, group.id, group.device)
+    running = [job for job in jobs if job.state == "running"]
+    renewed = [job.renewed_at for job in running if job.renewed_at]
     silent = max(0.0, now - max(renewed)) if renewed else None
-    return RunProgress(name, device, counts["waiting"], counts["running"], ended, rest, silent)
+    left = _left(jobs, _attempts(connection, group.id, group.device), now)
+    return RunProgress(group.name, group.device, len(jobs) - len(running), len(running), group.ended, left, silent)
+
+
+def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
+    columns = (JOB.c.kind, JOB.c.state, JOB.c.payload, JOB.c.queued_at, JOB.c.renewed_at)
+    jobs = select(*columns).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, JOB.c.device == device, _OPEN)
+    return connection.execute(jobs).all()
+
+
+def _attempts(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
+    """The newest attempts first."""
+    attempts = (
+        select(JOB.c.kind, JOB.c.state, JOB.c.payload, ATTEMPT.c.started_at, ATTEMPT.c.ended_at)
+        .select_from(_OF_SWEEP.join(ATTEMPT, ATTEMPT.c.job == JOB.c.id))
+        .where(SWEEP.c.id == sweep, JOB.c.device == device)
+        .order_by(ATTEMPT.c.ended_at.desc())
+        .limit(ATTEMPTS_COUNTED)
+    )
+    return connection.execute(attempts).all()
+
+
+def _left(jobs: Sequence[Any], attempts: Sequence[Any], now: float, starting: int = 0) -> float | None:
+    """By `time_left`. A running job is taken to have begun when the newest attempt ended, or when it was queued after that."""
+    if not attempts:
+        return None
+    ended = [EndedJob(row.kind, _estimate(row.payload), row.ended_at - row.started_at) for row in attempts if row.state == "done"]
+    rest = [OpenJob(row.kind, _estimate(row.payload), row.state == "running") for row in jobs]
+    began = max([attempts[0].ended_at, *(row.queued_at for row in jobs if row.state == "running")])
+    return time_left(ended, rest, since_s=max(0.0, now - began), starting=starting)
+
+
+def _estimate(payload: str) -> float:
+    """The estimate of a job in the queue; kept by the digest of its text, which takes a hundredth of reading it."""
+    digest = sha1(payload.encode(), usedforsecurity=False).digest()
+    if digest not in _ESTIMATES:
+        if len(_ESTIMATES) >= ESTIMATES_KEPT:
+            _ESTIMATES.clear()
+        _ESTIMATES[digest] = estimated_seconds(Job.model_validate_json(payload))
+    return _ESTIMATES[digest]
 
 
 def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureClass]:

@@ -2,6 +2,10 @@
 
 from sweeps.identity import FrozenModel
 
+SCORED, CONTEXT = 384, 256
+"""Characters of a window that are scored, and of context before them: together some 220 tokens, fewer than the sequence length of
+the smallest model's training."""
+
 
 class ArmScores(FrozenModel):
     """One arm on the windows of a text, in their order; each text is packed by `sweeps.predictions.pack`, one value per window."""

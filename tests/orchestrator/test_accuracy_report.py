@@ -16,6 +16,7 @@ from orchestrator.sites import Site
 from store.engine import Engine, connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
+from sweeps import job_estimate
 from sweeps.job import Job
 from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
@@ -144,13 +145,13 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
     assert [set(job.content_hashes) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
     plan = planning.make_plan(expansion, None, [Site("here", {"cpu": CPU})])
-    latency = 2 * (estimate.WARM_UP_SECONDS + 1 + 3 * 0.5)
+    latency = 2 * (job_estimate.WARM_UP_SECONDS + 1 + 3 * 0.5)
     known = (
-        estimate.START_SECONDS
+        job_estimate.START_SECONDS
         + latency
         + estimate.OTHER_TRAINING_SECONDS
-        + 3 * estimate.WARM_UP_SECONDS
-        + 360 * estimate.IMAGE_SECONDS
+        + 3 * job_estimate.WARM_UP_SECONDS
+        + 360 * job_estimate.IMAGE_SECONDS
     )
     assert known < plan.at_most_s < known + 20
     folder = expansion.jobs[2].model_copy(update={"protocol": Protocol(timeout_s=77)})

@@ -16,6 +16,7 @@ from orchestrator.report.render import write_report
 from store.engine import Engine, connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
+from sweeps import job_estimate
 from sweeps.condition import Overrides
 from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import Failure, Outcome
@@ -257,7 +258,7 @@ def test_the_estimate_grows_with_the_work() -> None:
     longer = a_generation_job(new_tokens=512)
     compiled = a_generation_job(new_tokens=4, runtime="compile")
     assert estimate.job_seconds(job) < estimate.job_seconds(longer)
-    assert estimate.job_seconds(compiled) == pytest.approx(estimate.job_seconds(job) + 2 * estimate.COMPILE_SECONDS)
+    assert estimate.job_seconds(compiled) == pytest.approx(estimate.job_seconds(job) + 2 * job_estimate.COMPILE_SECONDS)
     unknown = job.model_copy(update={"condition": job.condition.model_copy(update={"model": "org/name"})})
     assert estimate.job_seconds(unknown) == job.protocol.timeout_s
     assert estimate.job_seconds(a_quality_job()) == Protocol().timeout_s
@@ -266,9 +267,9 @@ def test_the_estimate_grows_with_the_work() -> None:
     assert estimate.job_seconds(tasks) == Protocol().timeout_s
     trained = [a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed) for seed in (0, 1)]
     untrained = a_quality_job(model="tiny_lm", weights="random", characters=1000)
-    calibrating = estimate.at_most([untrained]) - estimate.job_seconds(untrained) - estimate.START_SECONDS
+    calibrating = estimate.at_most([untrained]) - estimate.job_seconds(untrained) - job_estimate.START_SECONDS
     assert calibrating > estimate.MAKING_SECONDS
-    once = estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"] + calibrating
+    once = job_estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"] + calibrating
     assert estimate.at_most(trained) - sum(map(estimate.job_seconds, trained)) == pytest.approx(once)
 
 
@@ -277,4 +278,4 @@ def test_a_compiled_vision_arm_takes_longer_too() -> None:
     condition = a_generation_job().condition.model_copy(update={"model": "deit_tiny_patch16_224", "image_size": 64})
     job = Job(condition=condition, arms=(DENSE, Arm(overrides=Overrides(runtime="compile"))), pairs=(Pair(0, 1),))
     eager = Job(condition=condition, arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
-    assert estimate.job_seconds(job) == estimate.job_seconds(eager) + estimate.COMPILE_SECONDS
+    assert estimate.job_seconds(job) == estimate.job_seconds(eager) + job_estimate.COMPILE_SECONDS

@@ -18,6 +18,7 @@ from store.ceilings import with_ceilings
 from store.engine import connect
 from store.record import record
 from store.submission import NewSweep, submit_sweep
+from sweeps import job_estimate
 from sweeps.ceilings import left_to_gain
 from sweeps.condition import Overrides
 from sweeps.job import Arm, Step
@@ -218,7 +219,7 @@ def test_the_estimate_counts_the_passes_under_the_profiler() -> None:
     """Longer than the timing alone, by what each arm takes."""
     job = a_profile_job().model_copy(update={"protocol": Protocol(budget_s=10.0)})
     timing = estimate.job_seconds(job.model_copy(update={"kind": "latency"}))
-    assert estimate.job_seconds(job) == pytest.approx(timing + 2 * estimate.PROFILING_SECONDS)
+    assert estimate.job_seconds(job) == pytest.approx(timing + 2 * job_estimate.PROFILING_SECONDS)
 
 
 def test_imported_profiles_state_what_they_cover(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from store.history import question_history
 from store.overlap import newest_attempt
 from store.record import reanalyse, record, record_imported
 from store.references import import_references
+from store.runs import failure_classes, run_progress, seconds_left
 from store.side_by_side import side_by_side
 from store.side_rows import side_choices
 from store.state_mark import state_mark
@@ -236,6 +237,10 @@ def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engi
         submit_sweep(engine, NewSweep("sweep", "text", "?"), [whole], [whole], since)
         assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [parts[2]]
         assert [holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"] == [1]
+        (progress,) = run_progress(engine, now=1e12)
+        assert (progress.waiting, progress.running, progress.ended) == (0, 2, 1)
+        assert progress.left_s == seconds_left(engine, sweep, now=1e12)
+        assert failure_classes(engine, "sweep") == []
 
 
 def test_commits_change_the_mark(server: Path) -> None:

@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 from store.owners import owner
 from store.queue import claim
 from store.record import record
-from store.runs import failure_classes, health, run_progress
+from store.runs import failure_classes, health, run_progress, seconds_left
 from sweeps.outcome import Failure
 from tests.store.conftest import MakeJob, MakeOutcome, submit
 
@@ -28,9 +28,16 @@ def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine
 
 def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     """One job was done in 10 s, another failed: three are left, one after the other."""
-    (found,) = run_progress(half)
+    (found,) = run_progress(half, now=1.79e9)
     assert (found.sweep, found.device, found.waiting, found.running, found.ended) == ("sweep", "cpu", 2, 1, 2)
     assert found.left_s == pytest.approx(30)
+    (found,) = run_progress(half)
+    assert found.left_s is not None
+    assert 20 <= found.left_s < 30  # what the running job has had since it was queued is taken off, at most all of it
+    (late,) = run_progress(half, now=1e12)
+    assert late.left_s == pytest.approx(20)
+    assert seconds_left(half, 1, now=1e12) == late.left_s
+    assert seconds_left(half, 1, now=1e12, starting=1) == pytest.approx(10)
     assert found.silent_s is not None
     assert found.silent_s < 60
 

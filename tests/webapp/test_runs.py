@@ -52,9 +52,10 @@ def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:
     app = opened(url, PAGE)
     assert "at work on cpu: 0 of 4 jobs ended, 0 running, 4 waiting, no dispatcher holds a job" in page_text(app)
     (first,) = claim(engine, row, owner=owner(), limit=1)
-    record(engine, first.row, owner(), outcome(first.job))
+    ended = outcome(first.job)
+    record(engine, first.row, owner(), ended.model_copy(update={"ended_at": ended.started_at + 36_000}))
     claim(engine, row, owner=owner(), limit=1)
-    assert "1 of 4 jobs ended, 1 running, 2 waiting, about 2 s left" in page_text(opened(url, PAGE))
+    assert "1 of 4 jobs ended, 1 running, 2 waiting, about 30.0 h left" in page_text(opened(url, PAGE))
     engine.dispose()
 
 

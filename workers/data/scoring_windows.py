@@ -5,11 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sweeps.text_scores import CONTEXT, SCORED
 from workers.data.images import evenly_spaced
 
-SCORED, CONTEXT = 384, 256
-"""Characters of a window that are scored, and of context before them: together some 220 tokens, fewer than the sequence length of
-the smallest model's training."""
 UNSCORED = 64
 """The first characters of a document are not scored, because they have no context."""
 SHORTEST = 32
