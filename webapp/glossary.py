@@ -4,7 +4,7 @@ import streamlit as st
 
 from webapp import plain
 
-WORDS = {
+MEANINGS = {
     "Arm": "a method with its parameters, or the unmodified model in another runtime or type of numbers",
     "Baseline": "what an arm is compared with in pairs of runs; `dense` is the unmodified model",
     "Pays from x on": "every point from there is faster; `at most` and `at least` are bounds, where the points allow no more",
@@ -21,4 +21,4 @@ WORDS = {
 def show_glossary() -> None:
     """The words in a box that is closed at first."""
     with st.expander("Words"):
-        plain.sentence("\n".join(f"{word}: {meaning}." for word, meaning in WORDS.items()))
+        plain.sentence("\n".join(f"{word}: {meaning}." for word, meaning in MEANINGS.items()))
