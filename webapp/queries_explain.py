@@ -1,6 +1,5 @@
 """What the page Explain reads beside the points of its scope: profiles, kernels, cost models, and the audit of the sweep."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,7 +7,7 @@ import pandas as pd
 from store.activities import activity_differences, operator_rows
 from store.audits import audit_of_sweep
 from store.beside_profiles import BesideProfiles
-from store.curve_costs import CurveKey, curve_costs
+from store.curve_costs import curve_costs
 from store.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.panels import panel_rows
 from sweeps.audit.report import AuditReport
@@ -31,6 +30,8 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
         for name in ("environment", "host"):
             here &= rows[name] == scope.fixed[name] if name in scope.fixed else True
         own = rows[here | rows["attempt"].isna()]
+        if own.empty:
+            return []
         effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS})
         points = panel_rows(engine, scope.sweep, "speedup", scope.fixed, {})
         beside = BesideProfiles(points, operator_rows(engine, own["profile_id"]), only_cuts)
@@ -39,14 +40,15 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
     return kept(read, "profiled", scope.key, url=url)
 
 
-def fitted_costs(scope: Scope, url: str | None = None) -> Mapping[CurveKey, RelativeCosts]:
-    """Of the curves of the scope whose fit describes their points; see `store.curve_costs.curve_costs`."""
+def fitted_costs(scope: Scope, curve_id: str, url: str | None = None) -> RelativeCosts | None:
+    """Of one curve of the scope, where its fit describes its points; see `store.curve_costs.curve_costs`."""
 
-    def read(engine: Any) -> Mapping[CurveKey, RelativeCosts]:
-        fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen) for view in ("cost_model", "speedup"))
-        return curve_costs(engine, fits, points)
+    def read(engine: Any) -> RelativeCosts | None:
+        views = ("cost_model", "speedup")
+        fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen) for view in views)
+        return next(iter(curve_costs(engine, fits[fits["curve_id"] == curve_id], points).values()), None)
 
-    return kept(read, "fitted_costs", scope.key, url=url)
+    return kept(read, "fitted_costs", scope.key, curve_id, url=url)
 
 
 def only_cuts(method: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from sweeps.flags import split_flags
 from sweeps.kinds import KINDS
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude_interval, conclude_row
 from sweeps.number_format import is_missing
@@ -65,7 +66,13 @@ def explained(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def interval_reason(point: Mapping[Any, Any]) -> str:
-    """Why a row of the view `speedup` has its verdict, from its interval as it is."""
+    """Why a row of the view `speedup` has its verdict, from its interval as it is; and whether it is one on fewer tokens at all."""
+    reason = _reason(point)
+    idle = "no_effect" in split_flags(point.get("flags"))
+    return f"{reason}; it removes nothing here, so that this is no effect of fewer tokens" if idle else reason
+
+
+def _reason(point: Mapping[Any, Any]) -> str:
     low, high, floor = point["speedup_low"], point["speedup_high"], point["floor"]
     if point["verdict"] in UNDECIDED:
         return UNDECIDED[point["verdict"]]

@@ -22,8 +22,8 @@ def test_the_page_in_a_browser(address: str, browser: Browser, scheme: Literal["
     watch = Watch(page, address)
     page.goto(f"{address}/explain?sweep=explained&arm=topk+keep_rate%3D0.5")
     for heading in (
-        "Reached, free, promised",
-        "Where the wall goes",
+        "Speed-up: reached, promised",
+        "Where the wall time goes",
         "What runs longer, what shorter",
         "Roofline",
         "Audit of this sweep",

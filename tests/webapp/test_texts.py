@@ -51,3 +51,12 @@ def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
             shown, printed = texts.speed(row), conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01)
             assert (shown.word, shown.interval) == (printed.word, printed.interval)
             assert shown.estimate == printed.estimate.replace("x", "×")
+
+
+def test_a_verdict_on_an_arm_that_removes_nothing() -> None:
+    """The verdict is that of the interval, and its reason adds that no tokens are the cause."""
+    bounds = {"speedup": 0.971, "speedup_low": 0.954, "speedup_high": 0.988, "verdict": "slower", "floor": 0.02, "flags": ""}
+    assert texts.interval_reason(bounds) == "the whole interval lies below 1"
+    assert texts.interval_reason(bounds | {"flags": "no_effect"}) == (
+        "the whole interval lies below 1; it removes nothing here, so that this is no effect of fewer tokens"
+    )

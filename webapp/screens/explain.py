@@ -73,7 +73,7 @@ def fit_lines(own: pd.DataFrame, costs: Any, scope: Scope) -> Iterator[str]:
         yield f"At {name_size(largest)}: {own_work}."
     if costs is None:
         return
-    relative = queries_explain.fitted_costs(scope).get((costs.curve_id, costs.environment, costs.host, costs.metric))
+    relative = queries_explain.fitted_costs(scope, costs.curve_id)
     yield f"Cost model: {describe_fit(costs)}."
     yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs, relative))
     if relative is not None:
