@@ -155,7 +155,7 @@ def wall(sides: list[explained.Sides], scope: Scope) -> None:
     differences = explained.wall_differences(sides)
     show_chart(difference_chart(differences), name="wall-differences", data=differences, scope_or_sweep=scope)
     for note in dict.fromkeys(each.condition.note for each in sides):
-        plain.sentence(f"{note[:1].upper()}{note[1:]}", "muted")
+        plain.sentence(f"Bars: {note}", "muted")
 
 
 def activities_and_roofline(sides: list[explained.Sides], own: pd.DataFrame, scope: Scope, color: str) -> None:
