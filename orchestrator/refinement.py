@@ -267,16 +267,20 @@ def condition_text(condition: Condition) -> str:
 
 def claim_text(curve: Curve, axis: str | None) -> str:
     """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in the words of the report."""
-    found = break_even(curve)
-    rows = [_Row(found, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))]
+    found, alone = break_even(curve), break_even(curve, modelled=False)
+    rows = [_Row(found, alone, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))]
     return describe_break_even(rows, "tokens", brief=True)
 
 
 class _Row:
     """One crossing with the columns of the view `break_even` that its sentence needs."""
 
-    def __init__(self, found: BreakEven, axis: str, varied_parameter: str | None, index: int) -> None:
-        self.varied_parameter = varied_parameter
+    def __init__(self, found: BreakEven, alone: BreakEven, axis: str, varied_parameter: str | None, index: int) -> None:
+        self.varied_parameter, self.metric = varied_parameter, "latency"
+        self.cost_model = "fits"
+        (by_points,) = alone.crossings if len(alone.crossings) == 1 else (None,)
+        places = (by_points.x, by_points.low, by_points.high) if by_points else (None, None, None)
+        self.measured_x, self.measured_x_low, self.measured_x_high = places
         place = found.crossings[index] if found.crossings else None
         self.axis, self.verdict, self.points, self.points_missing, self.host = axis, found.verdict, found.points, 0, ""
         self.worst_loss, self.largest_gain, self.pairs_factor = found.worst_loss, found.largest_gain, found.pairs_factor

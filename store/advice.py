@@ -1,7 +1,9 @@
 """Advice from a store: the arms of each condition that was timed, ranked at a requested size, with the rows that show it."""
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import log
 from typing import Any, NamedTuple
 
@@ -9,10 +11,14 @@ import pandas as pd
 
 from store.condition_arms import ConditionArms, MethodFacts
 from store.engine import Engine
+from store.evidence import point_evidence
+from store.evidence_checks import findings
 from store.failed_sizes import FailedArm, failures_by_condition
 from store.frames import groups, rows_of
+from store.placement import Place
 from store.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, timed_batches
 from store.timed_choices import TimedCondition
+from store.token_break_evens import claims_of_curves
 from sweeps.advice import QualityCost
 from sweeps.advice_text import Advice, Amount
 from sweeps.condition import Device
@@ -86,7 +92,7 @@ def at_batch(
     """
     limits = {"device": request.device, "runtime": request.runtime, "data": request.data, "metric": request.metric}
     if found := condition_arms(engine, methods, model=request.model, batch=request.batch, only=only, **limits):
-        return found
+        return list(_with_claims(engine, found))
     known = timed_batches(engine, request.model, request.device, metric=request.metric)
     listed = ", ".join(map(str, known)) or "none against the unmodified model"
     failed = failed_arms(engine, request.model, request.device, batch=request.batch)
@@ -97,6 +103,41 @@ def at_batch(
         + (f" ({'; '.join(sorted(own)[:6])})" if own else ""),
         batches=nearest,
     )
+
+
+def _with_claims(engine: Engine, conditions: Sequence[ConditionArms]) -> Iterator[ConditionArms]:
+    """With what the curves of the arms claim over all sizes."""
+    metrics = {each.metric for each in conditions}
+    curves = {name: {key for each in conditions if each.metric == name for key in each.rows["curve_id"]} for name in metrics}
+    claims = {name: claims_of_curves(engine, curves[name], name) for name in metrics}
+    for each in conditions:
+        place = Place(str(each.rows["environment"].iloc[0]), str(each.rows["host"].iloc[0]))
+        known = {key: claims[each.metric].get((key, place), ()) for key in each.rows["curve_id"].unique()}
+        yield replace(each, break_evens={key: rows for key, rows in known.items() if rows})
+
+
+def checked(engine: Engine, advice: Advice) -> Advice:
+    """With the checks of the evidence of its first arm, where that was measured at the size: whether it may be noise."""
+    winner = advice.winner
+    if winner is None or winner.interpolated:
+        return advice
+    (row,) = winner.rows
+    evidence = point_evidence(engine, row.comparison_id, row.environment, row.host)
+    timed = next((each for each in evidence.timed if each.metric.name == advice.metric), None)
+    return advice if timed is None else replace(advice, checks=tuple(findings(evidence, timed)))
+
+
+def command_line(command: Sequence[str], request: AdviceRequest) -> str:
+    """A command of the terminal with what is requested; `command` begins it."""
+    given: dict[str, Any] = {"--device": request.device, "--runtime": request.runtime, "--metric": request.metric}
+    given["--data"] = request.data
+    given["--max-drop"] = None if request.max_drop is None else f"{request.max_drop:g}"
+    words = [*command, "--model", request.model]
+    if command[0] == "advise":
+        words += ["--tokens", str(request.tokens), "--batch", str(request.batch)]
+    for option, value in given.items():
+        words += [] if value is None else [option, value]
+    return shlex.join(["breakeven", *words])
 
 
 def condition_arms(

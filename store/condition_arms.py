@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
 from typing import Any, NamedTuple
@@ -62,6 +62,8 @@ class ConditionArms:
     """By `comparison_id`: peak memory and energy."""
     failures: tuple[FailedArm, ...]
     methods: MethodFacts
+    break_evens: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By `curve_id`: rows of `store.token_break_evens.claims_of_curves`."""
 
     @property
     def batch(self) -> int:
@@ -140,6 +142,7 @@ class ConditionArms:
             ranking=arms.ranked(max_drop),
             max_drop=max_drop,
             pareto=pareto([each.arm for each in arms.found]) if with_pareto else None,
+            break_evens=self.break_evens,
         )
 
     def missing_at(self, tokens: int, batch: int | None = None) -> list[Comparison]:

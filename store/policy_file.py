@@ -50,7 +50,8 @@ def policy_file(engine: Engine, conditions: Sequence[ConditionArms], *, max_drop
         "meaning": (
             f"In each rule all intervals hold together with {100 * (1 - ALPHA):g} %. An arm has a range of tokens where it "
             "is faster at every measured size in it, and between two measured sizes where it is faster at both; elsewhere the "
-            "unmodified model is used. `at_least` is the lowest end of these intervals."
+            "unmodified model is used. `at_least` is the lowest end of these intervals, each of which holds with the `level` of "
+            "its rule."
         ),
         "max_drop": max_drop,
         "environments": facts_of(engine, {rule["condition"]["environment"] for rule in rules}),
@@ -81,11 +82,12 @@ def _rule(condition: ConditionArms, max_drop: float | None) -> tuple[dict[str, A
         "batch": condition.batch,
         "tokens": sorted(each.tokens for each in sizes if each.found),
         "intervals": together,
+        "level": 1 - next(iter(rankings.values())).each_alpha,
         "arms": [_arm(key, sizes) for key in keys],
         "ranges": [_range(span, keys, rankings, by_size) for span in answers],
         "measured_at": [min(condition.rows["measured_at"]), max(condition.rows["measured_at"])],
     }
-    return rule, list(_described(condition, answers, sizes))
+    return rule, list(_described(condition, answers, sizes, rule["level"]))
 
 
 def _arm(key: str, sizes: Sequence[SizeArms]) -> dict[str, Any]:
@@ -119,9 +121,9 @@ def _range(
     return own | {"evidence": evidence}
 
 
-def _described(condition: ConditionArms, found: Sequence[PolicySpan], sizes: Sequence[SizeArms]) -> Iterator[str]:
+def _described(condition: ConditionArms, found: Sequence[PolicySpan], sizes: Sequence[SizeArms], level: float) -> Iterator[str]:
     labels = {each.arm.key: each.label for size in sizes for each in size.found}
-    yield f"{condition.title()}:"
+    yield f"{condition.title()}, by intervals of {100 * level:.4g} % each:"
     for span in found:
         arm = UNMODIFIED_LABEL if span.key == UNMODIFIED else f"{labels[span.key]}, at least {span.at_least:.3f}x"
         yield f"  {span.first} to {span.last} tokens: {arm}"

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from sweeps.flags import FLAGS
+
 ONE_ROW_PER: Mapping[str, str] = {
     "speedup": "question, metric, environment and host",
     "break_even": "sweep, curve, metric, environment, host, axis and crossing",
@@ -20,6 +22,7 @@ ONE_ROW_PER: Mapping[str, str] = {
     "reference": "row of a published table",
 }
 """By view what it has a row for."""
+_NOT_WRONG = "".join(f"\n    AND flags NOT LIKE '%{name}%'" for name, flag in FLAGS.items() if flag.wrong)
 EXAMPLES: Mapping[str, str] = {
     "Speed-ups of a sweep": """SELECT arm_label, model, batch_size, tokens, speedup, speedup_low, speedup_high, verdict
 FROM speedup JOIN sweep_comparison USING (comparison_id)
@@ -29,11 +32,19 @@ ORDER BY model, batch_size, arm_label, tokens""",
 FROM break_even
 WHERE sweep = '{sweep}' AND axis = 'tokens'
 ORDER BY model, batch_size, arm_label""",
-    "Mean share of the promise that arrives": """SELECT method, model, batch_size, count(*) AS points,
-  round(avg(speedup_macs), 2) AS promise, round(avg(speedup), 2) AS speedup, round(avg(delivered), 2) AS delivered
-FROM speedup
-GROUP BY method, model, batch_size
-ORDER BY delivered DESC""",
+    "How much of the promise arrives": """WITH shares AS (
+  SELECT method, model, batch_size, runtime, device_name, metric, delivered,
+    row_number() OVER (alike ORDER BY delivered) AS place,
+    count(*) OVER alike AS points
+  FROM speedup JOIN sweep_comparison USING (comparison_id)
+  WHERE sweep = '{sweep}' AND delivered IS NOT NULL{right}
+  WINDOW alike AS (PARTITION BY method, model, batch_size, runtime, device_name, metric)
+)
+SELECT method, model, batch_size, runtime, device_name, metric, points, round(CAST(avg(delivered) AS numeric), 2) AS median
+FROM shares
+WHERE 2 * place BETWEEN points AND points + 2
+GROUP BY method, model, batch_size, runtime, device_name, metric, points
+ORDER BY median DESC""".replace("{right}", _NOT_WRONG),
     "Accuracy beside speed": """SELECT a.method, a.params, a.top1, a.top1_drop, s.speedup, s.batch_size, a.gmacs_total
 FROM accuracy AS a JOIN speedup AS s USING (arm_id, model, weights, image_size)
 ORDER BY s.speedup DESC""",

@@ -1,7 +1,7 @@
 """Advice in words: the ranked arms of one condition as a sentence, a table, notes and plain data, for terminal and page alike."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 from sweeps.advice import UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
 from sweeps.aliases import current
 from sweeps.condition import Condition
+from sweeps.curve_answers import pays_at
+from sweeps.curve_labels import describe_break_even, token_unit
 from sweeps.job import Comparison
 from sweeps.metrics import METRICS, find_metric
+from sweeps.noise_findings import NoiseFinding, noise_in_words
 from sweeps.number_format import count, format_number, with_interval
 
 UNMODIFIED_LABEL = "the unmodified model"
@@ -74,6 +77,10 @@ class Advice:
     max_drop: float | None = None
     pareto: tuple[str, ...] | None = None
     """Keys of the Pareto set, where it was requested."""
+    break_evens: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By key: what the curve of an arm claims over all sizes, as rows of the view `break_even`."""
+    checks: tuple[NoiseFinding, ...] | None = None
+    """Of the evidence of the first arm; `None` where they were not worked out, or it was not measured at this size."""
 
     @cached_property
     def by_key(self) -> dict[str, Evidence]:
@@ -91,11 +98,59 @@ def advice_sentence(advice: Advice) -> str:
     if winner is None:
         reason = "no arm is clearly faster" if not any(each.verdict == "faster" for each in ranking.arms) else ""
         reason = reason or "what is faster cannot be advised (column note)"
-        return f"Use {UNMODIFIED_LABEL}: {reason} among {count(ranking.compared, 'arm')} measured."
-    among = f", the best of {count(ranking.compared, 'arm')} by the low end of its interval" if ranking.compared > 1 else ""
-    between = ", interpolated between measured sizes" if winner.interpolated else ""
+        return f"Use {UNMODIFIED_LABEL}: {reason} among {_among(advice)}."
+    among = f", the best of {count(ranking.compared, 'arm')} by the low end of its {_level(ranking)} interval"
+    among = among if ranking.compared > 1 else ""
+    between = f", interpolated between measured sizes ({_neighbours([winner])})" if winner.interpolated else ""
     label = METRICS[advice.metric].label
     return f"Use {winner.label}: {_numbers(ranking.winner)} as fast as {UNMODIFIED_LABEL} in {label}{between}{among}."
+
+
+def _among(advice: Advice) -> str:
+    """How many arms were compared, and whether they were measured at this size."""
+    arms = count(advice.ranking.compared, "arm")
+    between = [each for each in advice.found if each.interpolated]
+    if not between:
+        return f"{arms} measured"
+    which = "" if len(between) == len(advice.found) else f", {len(between)} of them"
+    return f"{arms}{which} interpolated between measured sizes ({_neighbours(between)})"
+
+
+def _neighbours(found: Iterable[Evidence]) -> str:
+    """`16 and 36 tokens`."""
+    pairs = dict.fromkeys(tuple(f"{row.tokens:.0f}" for row in each.rows) for each in found)
+    return f"{', '.join(' and '.join(pair) for pair in sorted(pairs, key=len))} tokens"
+
+
+def _level(ranking: Ranking) -> str:
+    """Of each interval of a ranking."""
+    return f"{100 * (1 - ranking.each_alpha):.4g} %"
+
+
+def claim_sentence(advice: Advice) -> str:
+    """Why the unmodified model comes first where the break-even of an arm claims that it pays at this size; else empty."""
+    if advice.winner is not None:
+        return ""
+    for ranked in advice.ranking.arms:
+        found, rows = advice.by_key.get(ranked.key), advice.break_evens.get(ranked.key, ())
+        if found is None or ranked.obstacle or ranked.verdict == "faster" or not pays_at(rows, advice.tokens):
+            continue
+        unit, number = token_unit(found.rows[-1]), advice.ranking.compared
+        together = f", with the error shared by {count(number, 'arm')}," if number > 1 else ""
+        return (
+            f"Over all sizes, {found.label} {describe_break_even(rows, unit, brief=True)}. At {advice.tokens} {unit} alone"
+            f"{together} this is not shown: {_numbers(ranked)} ({_level(advice.ranking)} interval)."
+        )
+    return ""
+
+
+def doubt_sentence(advice: Advice, again: str) -> str:
+    """What the checks of the first arm's evidence found; `again` is the command that measures it again. Empty without checks."""
+    if advice.checks is None:
+        return ""
+    doubts = [each.statement for each in advice.checks if each.noise]
+    words = noise_in_words(advice.checks)
+    return " ".join([f"Its evidence: {words[0].lower()}{words[1:]}", *doubts, *([f"On fresh pairs: {again}"] if doubts else [])])
 
 
 def quality_sentence(advice: Advice) -> str:
@@ -113,7 +168,7 @@ def advice_table(advice: Advice) -> tuple[list[str], list[list[str]]]:
     """Headings and a row of cells for each arm in its place, the unmodified model among them."""
     amounts = _amounts(advice)
     more = ["Pareto"] if advice.pareto is not None else []
-    interval = f"speed-up [{100 * (1 - advice.ranking.alpha):g} % together]"
+    interval = f"speed-up [{_level(advice.ranking)}{' each' if advice.ranking.compared > 1 else ''}]"
     times = f"{METRICS[advice.metric].label}, ms (unmodified)"
     read = [f"{METRICS[name].label}, times less" for name in amounts]
     headings = ["rank", "arm", "runtime", interval, times, "pairs", "quality", *read, *more, "note", "comparison", "measured at"]
@@ -124,12 +179,14 @@ def advice_notes(advice: Advice) -> Iterator[str]:
     """What a reader must know beside the table: how it was chosen, what it excludes, what is not ranked and why."""
     ranking = advice.ranking
     if ranking.compared > 1:
-        together = f"{100 * (1 - ranking.alpha):g} %"
-        yield (
-            f"Chosen among {count(ranking.compared, 'arm')}: the intervals hold for all of them together with {together} "
-            f"({100 * (1 - ranking.each_alpha):.4g} % each), whichever comes first. The estimate of the first is still probably a "
-            "little too high, because it was chosen for it: --confirm measures it on fresh pairs."
+        chosen = (
+            " The estimate of the first is still probably a little too high, because it was chosen for it: --confirm measures it "
+            "on fresh pairs."
         )
+        yield (
+            f"Chosen among {count(ranking.compared, 'arm')}: the intervals hold for all of them together with "
+            f"{100 * (1 - ranking.alpha):g} % ({_level(ranking)} each), whichever comes first."
+        ) + (chosen if advice.winner is not None else "")
     if advice.max_drop is not None:
         limit = f"{advice.max_drop:g} by the upper end of its 95 % interval, which holds for one arm alone"
         yield f"Quality: an arm may lose at most {limit}."
@@ -150,6 +207,10 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
         "tokens": advice.tokens,
         "metric": advice.metric,
         "answer": advice_sentence(advice),
+        "claim": claim_sentence(advice) or None,
+        "checks": None
+        if advice.checks is None
+        else [{"check": each.check, "statement": each.statement, "doubt": each.noise} for each in advice.checks],
         "compared": ranking.compared,
         "alpha_together": ranking.alpha,
         "alpha_each": ranking.each_alpha,

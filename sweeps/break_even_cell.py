@@ -6,9 +6,11 @@ from typing import Any, Literal, NamedTuple
 
 from sweeps.curve_labels import describe_break_even, token_unit
 from sweeps.number_format import is_missing
+from sweeps.stats.breakeven import NEVER_GAIN
 
 CellKind = Literal["pays", "limited", "never", "none", "unclear", "differs"]
-"""`pays` from a size on; `limited`: up to a size, or at both ends; `none`: does nothing; `differs`: several curves, not alike."""
+"""`pays` from a size on; `limited`: up to a size, or at both ends; `never`: not shown to pay, and gains little;
+`none`: does nothing; `differs`: several curves, not alike."""
 ORDER: tuple[CellKind, ...] = ("pays", "limited", "unclear", "differs", "none", "never")
 """From what is to be preferred to what is not."""
 
@@ -17,7 +19,7 @@ class BreakEvenCell(NamedTuple):
     """What a cell shows."""
 
     text: str
-    """`≤ 36`, `53 to 71`, `always`, `up to 100`, `never`, `no effect`, `?` or `differs`."""
+    """`≤ 36`, `53 to 71`, `always`, `up to 100`, `gains ≤ 5 %`, `no effect`, `?` or `differs`."""
     kind: CellKind
     place: float | None
     """Tokens from which on it pays at the latest; 0 where it pays at every point, `None` where it does not."""
@@ -47,7 +49,7 @@ def break_even_cell(rows: Sequence[Any]) -> BreakEvenCell:
         return BreakEvenCell(f"up to {_number(floor(low))}, from {_number(ceil(high))}", "limited", 0.0, sentence)
     words: dict[str, tuple[str, CellKind, float | None]] = {
         "always": ("always", "pays", 0.0),
-        "never": ("never", "never", None),
+        "never": (f"gains ≤ {100 * NEVER_GAIN:g} %", "never", None),
         "no_effect": ("no effect", "none", None),
     }
     text, kind, place = words.get(first.verdict, ("?", "unclear", None))

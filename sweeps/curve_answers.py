@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sweeps.number_format import count, is_missing
+from sweeps.stats.breakeven import NEVER_GAIN
 
 CLAIMS: Mapping[str, str] = {
     "always": "pays everywhere",
@@ -12,7 +13,7 @@ CLAIMS: Mapping[str, str] = {
     "pays_from": "pays from some point on",
     "pays_up_to": "pays up to some point",
     "pays_at_both_ends": "pays at both ends",
-    "never": "never pays",
+    "never": f"gains {100 * NEVER_GAIN:g} % at most",
     "no_effect": "does nothing",
     "unclear": "cannot tell",
 }
@@ -52,6 +53,24 @@ def merit_of(rows: Sequence[Any]) -> tuple[int, float]:
     return (1, place) if first.verdict in {"pays_up_to", "pays_at_both_ends", "crossing"} else (0, 0.0)
 
 
+def pays_at(rows: Sequence[Any], x: float) -> bool:
+    """Whether the break-even of a curve, its rows of the view `break_even`, claims that it pays at `x`, by its likeliest places."""
+    if not rows:
+        return False
+    first = rows[0]
+    if first.verdict == "always":
+        return True
+    places = sorted((place, row.direction) for row in rows if (place := _place(row)) is not None)
+    before = [direction for place, direction in places if round(place) <= x]
+    return bool(places) and (before[-1] == "gains" if before else places[0][1] == "loses")
+
+
+def _place(row: Any) -> float | None:
+    """The likeliest place of a crossing, or else where it pays for sure; `None` where none is known."""
+    sure = row.x_low if row.direction == "loses" else row.x_high
+    return next((float(end) for end in (row.x, sure) if not is_missing(end)), None)
+
+
 def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
     """All curves in a sentence, but for those of controls; one curve alone is its line."""
     for_use = [curve for curve in curves if curve.for_use] or list(curves)
@@ -65,7 +84,7 @@ def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
 
 
 def tally(curves: Sequence[CurveAnswer]) -> str:
-    """`3 × has a break-even, 1 × never pays`."""
+    """`3 × has a break-even, 1 × gains 5 % at most`."""
     found = Counter(curve.verdict for curve in curves).most_common()
     return ", ".join(f"{number} × {CLAIMS[verdict]}" for verdict, number in found)
 

@@ -2,13 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
-from typing import Any
+from typing import Any, NamedTuple
 
 from sweeps.metrics import METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, duration, is_missing
 
 MOST_FACTOR = 50
 """Times as many pairs that are worth a try."""
+NOT_SHOWN = "not shown to pay"
+"""Of a curve of which no point is faster, and none can gain much."""
+BY_MODEL, BY_POINTS = "by the cost model", "by the points alone"
+"""What a place of a break-even rests on."""
+BREAK_EVEN_NOTE = (
+    "A break-even is wrong for at most 1 curve in 20, while speed-ups have 99 % intervals. The cost model, time = launch + work × "
+    "MACs, is fitted to all points of a curve; the points alone are their verdicts."
+)
+"""How claims about curves are read, beside intervals of another level."""
 
 
 def axis_place(x: float, axis: str, token_unit: str, parameter: str | None = None) -> str:
@@ -31,7 +40,8 @@ def describe_break_even(
 ) -> str:
     """The break-even of one curve, its rows of the view `break_even`, as the rest of a sentence that begins with the arm's label.
 
-    `measured` is the smallest and the largest x, where they are known. A `brief` one has no reasons.
+    `measured` is the smallest and the largest x, where they are known. A `brief` one has no reasons. Each place has its basis: the
+    cost model, or the points alone. Rows with the columns that `store.queries.sweep_rows` adds state both where the model counts.
     """
     if not rows:
         return "not analysed"
@@ -41,19 +51,21 @@ def describe_break_even(
         text = _crossings(sorted(rows, key=lambda row: float(row.x if not is_missing(row.x) else row.x_low)), token_unit)
     elif first.verdict == "pays_from":
         bound = _bound(first.x_high, first.axis, ceil)
-        text = f"pays from at most {_place(bound, first, token_unit)} on" + _beyond(first, "below", brief)
+        text = f"pays from at most {_place(bound, first, token_unit)} on {_basis(first)}" + _beyond(first, "below", brief)
     elif first.verdict == "pays_up_to":
         bound = _bound(first.x_low, first.axis, floor)
-        text = f"pays up to at least {_place(bound, first, token_unit)}" + _beyond(first, "beyond", brief)
+        text = f"pays up to at least {_place(bound, first, token_unit)} {_basis(first)}" + _beyond(first, "beyond", brief)
     elif first.verdict == "pays_at_both_ends":
         low, high = (next(end for end in ends if not is_missing(end)) for ends in _ends(rows))
         low, high = _bound(low, first.axis, floor), _bound(high, first.axis, ceil)
         text = f"pays up to at least {_place(low, first, token_unit)}, and from at most {_place(high, first, token_unit)} on"
-        text += _beyond(first, "between", brief)
+        text += f" {BY_POINTS}" + _beyond(first, "between", brief)
     elif first.verdict == "always":
         text = "pays at every point measured" + (f", {span}" if span and not brief else "")
     elif first.verdict == "never":
-        text = "never pays" + (f" from {span}" if span else "") + ("" if brief else _possible(first.largest_gain))
+        text = (
+            f"{NOT_SHOWN} at any point measured" + (f", {span}" if span else "") + ("" if brief else _possible(first.largest_gain))
+        )
     elif first.verdict == "no_effect":
         text = "does nothing here" + ("" if brief else ": at every point it processes what the baseline does")
     else:
@@ -71,17 +83,60 @@ def _span(measured: tuple[float, float], row: Any, token_unit: str) -> str:
 
 
 def _beyond(row: Any, where: str, brief: bool) -> str:
+    """What may be lost on the other side of a bound, where no point is clearly slower."""
     if brief:
         return ""
     if is_missing(row.worst_loss):
         return f"; {where}, nothing bounds the loss"
-    slower, more = ("slower by ", "") if METRICS[row.metric].compared == "ratio" else ("", " more")
-    never = f"never {slower.partition(' ')[0] or 'more'}"
-    return f"; {where}, " + (f"{slower}{_percent(row.worst_loss)}{more} at most" if row.worst_loss > 0 else never)
+    _, loss = _sides(row)
+    return f"; {where}, " + (f"perhaps {loss}, by {_percent(row.worst_loss)} at most" if row.worst_loss > 0 else f"not {loss}")
+
+
+def _sides(row: Any) -> tuple[str, str]:
+    """A point that gains, and one that loses, by the metric of a curve."""
+    return ("faster", "slower") if METRICS[row.metric].compared == "ratio" else ("less", "more")
+
+
+def _basis(row: Any) -> str:
+    """What a bound on one side rests on; beside the model's, which lies beyond what the points show, that of the points."""
+    if not row.fitted:
+        return BY_POINTS
+    from_most = row.verdict == "pays_from"
+    alone = _points_alone(row)
+    if alone is None or is_missing(alone.high if from_most else alone.low):
+        return f"{BY_MODEL}, {'later' if from_most else 'less far'} {BY_POINTS}"
+    return f"{BY_MODEL}, {_where(alone, row, gains=from_most)} {BY_POINTS}"
+
+
+class _Alone(NamedTuple):
+    """Where the verdicts of the points put a break-even without the cost model; nothing where they show none."""
+
+    x: float | None
+    low: float | None
+    high: float | None
+
+
+def _points_alone(row: Any) -> _Alone | None:
+    """`None` where it is not known, and where the break-even rests on the points anyway."""
+    if not row.fitted or is_missing(getattr(row, "cost_model", None)):
+        return None
+    return _Alone(*(None if is_missing(end) else float(end) for end in (row.measured_x, row.measured_x_low, row.measured_x_high)))
+
+
+def _where(alone: _Alone, row: Any, *, gains: bool) -> str:
+    """`from 17 (9 to 36)`, `from at most 100`, `up to at least 9`; empty where nothing is known."""
+    low, high = (
+        None if end is None else axis_value(_bound(end, row.axis, to), row.axis)
+        for end, to in ((alone.low, floor), (alone.high, ceil))
+    )
+    if low is None or high is None:
+        return f"from at most {high}" if high else f"up to at least {low}" if low else ""
+    at = "from" if gains else "at"
+    return f"{at} between {low} and {high}" if alone.x is None else f"{at} {axis_value(alone.x, row.axis)} ({low} to {high})"
 
 
 def _possible(gain: float | None) -> str:
-    """What a method that never pays can still gain."""
+    """What a method that is not shown to pay can still gain."""
     if gain is None or is_missing(gain):
         return ""
     return f"; it can gain {_percent(gain)} at most" if gain > 0 else "; it can gain nothing"
@@ -122,20 +177,57 @@ def describe_missing(row: Any) -> str:
 
 
 def _crossings(rows: Sequence[Any], token_unit: str) -> str:
-    places = []
-    for row in rows:
-        x, interval = row.x, ""
-        if not (is_missing(row.x_low) or is_missing(row.x_high)):
-            low, high = _bound(row.x_low, row.axis, floor), _bound(row.x_high, row.axis, ceil)
-            limited = ", neighbouring points" if row.grid_limited else ", by the cost model" if row.fitted else ""
-            interval = f" ({axis_value(low, row.axis)} to {axis_value(high, row.axis)}{limited})"
-            if is_missing(x):  # where it pays for sure
-                x = low if row.direction == "loses" else high
-        places.append((_place(x, row, token_unit), interval))
-    if len(places) > 1:
-        return f"crosses 1× at {', '.join(place + interval for place, interval in places)}"
-    ((place, interval),) = places
-    return f"stops paying at {place}{interval}" if rows[0].direction == "loses" else f"pays from {place} on{interval}"
+    if len(rows) > 1:
+        places = [
+            f"between {' and '.join(_interval(row))} {_unit(row, token_unit)}".rstrip()
+            if row.grid_limited
+            else "at {} {}".format(*_located(row, token_unit)).rstrip()
+            for row in rows
+        ]
+        return f"crosses 1× {', '.join(places)}, {BY_POINTS}"
+    (row,) = rows
+    gains = row.direction != "loses"
+    if row.grid_limited:
+        return _neighbours(row, token_unit, gains=gains)
+    place, interval = _located(row, token_unit)
+    text = f"{f'pays from {place} on' if gains else f'stops paying at {place}'} {interval}".rstrip()
+    if not row.fitted:
+        return f"{text} {BY_POINTS}"
+    alone = _points_alone(row)
+    if alone is None:
+        return f"{text} {BY_MODEL}"
+    where = _where(alone, row, gains=gains)
+    return f"{text} {BY_MODEL}, " + (f"{where} {BY_POINTS}" if where else "which the points alone do not show")
+
+
+def _located(row: Any, token_unit: str) -> tuple[str, str]:
+    """The place of a crossing, and its interval in brackets, if it has one."""
+    if is_missing(row.x_low) or is_missing(row.x_high):
+        return _place(row.x, row, token_unit), ""
+    x = row.x
+    if is_missing(x):  # where it pays for sure
+        x = _bound(row.x_low, row.axis, floor) if row.direction == "loses" else _bound(row.x_high, row.axis, ceil)
+    return _place(x, row, token_unit), f"({' to '.join(_interval(row))})"
+
+
+def _interval(row: Any) -> tuple[str, str]:
+    low, high = _bound(row.x_low, row.axis, floor), _bound(row.x_high, row.axis, ceil)
+    return axis_value(low, row.axis), axis_value(high, row.axis)
+
+
+def _unit(row: Any, token_unit: str) -> str:
+    return token_unit if row.axis == "tokens" else axis_label(row.axis, row.varied_parameter).unit
+
+
+def _neighbours(row: Any, token_unit: str, *, gains: bool) -> str:
+    """A crossing between two neighbouring points, of which nothing is known but these."""
+    gain, loss = _sides(row)
+    low, (_, high) = _place(_bound(row.x_low, row.axis, floor), row, token_unit), _interval(row)
+    if row.points == 2:
+        text = f"{loss} at {low}, {gain} at {high}" if gains else f"{gain} at {low}, {loss} at {high}"
+    else:
+        text = f"{loss} at {low}, pays from {high} on" if gains else f"pays up to {low}, {loss} at {high}"
+    return f"{text}; where between was not measured"
 
 
 def describe_cost_model(row: Any, token_unit: str) -> str:
@@ -146,7 +238,7 @@ def describe_cost_model(row: Any, token_unit: str) -> str:
     launch, work = (f"{1e3 * own:.3g} ms (baseline {1e3 * base:.3g})" for own, base in _costs(row))
     measured = _range(row.measured_x, row.measured_x_low, row.measured_x_high, token_unit)
     text = f"launch {launch}, work per {row.work_unit} {work}: predicts break-even {predicted}"
-    text += f", measured {measured}" if measured else ", measured without one"
+    text += f", {BY_POINTS} {measured}" if measured else ", the points alone show none"
     return text + (f"; it does not fit (p = {row.misfit_p:.2g})" if row.verdict == "misfit" else "")
 
 

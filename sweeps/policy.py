@@ -70,7 +70,7 @@ class Policy:
         if content.get("version") != POLICY_VERSION:
             raise PolicyError(f"the policy has version {content.get('version')!r}, and this module reads version {POLICY_VERSION}")
         self.content = content
-        """The whole file, with provenance: `environments`, `created`, `level`, `max_drop`."""
+        """The whole file, with provenance: `environments`, `created`, `alpha`, `max_drop`; rules have the `level` of intervals."""
         self.rules: list[dict[str, Any]] = list(content.get("rules", []))
 
     @classmethod

@@ -1,8 +1,7 @@
 """Widgets of the page Choose: what advice is requested; every input is a query parameter, so that a link shows the same advice."""
 
-import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import pandas as pd
 import streamlit as st
@@ -76,18 +75,6 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
 
 TOKENS_HELP = "Of the unmodified model: patch tokens of an image, or tokens of the prompt"
 DROP_HELP = "Quality that an arm may lose by the upper end of its interval: points of top-1, or bits per byte; empty: any"
-
-
-def command_line(command: Sequence[str], request: AdviceRequest) -> str:
-    """A command of the terminal with what is requested; `command` begins it."""
-    given: dict[str, Any] = {"--device": request.device, "--runtime": request.runtime, "--metric": request.metric}
-    given["--max-drop"] = None if request.max_drop is None else f"{request.max_drop:g}"
-    words = [*command, "--model", request.model]
-    if command[0] == "advise":
-        words += ["--tokens", str(request.tokens), "--batch", str(request.batch)]
-    for option, value in given.items():
-        words += [] if value is None else [option, value]
-    return shlex.join(["breakeven", *words])
 
 
 def _held(key: str, options: Sequence[str], default: str, label: str, unknown: list[str]) -> str:

@@ -130,11 +130,9 @@ def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -
 
 
 def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis, unit: str) -> list[str]:
-    """The speed-up where the curve begins to pay, and the best one."""
+    """The first clear gain of a curve that pays from some point on, and the best speed-up; `points` are in order along the axis."""
     best = max(points, key=lambda row: row["speedup"])
-    paying = merit_of(rows)[0] >= 2 if rows else False
-    place = next((x for x in (rows[0].x, rows[0].x_high) if not is_missing(x)), 0.0) if paying else 0.0
-    first = next((row for row in points if row[X_COLUMN[axis]] >= place and _gain(row)), None) if paying else None
+    first = next((row for row in points if _gain(row)), None) if rows and merit_of(rows)[0] >= 2 else None
     firsts = {"first clear gain": first} if first is not None and first is not best else {}
     chosen = firsts | {"best speed-up": best}
     return [

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.advice import AdviceRequest, RefusedError, answers_of, at_batch, condition_arms
+from store.advice import AdviceRequest, RefusedError, answers_of, at_batch, checked, condition_arms
 from store.condition_arms import ConditionArms, MethodFacts
 from store.policy_file import PolicyFile, policy_file
 from store.timed_choices import TimedCondition, timed_choices, timed_conditions, timed_sizes
@@ -53,6 +54,16 @@ def advice(request: AdviceRequest, *, every: bool = False, url: str | None = Non
             hidden = len(_timed_conditions(request, url)) - len(only)
             return FullestAdvice(answers_of(conditions(request, only, url), request), hidden)
     return FullestAdvice(answers_of(conditions(request, url=url), request), 0)
+
+
+def checked_advice(advice: Advice, url: str | None = None) -> Advice:
+    """See `store.advice.checked`."""
+    if advice.winner is None or advice.winner.interpolated:
+        return advice
+    (row,) = advice.winner.rows
+    place = (row.comparison_id, row.environment, row.host, advice.metric)
+    checks = kept(lambda engine: checked(engine, advice).checks, "checked_advice", *place, url=url)
+    return replace(advice, checks=checks)
 
 
 def _fullest(request: AdviceRequest, url: str | None) -> tuple[TimedCondition, ...] | None:

@@ -9,10 +9,19 @@ import typer
 from orchestrator.commands.confirm import Confirmation, confirm
 from orchestrator.commands.run import ANSWERED, UNANSWERED
 from orchestrator.report.text_table import table_lines
-from store.advice import AdviceRequest, RefusedError, advice_of
+from store.advice import AdviceRequest, RefusedError, advice_of, checked, command_line
 from store.condition_arms import MethodFacts
 from store.engine import connect_readonly
-from sweeps.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table, quality_sentence
+from sweeps.advice_text import (
+    Advice,
+    advice_dict,
+    advice_notes,
+    advice_sentence,
+    advice_table,
+    claim_sentence,
+    doubt_sentence,
+    quality_sentence,
+)
 from sweeps.errors import UserError
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -26,6 +35,7 @@ def advise_model(db: str | None, request: AdviceRequest, form: Literal["table", 
     engine = connect_readonly(db)
     try:
         answered = advice_of(engine, request, MethodFacts(params_label, purpose))
+        answered = [checked(engine, each) for each in answered]
     except RefusedError as error:
         typer.echo(f"breakeven: {error}", err=True)
         return UNANSWERED
@@ -36,7 +46,7 @@ def advise_model(db: str | None, request: AdviceRequest, form: Literal["table", 
         own = {"confirmed": None if confirmation is None else confirmation.as_dict()}
         typer.echo(json.dumps([advice_dict(each) | own for each in answered], indent=1, allow_nan=False))
     else:
-        typer.echo("\n\n".join("\n".join(_lines(each, confirmation)) for each in answered))
+        typer.echo("\n\n".join("\n".join(_lines(each, request, confirmation)) for each in answered))
     return ANSWERED
 
 
@@ -52,11 +62,11 @@ def _confirmation(answered: Sequence[Advice], db: str | None) -> Confirmation | 
     return confirm(only.winner, only.tokens, only.metric, db)
 
 
-def _lines(advice: Advice, confirmation: Confirmation | None) -> Iterator[str]:
+def _lines(advice: Advice, request: AdviceRequest, confirmation: Confirmation | None) -> Iterator[str]:
     yield advice_sentence(advice)
     yield f"For {advice.title}."
-    if quality := quality_sentence(advice):
-        yield quality
+    again = command_line(("advise", "--confirm"), request)
+    yield from filter(None, (claim_sentence(advice), doubt_sentence(advice, again), quality_sentence(advice)))
     if confirmation is not None:
         yield confirmation.text(advice.ranking.winner)
     yield ""

@@ -15,6 +15,7 @@ from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.caveats import load_caution
 from sweeps.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of, tally
+from sweeps.curve_labels import BREAK_EVEN_NOTE
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.labels import GAINS, Finding
@@ -42,7 +43,7 @@ def answer_sections(report: Report) -> Iterator[Section]:
     if lines:
         lines += [*_ceiling_lines(report), *_time_lines(report)]
         lines += [TextLine(line, "yellow") for line in load_caution(report.speedups["flags"])]
-        yield Section(title="Answers", lines=lines)
+        yield Section(title="Answers", lines=lines, note=BREAK_EVEN_NOTE if curves else "")
 
 
 def amount_sections(report: Report) -> Iterator[Section]:

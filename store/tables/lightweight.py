@@ -48,6 +48,7 @@ EFFECT = _table(
     "comparison_id environment host metric compared tokens gmacs_baseline gmacs gmacs_overhead "
     "effect effect_low effect_high effect_se effect_freedom process_loads n rounds verdict flags failure",
 )
+COST_MODEL = _table("cost_model_row", "sweep curve_id environment host metric verdict measured_x measured_x_low measured_x_high")
 
 
 def newest_revision(sweep: FromClause) -> ColumnElement[bool]:

@@ -19,7 +19,7 @@ from sweeps.stats.curve import Curve, Point
 
 MIN_POINTS = 2
 NEVER_GAIN = 0.05
-"""A method of which no point is faster, and of which none can gain more than this, never pays."""
+"""A method of which no point is faster, and of which none can gain more than this, is not shown to pay (`never`)."""
 
 Claim = Literal["crossing", "pays_from", "pays_up_to", "pays_at_both_ends", "always", "never", "no_effect", "unclear"]
 

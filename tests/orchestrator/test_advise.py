@@ -64,10 +64,13 @@ def test_the_fastest_for_sure_is_advised(stored: Path) -> None:
     assert lows[: lows.index(1.0)] == sorted(lows[: lows.index(1.0)], reverse=True)
     text = breakeven("advise", *DEIT, "--tokens", "196", "--batch", "1", folder=stored).stdout
     assert text.startswith("Use topk keep_rate=0.5")
-    assert "the best of 5 arms by the low end of its interval" in text.splitlines()[0]
+    assert "the best of 5 arms by the low end of its 99.8 % interval" in text.splitlines()[0]
     assert "Quality: not known; the weights are random" in text
     assert "--confirm measures it on fresh pairs" in text
     assert first["evidence"][0]["comparison_id"] in text
+    assert "speed-up [99.8 % each]" in text
+    assert f"Its evidence: {'none' if not any(each['doubt'] for each in found['checks']) else ''}" in text
+    assert len(found["checks"]) == 8
 
 
 def test_a_control_is_never_advised(stored: Path) -> None:
@@ -97,7 +100,8 @@ def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
         (same,) = [each for each in answer["arms"] if each["arm"] == first["arm"]]
         assert own > same["high"] / same["low"]
     text = breakeven("advise", *DEIT, "--tokens", "121", "--batch", "1", folder=stored).stdout
-    assert "interpolated between measured sizes" in text.splitlines()[0]
+    assert "interpolated between measured sizes (100 and 144 tokens)" in text.splitlines()[0]
+    assert found["checks"] is None  # of what was not measured at this size
     assert "interpolated between 100 and 144" in text
 
 

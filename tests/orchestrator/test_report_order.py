@@ -57,7 +57,10 @@ def test_many_curves_of_a_method_are_one_line(tmp_path: Path) -> None:
     ]
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
     assert len(first.lines) == 2
-    assert re.match(r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: pays from", first.lines[1].text)
+    assert re.match(
+        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: slower at 64 tokens, pays from 196 on;",
+        first.lines[1].text,
+    )
 
 
 def test_single_points_open_with_the_best_arm_of_each_method(tmp_path: Path) -> None:
@@ -167,7 +170,7 @@ def test_the_line_of_a_method_names_what_it_costs(tmp_path: Path) -> None:
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
     (line,) = [line.text for line in first.lines]
     assert re.search(
-        r"topk, keep_rate varies: pays from .*; "
+        r"topk, keep_rate varies: slower at .*, pays from .*; "
         r"top-1 accuracy changes by \+0\.\d\d to \+2\d\.\d\d points \(above 0: worse\) on digits$",
         line,
     )

@@ -55,7 +55,7 @@ def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direc
         ([row("pays_up_to", low=100.7)], "up to 100", "limited", 0.0),
         ([row("pays_at_both_ends", low=16), row("pays_at_both_ends", high=1225.0)], "up to 16, from 1,225", "limited", 0.0),
         ([row("always")], "always", "pays", 0.0),
-        ([row("never")], "never", "never", None),
+        ([row("never")], "gains ≤ 5 %", "never", None),
         ([row("no_effect")], "no effect", "none", None),
         ([row("unclear")], "?", "unclear", None),
     ],

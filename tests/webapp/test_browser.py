@@ -65,7 +65,7 @@ def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light",
     page = context.new_page()
     watch = Watch(page, app)
     page.goto(f"{app}/?sweep=quickstart")
-    expect(page.get_by_text("never pays from 4 to 196 tokens").first).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("not shown to pay at any point measured, 4 to 196 tokens").first).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
     page.set_viewport_size({"width": 800, "height": 900})
     page.wait_for_function("document.querySelector('[data-testid=stMain]').clientWidth <= 800")

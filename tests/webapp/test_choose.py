@@ -58,6 +58,7 @@ def test_page_and_terminal_agree(opened: Open, filled: str, digits: str, request
     (found,) = json.loads(breakeven("advise", *arguments, "--format", "json", folder=folder).stdout)
     request = AdviceRequest(model, tokens, 1, pareto=True, **options)
     (here,), _ = queries_choose.advice(request, url=url)
+    here = queries_choose.checked_advice(here, url)
     assert json.loads(json.dumps(advice_dict(here))) | {"confirmed": None} == found
     assert "the unmodified model" in set(table["arm"])
 

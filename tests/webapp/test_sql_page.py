@@ -9,9 +9,12 @@ import pytest
 from store.user_sql import Result, run_query
 from store.view_docs import EXAMPLES, ONE_ROW_PER
 from store.views.public import TABLES
+from sweeps.flags import split_flags, wrong
+from sweeps.stats.delivered import delivered_of
 from tests.orchestrator.commands import ROOT
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
+from webapp import queries
 from webapp.result_frame import frame_of, parquet
 
 PAGE = "screens/sql.py"
@@ -32,6 +35,19 @@ def test_examples_find_rows(opened: Open, large: str, title: str) -> None:
     app.selectbox(key="example").set_value(title).run()
     assert not app.exception
     assert not app.dataframe[0].value.empty
+
+
+def test_the_share_that_arrives_is_that_of_promise(opened: Open, filled: str) -> None:
+    """The median over the points whose promise is more than nothing, those left out that a flag marks as wrong."""
+    sql = EXAMPLES["How much of the promise arrives"].replace("{sweep}", "quickstart")
+    found = frame_of(run_query(filled, sql, seconds=10, rows=100)).set_index(["method", "metric"])
+    points = queries.labelled_speedups("quickstart", filled)[0]
+    right = points[~points["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
+    shares = {key: share for key, own in right.groupby(["method", "metric"]) if (share := delivered_of(own["delivered"]))}
+    assert shares.keys() == set(found.index)
+    assert len(right) < len(points)
+    for key, share in shares.items():
+        assert (found.loc[key, "median"], found.loc[key, "points"]) == (pytest.approx(share.median, abs=0.005), share.points)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from store.host_labels import label_hosts
-from sweeps.curve_labels import axis_place
+from sweeps.curve_labels import BREAK_EVEN_NOTE, axis_place
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.metrics import METRICS, MetricSpec
@@ -289,7 +289,8 @@ def _notes(panel: Panel, axis: Axis, hidden: int, published: int) -> list[str]:
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."
     processes = process_band(points)
-    return [note, *([processes.note] if processes else [])]
+    curves = [] if panel.single(axis) else [BREAK_EVEN_NOTE]
+    return [note, *([processes.note] if processes else []), *curves]
 
 
 def _belongs(frame: pd.DataFrame, about: Mapping[str, Any]) -> pd.Series:

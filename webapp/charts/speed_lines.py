@@ -23,7 +23,7 @@ LEFT = 72
 PROMISED = ("arm", "x", "theory", "gmacs_baseline", "gmacs_total")
 DRAWN_COLUMNS = (*POINT_KEY, *HOVER, "batch_size", "x", "speedup", "speedup_low", "speedup_high", "distrusted")
 """Columns of points that are drawn; the others would only make a page with many of them slow."""
-PLACES = ("x", "x_low", "x_high")
+PLACES = ("x", "x_low", "x_high", "grid_limited")
 """Columns of the view `break_even`: where a curve crosses 1, or what bounds the place."""
 
 
@@ -121,9 +121,13 @@ def crossing_bands(found: pd.DataFrame, color: alt.Color) -> Iterator[alt.Chart]
 
 
 def break_even_marks(found: pd.DataFrame) -> Iterator[alt.Chart]:
-    """Break-evens to be drawn at their `x`: places as diamonds, a bound as an arrow to where the break-even lies; others not."""
+    """Break-evens to be drawn at their `x`: places as diamonds, a bound as an arrow to where the break-even lies; others not.
+
+    Between two neighbouring points no place is known.
+    """
     bounds = found[found["x"].isna() & (found["x_low"].isna() | found["x_high"].isna())]
-    shapes = {"diamond": (found, "x"), "triangle-left": (bounds, "x_high"), "triangle-right": (bounds, "x_low")}
+    located = found[found["grid_limited"].ne(True)]
+    shapes = {"diamond": (located, "x"), "triangle-left": (bounds, "x_high"), "triangle-right": (bounds, "x_low")}
     for shape, (rows, column) in shapes.items():
         known = rows.dropna(subset=[column])
         yield alt.Chart(known.assign(x=known[column])).mark_point(shape=shape, filled=True, size=90, opacity=1)

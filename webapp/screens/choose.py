@@ -8,14 +8,23 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from store.advice import AdviceRequest, RefusedError
+from store.advice import AdviceRequest, RefusedError, command_line
 from store.errors import StoreError
-from sweeps.advice_text import UNMODIFIED_LABEL, Advice, advice_notes, advice_sentence, advice_table, quality_sentence
+from sweeps.advice_text import (
+    UNMODIFIED_LABEL,
+    Advice,
+    advice_notes,
+    advice_sentence,
+    advice_table,
+    claim_sentence,
+    doubt_sentence,
+    quality_sentence,
+)
 from sweeps.errors import UserError
 from sweeps.metrics import METRICS
 from sweeps.number_format import count
 from webapp import links, plain, queries_choose, texts
-from webapp.advice_choices import choose_request, command_line
+from webapp.advice_choices import choose_request
 from webapp.arm_style import method_colors
 from webapp.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
@@ -196,11 +205,13 @@ _place = 0
 if len(_found) > 1:
     titles = short_titles(_found)
     _place = titles.index(st.selectbox(f"Condition, one of {len(_found)}", titles, key="condition", bind="query-params"))
-_advice = _found[_place]
+_advice = queries_choose.checked_advice(_found[_place])
 plain.sentence(texts.typeset(advice_sentence(_advice)), "strong")
 plain.sentence(f"For {_advice.title}.", "muted")
-if _quality := quality_sentence(_advice):
-    plain.sentence(texts.typeset(_quality))
+_again = command_line(("advise", "--confirm"), _request)
+for _line in (claim_sentence(_advice), doubt_sentence(_advice, _again), quality_sentence(_advice)):
+    if _line:
+        plain.sentence(texts.typeset(_line))
 show_ranking(_advice)
 show_chart_of(_advice)
 plain.sentence("\n".join(map(texts.typeset, advice_notes(_advice))), "muted")

@@ -20,7 +20,7 @@ READ = (
 )
 LEGEND = (
     "From how many tokens on an arm pays. Blue: it does, the darker the earlier; purple: up to a size only, or at both ends; "
-    "orange: never; grey: it does nothing; pale: cannot tell (?), or several curves differ. Intervals are rounded outwards."
+    "orange: gains 5 % at most; grey: does nothing; pale: cannot tell (?), or curves differ. Intervals are rounded outwards."
 )
 
 
