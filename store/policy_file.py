@@ -77,17 +77,18 @@ def _rule(condition: ConditionArms, max_drop: float | None) -> tuple[dict[str, A
     fixed = condition.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens", "batch_size"}, exclude_none=True)
     last = condition.rows.iloc[-1]
     place = {"environment": last["environment"], "host": last["host"], "device_name": last["device_name"]}
+    level = 1 - next(iter(rankings.values())).each_alpha
     rule = {
         "condition": fixed | place | {"kind": last["kind"], "metric": last["metric"]},
         "batch": condition.batch,
         "tokens": sorted(each.tokens for each in sizes if each.found),
         "intervals": together,
-        "level": 1 - next(iter(rankings.values())).each_alpha,
+        "level": level,
         "arms": [_arm(key, sizes) for key in keys],
         "ranges": [_range(span, keys, rankings, by_size) for span in answers],
         "measured_at": [min(condition.rows["measured_at"]), max(condition.rows["measured_at"])],
     }
-    return rule, list(_described(condition, answers, sizes, rule["level"]))
+    return rule, list(_described(condition, answers, sizes, level))
 
 
 def _arm(key: str, sizes: Sequence[SizeArms]) -> dict[str, Any]:

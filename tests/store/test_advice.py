@@ -1,16 +1,26 @@
 """Advice read from a store: failures at a size, other metrics, batches and the policy that rests on the same arms."""
 
+import re
+
 import pytest
 from sqlalchemy import Engine
 
-from store.advice import AdviceRequest, RefusedError, advice_of, condition_arms
+from store.advice import AdviceRequest, RefusedError, advice_of, checked, condition_arms
 from store.condition_arms import MethodFacts
 from store.errors import StoreError
 from store.policy_file import policy_file
 from store.record import record
 from store.timed_arms import timed_batches
 from store.timed_choices import timed_choices, timed_sizes
-from sweeps.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table
+from sweeps.advice_text import (
+    Advice,
+    advice_dict,
+    advice_notes,
+    advice_sentence,
+    advice_table,
+    claim_sentence,
+    doubt_sentence,
+)
 from sweeps.outcome import Failure
 from sweeps.policy import Policy
 from tests.store.conftest import a_job, an_outcome, submit
@@ -145,3 +155,54 @@ def test_swept_and_imported_arms_are_both_choices(engine: Engine) -> None:
     kept(engine, sizes=(96,), batch_size=8)
     found = timed_choices(engine)
     assert dict(zip(found["batch_size"], found["points"], strict=True)) == {1: 2, 8: 2}
+
+
+def test_where_the_curve_pays_and_the_size_does_not_show_it_both_are_stated(engine: Engine) -> None:
+    """Between sizes the interval is wide, and the curve pays by its cost model: one sentence names both, with their bases."""
+    gains = {32: 0.8, 48: 0.9, 64: 0.97, 96: 1.06, 128: 1.15, 160: 1.22, 192: 1.28, 224: 1.32}
+    submit(engine, map(a_job, gains))
+    for number, (size, gain) in enumerate(gains.items()):
+        record(engine, None, None, an_outcome(a_job(size), speedups=(gain,), seed=number, ended_at=1.79e9 + number))
+    found = {tokens: only(engine, tokens) for tokens in (9, 28, 144)}
+    assert claim_sentence(found[9]) == claim_sentence(found[144]) == ""
+    assert advice_sentence(found[28]) == (
+        "Use the unmodified model: no arm is clearly faster among 1 arm interpolated between measured sizes (16 and 36 tokens)."
+    )
+    words = claim_sentence(found[28])
+    assert re.fullmatch(
+        r"Over all sizes, topk .* pays from 2\d tokens on \(\d+ to \d+\) by the cost model, .*\. "
+        r"At 28 tokens alone this is not shown: \d\.\d+x \[0\.\d+, 1\.\d+\] \(99 % interval\)\.",
+        words,
+    )
+    assert advice_dict(found[28])["claim"] == words
+
+
+def test_the_evidence_of_the_first_arm_is_checked(engine: Engine) -> None:
+    """An arm whose speed-up falls from half to half raises a doubt, which names the command for fresh pairs; others raise none."""
+    whole = an_outcome(a_job(64), speedups=(1.4,), pairs=60)
+    samples = whole.samples
+    assert samples is not None
+    drifted = tuple(
+        tuple(value * (1.3 if number >= 30 and samples.arms[column] == 1 else 1.0) for column, value in enumerate(row))
+        for number, row in enumerate(samples.seconds)
+    )
+    record(engine, None, None, whole.model_copy(update={"samples": samples.model_copy(update={"seconds": drifted})}))
+    advice = checked(engine, only(engine, 16))
+    words = doubt_sentence(advice, "breakeven advise --confirm")
+    assert words.startswith("Its evidence: ")
+    assert "a doubt: earlier and later half" in words
+    assert words.endswith("measure it again. On fresh pairs: breakeven advise --confirm")
+    assert [each["check"] for each in advice_dict(advice)["checks"] if each["doubt"]] == ["Earlier and later half"]
+    assert doubt_sentence(only(engine, 16), "breakeven advise --confirm") == ""
+
+
+def test_policies_name_the_level_of_their_intervals(engine: Engine) -> None:
+    """Two arms at five sizes share the error: each interval has the level that the rule states, and its lines too."""
+    kept(engine)
+    (condition,) = condition_arms(engine, METHODS, model=DEIT)
+    made = policy_file(engine, [condition], max_drop=None, created=1.79e9)
+    (rule,) = made.content["rules"]
+    assert (rule["intervals"], rule["level"]) == (10, pytest.approx(0.999))
+    assert made.lines[0].endswith(", by intervals of 99.9 % each:")
+    older = {**made.content, "rules": [{key: value for key, value in rule.items() if key != "level"}]}
+    assert Policy(older).choose(tokens=64, batch=1) == Policy(made.content).choose(tokens=64, batch=1)
