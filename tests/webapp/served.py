@@ -23,7 +23,10 @@ FLAGS = [
     "--no-first-run",
 ]
 WAIT_MS = 20_000
-CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
+CHART = ":is([data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg):not(.st-key-unseen *)"
+"""Drawn charts, without the one that only has their code fetched."""
+ENDED = "document.querySelector('[data-testid=stApp]')?.getAttribute('data-test-script-state') === 'notRunning'"
+"""Whether the script of the page has ended: what it draws later closes open lists."""
 FITS = "(main => main && main.scrollWidth === main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 """Whether the page is no wider than its window."""
 POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence of this point']"

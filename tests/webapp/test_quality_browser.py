@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.quality_stores import accuracy_store, language_store
-from tests.webapp.served import CHART, FITS, WAIT_MS, Watch
+from tests.webapp.served import CHART, ENDED, FITS, WAIT_MS, Watch
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,8 @@ def test_another_figure(addresses: dict[str, str], browser: Browser) -> None:
     """A choice changes the chart's title and the address."""
     page = browser.new_page()
     page.goto(addresses["language"])
+    expect(page.locator(CHART)).to_have_count(PARTS["language"][1], timeout=WAIT_MS)
+    page.wait_for_function(ENDED, timeout=WAIT_MS)
     page.get_by_role("combobox", name="Figure").click(timeout=WAIT_MS)
     page.get_by_role("option", name="Characters per second").click()
     page.wait_for_function("location.search.includes('figure=Characters')", timeout=WAIT_MS)
