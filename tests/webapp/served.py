@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Error, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -25,8 +25,6 @@ FLAGS = [
 WAIT_MS = 20_000
 CHART = ":is([data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg):not(.st-key-unseen *)"
 """Drawn charts, without the one that only has their code fetched."""
-ENDED = "document.querySelector('[data-testid=stApp]')?.getAttribute('data-test-script-state') === 'notRunning'"
-"""Whether the script of the page has ended: what it draws later closes open lists."""
 FITS = "(main => main && main.scrollWidth === main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 """Whether the page is no wider than its window."""
 POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence of this point']"
@@ -67,6 +65,19 @@ def _answering(address: str, process: "subprocess.Popen[bytes]", log: Path) -> s
         except OSError:
             time.sleep(0.1)
     raise AssertionError(log.read_text())
+
+
+def choose(page: Page, name: str, option: str) -> None:
+    """Choose an option of a list, which is opened again where the page scrolled after the click, which closes it."""
+    offered = page.get_by_role("option", name=option)
+    for _ in range(5):
+        page.get_by_role("combobox", name=name).click(timeout=WAIT_MS)
+        try:
+            offered.click(timeout=WAIT_MS / 5)
+        except Error:
+            continue
+        return
+    raise AssertionError(f"{name} never offered {option}")
 
 
 class Watch:

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch
+from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, choose
 
 
 def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
@@ -82,8 +82,7 @@ def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 2400})
     watch = Watch(page, app)
     page.goto(f"{app}/?sweep=quickstart")
-    page.get_by_role("combobox", name="Highlight").click(timeout=WAIT_MS)
-    page.get_by_role("option", name="topk keep_rate=0.7").click()
+    choose(page, "Highlight", "topk keep_rate=0.7")
     expect(page).to_have_url(re.compile("arm=topk"), timeout=WAIT_MS)
     for label, begins in (("CSV", b"comparison_id"), ("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("Bundle", b"PK")):
         button = page.get_by_role("button", name=label, exact=True)

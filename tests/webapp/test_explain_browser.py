@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.explained_store import explained_store
-from tests.webapp.served import CHART, FITS, WAIT_MS, Watch
+from tests.webapp.served import CHART, FITS, WAIT_MS, Watch, choose
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,7 @@ def test_another_arm(address: str, browser: Browser) -> None:
     watch = Watch(page, address)
     page.goto(f"{address}/explain?sweep=explained&arm=topk+keep_rate%3D0.5")
     expect(page.get_by_text("topk keep_rate=0.5 against dense")).to_be_visible(timeout=WAIT_MS)
-    page.get_by_role("combobox", name="Arm").click()
-    page.get_by_role("option", name="tome r_ratio=0.06").click()
+    choose(page, "Arm", "tome r_ratio=0.06")
     expect(page.get_by_text("tome r_ratio=0.06 against dense")).to_be_visible(timeout=WAIT_MS)
     page.wait_for_function("decodeURIComponent(location.search).includes('tome')", timeout=WAIT_MS)
     watch.check()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.quality_stores import accuracy_store, language_store
-from tests.webapp.served import CHART, ENDED, FITS, WAIT_MS, Watch
+from tests.webapp.served import CHART, FITS, WAIT_MS, Watch, choose
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,6 @@ def test_another_figure(addresses: dict[str, str], browser: Browser) -> None:
     page = browser.new_page()
     page.goto(addresses["language"])
     expect(page.locator(CHART)).to_have_count(PARTS["language"][1], timeout=WAIT_MS)
-    page.wait_for_function(ENDED, timeout=WAIT_MS)
-    page.get_by_role("combobox", name="Figure").click(timeout=WAIT_MS)
-    page.get_by_role("option", name="Characters per second").click()
+    choose(page, "Figure", "Characters per second")
     page.wait_for_function("location.search.includes('figure=Characters')", timeout=WAIT_MS)
     page.close()

@@ -12,7 +12,7 @@ from store.owners import owner
 from store.queue import claim
 from store.record import record
 from store.submission import NewSweep, submit_sweep
-from tests.webapp.served import FITS, WAIT_MS, Watch, served_app
+from tests.webapp.served import FITS, WAIT_MS, Watch, choose, served_app
 from tests.webapp.simulated import job, outcome
 
 
@@ -27,8 +27,7 @@ def test_runs_and_sql(app: str, browser: Browser, scheme: Literal["light", "dark
     expect(page.get_by_role("heading", name="Nodes and devices")).to_be_visible()
     page.wait_for_function(FITS, timeout=WAIT_MS)
     page.get_by_role("link", name="SQL", exact=True).click()
-    page.get_by_role("combobox", name="Queries to begin with").click(timeout=WAIT_MS)
-    page.get_by_role("option", name="Where it pays").click()
+    choose(page, "Queries to begin with", "Where it pays")
     expect(page.get_by_text("5 rows, 8 columns")).to_be_visible(timeout=WAIT_MS)
     assert "sql=SELECT" in page.url
     page.wait_for_function(FITS, timeout=WAIT_MS)
