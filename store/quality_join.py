@@ -68,10 +68,12 @@ def conclude_quality(row: Any, spec: MetricSpec) -> Conclusion:
 def join_quality(speeds: pd.DataFrame, qualities: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup`, each with the newest of `quality_rows` for the same arm and baseline, if there is one.
 
-    Columns that both have are those of `speedup`; the others are empty where the arm has no quality.
+    An evaluation of images as they are comes before those of corrupted ones, however new these are. Columns that both have are
+    those of `speedup`; the others are empty where the arm has no quality.
     """
-    newest = qualities.sort_values("measured_at").drop_duplicates("quality_pair_id", keep="last")
-    more = [name for name in newest.columns if name not in speeds.columns]
+    clean = qualities.assign(clean=qualities["corruption"].isna() if "corruption" in qualities else True)
+    newest = clean.sort_values(["clean", "measured_at"], kind="stable").drop_duplicates("quality_pair_id", keep="last")
+    more = [name for name in newest.columns if name not in speeds.columns and name != "clean"]
     return speeds.merge(newest[["quality_pair_id", *more]], how="left", on="quality_pair_id")
 
 

@@ -104,9 +104,15 @@ def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec)
     rows = quality_rows(effects, spec.name)
     if rows.empty:
         return {}
-    found = join_quality(points.drop(columns="data"), rows).drop_duplicates("arm").assign(state="measured", reason="")
+    own = points.drop(columns=["data", "corruption", "severity"], errors="ignore")
+    found = join_quality(own, rows).drop_duplicates("arm").assign(state="measured", reason="")
     known = [row for row in found.itertuples() if not is_missing(row.effect)]
-    return {str(row.arm): f"{spec.label} {conclude_quality(row, spec).phrase} on {row.data}" for row in known}
+    return {str(row.arm): f"{spec.label} {conclude_quality(row, spec).phrase} on {data_text(row)}" for row in known}
+
+
+def data_text(row: Any) -> str:
+    """The data of a row of an evaluation: `digits`, `digits with fog, severity 3`."""
+    return str(row.data) if is_missing(row.corruption) else f"{row.data} with {row.corruption}, severity {row.severity:.0f}"
 
 
 def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -> MethodCard:

@@ -11,6 +11,7 @@ from sweeps.kinds import KindSpec
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.number_format import is_missing
 from webapp import texts
+from webapp.answers import data_text
 from webapp.charts.pareto import Measure
 
 FRONT_NOTE = "Filled: no other arm is at least as good by both and clearly better by one. Hollow: another is."
@@ -53,8 +54,7 @@ def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataF
 
 def evaluation_text(row: Any) -> str:
     """What was classified: `digits, 32 px`, `digits with fog, severity 3, 32 px`."""
-    corrupted = "" if is_missing(row.corruption) else f" with {row.corruption}, severity {row.severity:.0f}"
-    return f"{row.data}{corrupted}, {row.image_size:.0f} px"
+    return f"{data_text(row)}, {row.image_size:.0f} px"
 
 
 def with_front(points: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:

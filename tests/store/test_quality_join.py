@@ -48,3 +48,15 @@ def test_no_quality_was_measured() -> None:
     found = join_quality(speeds, pd.DataFrame(columns=list(quality("a", "{}", "", 0))))
     assert len(found) == 1
     assert found["bits_per_byte"].isna().all()
+
+
+def test_images_as_they_are_come_before_corrupted_ones() -> None:
+    """The change on clean images stands beside a speed-up, also where corrupted ones were evaluated later."""
+    rows = [
+        quality("a", "{}", "2026-01", 2.0) | {"corruption": None},
+        quality("a", "{}", "2026-02", 9.0) | {"corruption": "fog"},
+        quality("b", "{}", "2026-01", 8.0) | {"corruption": "fog"},
+    ]
+    found = join_quality(pd.DataFrame([speed("a", "{}"), speed("b", "{}")]), pd.DataFrame(rows))
+    assert list(found["bits_per_byte"]) == [2.0, 8.0]
+    assert list(found["corruption"].fillna("none")) == ["none", "fog"]
