@@ -47,8 +47,8 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     shown = next(each for each in possible if BY_WORDS[each] == word)
     if shown != by:
         _switch({"by": shown})
-    asked = {"a", "b"} <= set(st.query_params)
-    first, second = _newest_two(by, choices[by]) if asked else _first_two(by, choices[by])
+    requested = {"a", "b"} <= set(st.query_params)
+    first, second = _newest_two(by, choices[by]) if requested else _first_two(by, choices[by])
     left, right = st.columns(2)
     with left:
         a = _choose_side("First side", "a", by, choices[by], first)
