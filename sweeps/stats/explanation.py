@@ -150,7 +150,7 @@ def _timed_clause(arm: ArmProfile, measured: Bounded) -> str:
         return ""
     word = "slower" if sign > 0 else "faster"
     if any(_sign(found) == sign for found in arm.changes.values()):
-        return f", so it is {word}"
+        return f", so that it is {word}"
     return f"; no class of time alone shows why it is {word}"
 
 

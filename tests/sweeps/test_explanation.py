@@ -136,7 +136,7 @@ def test_a_profile_that_contradicts_the_timing_explains_nothing() -> None:
         "while it was profiled (10 > 9.8 ms in other rounds, at another time, a speed-up of 1.02 [1.01, 1.03], compatible with the "
         "timing): time in operators fell by 2.0 % of the wall"
     )
-    assert found.endswith("the forward is bound by its operators (90 % of its wall), so it is faster")
+    assert found.endswith("the forward is bound by its operators (90 % of its wall), so that it is faster")
 
 
 def test_the_timing_is_the_answer_and_the_profile_its_reason() -> None:
@@ -146,7 +146,7 @@ def test_the_timing_is_the_answer_and_the_profile_its_reason() -> None:
     arm = arm.model_copy(update={"speedup": Bounded(value=0.957, low=0.912, high=1.005)})
     slower = explain_wall(baseline, arm, "cpu", Bounded(value=0.947, low=0.907, high=0.99))
     assert slower is not None
-    assert slower.endswith("30 operator calls were added, so it is slower")
+    assert slower.endswith("30 operator calls were added, so that it is slower")
     assert "bound by its operators" not in slower  # they took no longer, which is no reason
     assert "and wall time" not in slower
     unclear = explain_wall(baseline, arm, "cpu", Bounded(value=0.97, low=0.92, high=1.02))

@@ -54,6 +54,11 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
     assert "profile: {}" not in words
 
 
+def test_operators_are_those_of_the_size_that_needs_a_reason(opened: Open, profiled: str) -> None:
+    """The smallest at which the arm does not pay."""
+    assert opened(profiled, PAGE, sweep="explained", arm=TOPK).selectbox(key="at").value == "64 px (16 tokens)"
+
+
 def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
     """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
     words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02"))
@@ -64,7 +69,8 @@ def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) 
     assert "Break-even along tokens: not shown to pay at any point measured, 4 to 196 tokens" in words
     assert "a fit of fixed cost + cost of work over 7 sizes, which is no profile" in words
     assert "Fixed cost: " in words
-    assert "is not known without a profile" in words
+    assert words.index("is not known without a profile") < words.index("was measured (slower)")
+    assert words.index("Break-even along tokens") < words.index("is not known without a profile")
     assert "jobs:\n  profile: {}\n\nbreakeven run quickstart.yaml" in words
     assert "add the method free with the same counts" in words
 
@@ -85,6 +91,7 @@ def test_the_audit_of_the_sweep(opened: Open, tmp_path: Path) -> None:
     words = page_text(opened(url, PAGE, sweep="explained"))
     assert "7 profiles among the rows: 1 by nsys, 6 by torch" in words
     assert "contradiction: device_within_wall" in words
+    assert "What to do: the audit of this sweep (at the end of the page) finds " in words
     assert "profile by nsys in trace.sqlite" in words
     assert "To settle it: " in words
 

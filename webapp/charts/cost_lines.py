@@ -33,7 +33,7 @@ def cost_chart(
         raise ValueError("no time with its work to draw")
     lines, parts = _lines(drawn[drawn["in_fit"]], costs), drawn.groupby("in_fit", sort=True)
     every = pd.concat([drawn[["work", "ms"]], lines.reindex(columns=["work", "ms"])])
-    title = f"{costs.work_unit}s of a forward, the method's own included"
+    title = f"{costs.work_unit}s of a forward, of each side its own"
     scale = alt.Scale(type="log", nice=False, padding=14)
     x = alt.X("work:Q", scale=scale, axis=log_axis(every["work"].min(), every["work"].max(), title))
     y = alt.Y("ms:Q", scale=scale, axis=log_axis(every["ms"].min(), every["ms"].max(), "Time of a forward, ms"))

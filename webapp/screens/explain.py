@@ -188,11 +188,26 @@ def not_profiled(scope: Scope, arm: str) -> None:
     plain.text_block(f"{PROFILE_SECTION}\n\nbreakeven run {scope.sweep}.yaml")
 
 
+def audited_by_itself(sweep: str) -> bool:
+    """Whether the sweep is small enough to be audited without a request."""
+    return int(queries.panels(sweep)["points"].sum()) <= MOST_AUDITED
+
+
+def what_to_do(sweep: str) -> Iterator[str]:
+    """What would settle the doubts that the audit has in the sweep."""
+    found = queries_explain.audit_report(sweep).findings if audited_by_itself(sweep) else ()
+    doubts = [each for each in found if each.severity != "note"]
+    if doubts:
+        settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MOST_FINDINGS]))
+        finds = f"the audit of this sweep (at the end of the page) finds {count(len(doubts), 'doubt')}"
+        yield f"What to do: {finds}. {settled[:1].upper()}{settled[1:]}."
+
+
 def sweep_audit(sweep: str) -> None:
     """What the rules of `breakeven audit` find in this sweep."""
     st.subheader("Audit of this sweep", anchor=False)
-    comparisons = queries.panels(sweep)["points"].sum()
-    if comparisons > MOST_AUDITED and not st.toggle(f"Audit {count(int(comparisons), 'point')}", key="audit", bind="query-params"):
+    comparisons = int(queries.panels(sweep)["points"].sum())
+    if not audited_by_itself(sweep) and not st.toggle(f"Audit {count(comparisons, 'point')}", key="audit", bind="query-params"):
         plain.sentence(f"The sweep is large; in a terminal: breakeven audit {sweep}", "muted")
         return
     report = queries_explain.audit_report(sweep)
@@ -236,6 +251,8 @@ def _show() -> None:
     for line in size_lines(own, sides):
         plain.sentence(texts.typeset(line))
     plain.sentence("\n".join(map(texts.typeset, fit_lines(own, costs, scope))))
+    for line in what_to_do(scope.sweep):
+        plain.sentence(line)
     savings(own, scope, color)
     if costs is not None:
         cost_model(own, costs, curves, scope, color)
