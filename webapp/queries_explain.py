@@ -44,9 +44,9 @@ def fitted_costs(scope: Scope, curve_id: str, url: str | None = None) -> Relativ
     """Of one curve of the scope, where its fit describes its points; see `store.curve_costs.curve_costs`."""
 
     def read(engine: Any) -> RelativeCosts | None:
-        views = ("cost_model", "speedup")
-        fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen) for view in views)
-        return next(iter(curve_costs(engine, fits[fits["curve_id"] == curve_id], points).values()), None)
+        own = {**scope.chosen, "curve_id": (curve_id,)}
+        fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, own) for view in ("cost_model", "speedup"))
+        return next(iter(curve_costs(engine, fits, points).values()), None)
 
     return kept(read, "fitted_costs", scope.key, curve_id, url=url)
 
