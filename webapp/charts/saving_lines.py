@@ -39,7 +39,7 @@ def saving_chart(
         axis=alt.Axis(values=ticks, title=title, format="d", labelOverlap="greedy"),
     )
     y = alt.Y("ratio:Q", scale=scale, axis=ratio_axis(span, "Speed-up"))
-    legend = alt.Legend(title=None, orient="top", symbolType="circle", symbolDash=[1, 0])
+    legend = alt.Legend(title=None, orient="top", symbolType="circle", symbolStrokeWidth=0)
     colors = SAVING_COLORS | {"reached": color_of_arm}
     color = alt.Color("series:N", scale=alt.Scale(domain=shown, range=[colors[name] for name in shown]), legend=legend)
     dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=shown, range=[_DASHES[name] for name in shown]), legend=None)
