@@ -11,6 +11,7 @@ from store.transactions import reading
 EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
 NEAREST = 8
 """Ids that are named where one is unknown."""
+_SIZES = ("image_size", "prompt_tokens")
 MOST_FOUND = 40
 """Answers that a search lists."""
 MOST_SEARCHED = 400
@@ -18,7 +19,9 @@ MOST_SEARCHED = 400
 
 
 def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
-    """Up to `MOST_FOUND` answers, newest first, whose ids begin with `words` or whose model, method or parameters hold each.
+    """Up to `MOST_FOUND` answers, newest first, whose ids begin with `words` or whose model, method, parameters or size hold each.
+
+    A parameter may be written as labels have it, `keep_rate=0.5`. Without words any answers.
 
     Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `prompt_tokens`, `environment`, `host`,
     `device_name` and `measured_at`.
@@ -26,10 +29,14 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
     each = []
     for word in words.split():
         columns = (COMPARISON.c[name] for name in ("model", "method", "params", "kind", "dtype", "runtime"))
-        begins = (COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id"))
-        each.append(or_(*begins, *(column.icontains(word, autoescape=True) for column in columns)))
-    if not each:
-        return []
+        begins = [COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id")]
+        holds = [column.icontains(word, autoescape=True) for column in columns]
+        name, _, value = word.partition("=")
+        stated = [COMPARISON.c.params.icontains(f'"{name}":{value}', autoescape=True)] if value else []
+        sizes = (
+            [COMPARISON.c[column] == int(word) for column in _SIZES] if word.isascii() and word.isdigit() and len(word) < 8 else []
+        )
+        each.append(or_(*begins, *holds, *stated, *sizes))
     matching = select(COMPARISON.c.comparison_id).where(*each).limit(MOST_SEARCHED)
     with reading(engine) as connection:
         ids = connection.execute(matching).scalars().all()

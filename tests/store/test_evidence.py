@@ -226,7 +226,12 @@ def test_unknown_ids_are_refused_with_the_nearest(engine: Engine, make_job: Make
     assert [row["comparison_id"] for row in similar_comparisons(engine, f"deit {found.comparison.arm.method[:3]}")] == [
         found.comparison_id
     ]
-    assert similar_comparisons(engine, "deit nothing-of-the-kind") == [] == similar_comparisons(engine, " ")
+    assert similar_comparisons(engine, "deit nothing-of-the-kind") == []
+    step, size = found.comparison.arm.stack[0], found.comparison.condition.image_size
+    name, value = next((name, value) for name, value in step.params.items() if isinstance(value, int | float))
+    for words in (" ", f"{step.method} {name}={value}", str(size)):
+        assert [row["comparison_id"] for row in similar_comparisons(engine, words)] == [found.comparison_id]
+    assert similar_comparisons(engine, f"{name}={value + 1}") == similar_comparisons(engine, f"{size + 16}") == []
 
 
 def test_requested_and_unanswered(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

@@ -14,12 +14,15 @@ from workers.methods.arm_labels import params_label
 
 def search() -> None:
     """A field to find a comparison by words or by the beginning of its id."""
-    words = st.text_input("Find a comparison", key="find", bind="query-params", placeholder="model, method, parameter or id")
-    if not words:
-        return
+    words = st.text_input(
+        "Find a comparison",
+        key="find",
+        bind="query-params",
+        placeholder="model, method, parameter such as keep_rate=0.5, size in px, or id",
+    )
     rows = queries_point.search_points(words)
     if rows.empty:
-        plain.sentence(f"No answer whose id begins with these words, or whose model, method or parameters hold each: {words}")
+        plain.sentence(f"No answer whose id begins with these words, or whose model, method, parameters or size hold each: {words}")
         return
     listed = []
     for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
