@@ -20,6 +20,7 @@ from store.errors import StoreError
 from store.evidence import point_evidence
 from store.history import question_history
 from store.overlap import newest_attempt
+from store.queries import sweep_rows
 from store.record import reanalyse, record, record_imported
 from store.references import import_references
 from store.runs import failure_classes, run_progress, seconds_left
@@ -28,11 +29,13 @@ from store.side_rows import side_choices
 from store.state_mark import state_mark
 from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA
+from store.token_break_evens import claims_of_curves
 from store.user_sql import open_query, run_query
 from store.views import public
 from sweeps.condition import Condition, Overrides
 from sweeps.job import DENSE, Arm, Job, Pair
 from sweeps.kinds import KINDS
+from sweeps.number_format import is_missing
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
 from sweeps.references.reference_files import load_reference, shipped_references
@@ -272,3 +275,20 @@ def test_evidence_sides_and_history_are_equal(engines: tuple[Engine, Engine]) ->
         found.append((evidence.timed[0].pooling, days, [row.difference for row in sides.rows], history.points, places))
         assert side_by_side(engine, "environment", *2 * [side_choices(engine, "environment")[0].value]).rows
     assert found[0] == found[1]
+
+
+def test_where_the_points_alone_put_a_break_even(engines: tuple[Engine, Engine]) -> None:
+    """What the cost model narrows has the place by the points beside it, in a sweep and by the curve, and nowhere else."""
+    gains = {32: 0.8, 48: 0.9, 64: 0.97, 96: 1.06, 128: 1.15, 160: 1.22, 192: 1.28, 224: 1.32}
+    found = []
+    for engine in engines:
+        submitted(engine, [an_outcome(a_job(size), speedups=(gain,), seed=size) for size, gain in gains.items()])
+        rows = [row for row in sweep_rows(engine, "language", "break_even").itertuples() if row.metric == "latency"]
+        (along,) = (row for row in rows if row.axis == "tokens")
+        assert (along.fitted, along.cost_model) == (True, "fits")
+        assert along.measured_x_low <= along.x_low < along.x < along.x_high <= along.measured_x_high
+        assert all(is_missing(row.cost_model) for row in rows if row.axis != "tokens")
+        (claims,) = claims_of_curves(engine, [str(along.curve_id)], "latency").values()
+        assert [claim.measured_x for claim in claims] == [along.measured_x]
+        found.append((along.x, along.measured_x))
+    assert found[0] == pytest.approx(found[1])
