@@ -92,9 +92,15 @@ def explain_costs(row: Any, relative: RelativeCosts | None = None) -> Iterator[s
             yield f"{label} by the fit: {beside}" + (", intervals that overlap" if _overlap(row, name) else "")
         else:
             times = f"{with_interval(ratio.value, ratio.low, ratio.high)} times the baseline's"
-            clear = ratio.low > 1 or ratio.high < 1
             more = f"{'more' if ratio.low > 1 else 'less'}{_of_what(name, row.work_unit)}"
-            yield f"{label}: {times}: {more if clear else f'these {row.points:.0f} sizes cannot tell them apart'} ({beside})"
+            shown = more if _clear(ratio) else f"these {row.points:.0f} sizes cannot tell them apart"
+            yield f"{label}: {times}: {shown} ({beside})"
+    if relative is not None and not any(map(_clear, relative)):
+        yield "whether the fixed cost or the cost of work takes what is missing of the promise, these sizes do not show"
+
+
+def _clear(ratio: Cost | None) -> bool:
+    return ratio is not None and (ratio.low > 1 or ratio.high < 1)
 
 
 def _of_what(name: str, unit: str) -> str:

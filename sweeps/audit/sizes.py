@@ -125,7 +125,7 @@ def nothing_removed(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterato
             tuple(clear),
             f"{clear[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, clear))}: {cost}the measurement "
             f"is biased (by chance alone {chance} would stand out).{same} This is no effect of fewer tokens",
-            "measure the sweep again (breakeven run FILE --again): a cost of its own code stays, chance does not",
+            "a cost of its own code stays when the sweep is measured again (breakeven run FILE --again), chance does not",
         )
 
 

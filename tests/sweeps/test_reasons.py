@@ -94,6 +94,8 @@ def test_costs_beside_the_ratios_of_paired_speed_ups() -> None:
         "cost of work: 1.16 [1.03, 1.31] times the baseline's: more for each GMAC that remains (16 [8, 24] ms per GMAC, the "
         "baseline's 15 [7.5, 22.5])",
     ]
+    unclear = list(explain_costs(a_fit(), RelativeCosts(Cost(1.2, 0.66, 2.2), Cost(1.16, 0.96, 1.41))))
+    assert unclear[2] == "whether the fixed cost or the cost of work takes what is missing of the promise, these sizes do not show"
     less = next(explain_costs(a_fit(), RelativeCosts(Cost(0.8, 0.7, 0.9), Cost(1.16, 1.03, 1.31))))
     assert "0.80 [0.70, 0.90] times the baseline's: less at every size" in less
 
