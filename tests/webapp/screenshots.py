@@ -16,7 +16,7 @@ from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 from webapp import queries
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-PAGES = {"answer": ("", "light", 1400), "promise": ("promise", "light", 900), "explain": ("explain", "dark", 1320)}
+PAGES = {"answer": ("", "light", 1440), "promise": ("promise", "light", 900), "explain": ("explain", "dark", 1400)}
 """Name of the file: address of the page, theme, and height in pixels."""
 WIDTH = 1280
 
