@@ -6,7 +6,7 @@ import functools
 import gc
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[1]
@@ -95,3 +96,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         fcntl.lockf(room, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
         fcntl.lockf(gate, fcntl.LOCK_UN)
         return (yield)
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """Chromium: one for each process, since Playwright can be started only once in it."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.webapp.served import CHROMIUM, FLAGS
+
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is missing; install it with: apt-get install chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()

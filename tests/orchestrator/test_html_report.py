@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
 from orchestrator.report.charts import ReportChart, draw_charts
 from orchestrator.report.data import Report, load_report
@@ -22,7 +22,6 @@ HOSTILE = (
     "</title><script>alert('x')</script><img src=http://evil.example/x onerror=alert(1)> & \"quoted\" \\input{/etc/passwd} "
     "100% $x_1^2$ ~#{}"
 )
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 class Page(HTMLParser):
@@ -212,11 +211,10 @@ def test_accuracy_has_its_table_too(stored: Path) -> None:
         assert (word in table) == (word in latex)
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing; install it with: apt-get install chromium")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [800, 1440])
 def test_a_browser_loads_nothing_and_nothing_sticks_out(
-    report: Report, tmp_path: Path, scheme: Literal["light", "dark"], width: int
+    report: Report, browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], width: int
 ) -> None:
     """In Chromium the page requests itself alone, reports no error, and fits the window; hostile names run no script."""
     file = tmp_path / "page.html"
@@ -224,17 +222,15 @@ def test_a_browser_loads_nothing_and_nothing_sticks_out(
     file.write_text(render_html(hostile(report), list(sections(hostile(report))), charts), encoding="utf-8")
     requests: list[str] = []
     problems: list[str] = []
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(file.as_uri())
-        reach = page.evaluate("document.documentElement.scrollWidth")
-        drawn = page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        browser.close()
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(file.as_uri())
+    reach = page.evaluate("document.documentElement.scrollWidth")
+    drawn = page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.close()
     assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]
     assert problems == []
     assert reach <= width

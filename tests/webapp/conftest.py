@@ -5,12 +5,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 from streamlit.testing.v1 import AppTest
 
 from store.engine import connect
 from tests.fixtures import big_store
-from tests.webapp.served import CHROMIUM, FLAGS, served_app
+from tests.webapp.served import served_app
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 
 APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
@@ -59,16 +58,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
         return app
 
     return run
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is missing; install it with: apt-get install chromium")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
