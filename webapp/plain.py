@@ -10,7 +10,7 @@ _LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
 UNSEEN = "unseen"
 """Key of a container that takes no room and is not seen."""
 PAGE_STYLE = f"""<style>
-.st-key-{UNSEEN} {{position: absolute; width: 1px; height: 1px; overflow: clip; opacity: 0; pointer-events: none}}
+:has(> .st-key-{UNSEEN}) {{position: absolute; width: 1px; height: 1px; overflow: clip; opacity: 0; pointer-events: none}}
 [data-testid=stWidgetLabelRequired] {{display: none}}
 [data-testid=stMainBlockContainer] {{padding-top: 4rem}}
 #vg-tooltip-element {{max-width: 40rem}}
