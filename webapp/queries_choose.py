@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,8 +21,8 @@ from workers.methods import every, purpose
 from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
-MOST_CONDITIONS = 4
-"""Conditions that are read at once; all are where there is a request for them."""
+MOST_POINTS = 2000
+"""Of the conditions that are read at once, but for the fullest, which is always; all are where there is a request for them."""
 
 
 def advice_choices(url: str | None = None) -> pd.DataFrame:
@@ -43,7 +44,7 @@ class FullestAdvice(NamedTuple):
 
 
 def advice(request: AdviceRequest, *, every: bool = False, url: str | None = None) -> FullestAdvice:
-    """What `breakeven advise --pareto` prints, for the `MOST_CONDITIONS` with the most points, or for `every` condition.
+    """What `breakeven advise --pareto` prints, for the conditions with the most points, or for `every` condition.
 
     Others are read as well where none of these has an answer. Raises `StoreError`, and `RefusedError` where nothing measured
     answers it.
@@ -67,9 +68,11 @@ def checked_advice(advice: Advice, url: str | None = None) -> Advice:
 
 
 def _fullest(request: AdviceRequest, url: str | None) -> tuple[TimedCondition, ...] | None:
-    """The conditions with the most points where there are too many to read all of them."""
+    """The conditions with the most points where all together have too many."""
     known = _timed_conditions(request, url)
-    return tuple(known[:MOST_CONDITIONS]) if len(known) > MOST_CONDITIONS else None
+    sums = list(accumulate(each.points for each in known))
+    few = max(1, sum(points <= MOST_POINTS for points in sums))
+    return tuple(known[:few]) if few < len(known) else None
 
 
 def _timed_conditions(request: AdviceRequest, url: str | None) -> Sequence[TimedCondition]:

@@ -61,7 +61,8 @@ def test_operators_are_those_of_the_size_that_needs_a_reason(opened: Open, profi
 
 def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
     """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
-    words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02"))
+    app = opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02")
+    words = page_text(app)
     assert "At 224 px (196 tokens): 0.8" in words
     assert "was measured (slower), its MACs promise 1.09×. It takes" in words
     assert "are not explained by MACs." in words
@@ -71,7 +72,7 @@ def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) 
     assert "Fixed cost: " in words
     assert words.index("is not known without a profile") < words.index("was measured (slower)")
     assert words.index("Break-even along tokens") < words.index("is not known without a profile")
-    assert "jobs:\n  profile: {}\n\nbreakeven run quickstart.yaml" in words
+    assert any("jobs:\n  profile: {}\n\nbreakeven run quickstart.yaml<" in each.proto.body for each in app.get("html"))
     assert "add the method free with the same counts" in words
 
 

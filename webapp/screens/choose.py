@@ -136,7 +136,7 @@ def show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[
             _sweep(queries_choose.missing_sweep(request, advice, batches), "measure.yaml")
         else:
             commands = [command_line(("advise",), request), command_line(("export-policy", "policy.json"), request)]
-            st.code("\n".join(commands), language="bash", wrap_lines=True)
+            plain.command("\n".join(commands))
     except (UserError, StoreError) as problem:
         plain.sentence(f"{problem}.")
 

@@ -185,7 +185,7 @@ def not_profiled(scope: Scope, arm: str) -> None:
     st.subheader("Where the wall time goes", anchor=False)
     plain.sentence(f"{arm} was not profiled under this condition: what its operators and launches take is not known.")
     plain.sentence("Add these lines to the sweep file, or the key profile to its jobs, and run it again; what is measured stays:")
-    plain.text_block(f"{PROFILE_SECTION}\n\nbreakeven run {scope.sweep}.yaml")
+    plain.command(f"{PROFILE_SECTION}\n\nbreakeven run {scope.sweep}.yaml")
 
 
 def audited_by_itself(sweep: str) -> bool:

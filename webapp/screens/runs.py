@@ -83,7 +83,7 @@ def failures(sweep: str) -> None:
         "To measure them again, run the sweep's file. Unexpected errors are tried again by every run; "
         "other failures count as answers, which --again measures anew."
     )
-    st.code(f"breakeven run {sweep}.yaml --again --only failed", language="bash", wrap_lines=True)
+    plain.command(f"breakeven run {sweep}.yaml --again --only failed")
     for each in classes[:MOST_CLASSES]:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)
