@@ -58,7 +58,7 @@ def time_of_sizes(table: MeasurementTable, rows: Sequence[Measurement]) -> Itera
             f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the machine was in another state "
             "at one of these sizes, or handles it worse. Each speed-up is formed inside its job and stands, but break-evens and "
             "fits join these sizes",
-            "measure the sweep again (breakeven run FILE --again), and see whether "
+            "measure the sweep again (run it with --again), and see whether "
             f"{in_words(sizes[size].place for size in worst)} still stand out",
         )
 
@@ -125,7 +125,7 @@ def nothing_removed(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterato
             tuple(clear),
             f"{clear[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, clear))}: {cost}the measurement "
             f"is biased (by chance alone {chance} would stand out).{same} This is no effect of fewer tokens",
-            "a cost of its own code stays when the sweep is measured again (breakeven run FILE --again), chance does not",
+            "a cost of its own code stays when the sweep is measured again (run it with --again), chance does not",
         )
 
 

@@ -33,6 +33,7 @@ def test_two_sides(sides_app: str, browser: Browser, scheme: Literal["light", "d
     page.locator("[data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
     page.go_back()
     expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
+    page.locator("[data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
     for _ in range(3):  # also before the page has ended its run
         page.get_by_role("radio", name="Revisions").click()
         page.wait_for_url("**/compare?by=revision*")
